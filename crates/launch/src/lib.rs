@@ -1,0 +1,4 @@
+//! The native sandbox: a list of operations ([`op`]) and the Linux code that executes it.
+
+pub mod op;
+pub mod report;

@@ -1,0 +1,112 @@
+//! What a native sandbox is made of, as data.
+//!
+//! A [`Plan`] is made without touching the machine, can be printed, compared and stored, and holds every
+//! decision: the code that executes it (`steps`, `mount`, `init`) decides nothing. Paths on the host are
+//! called `source`, paths inside the sandbox `target`.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+/// Everything PID 1 of a native sandbox does before it runs a command.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Plan {
+    /// The name the sandbox sees as its host name.
+    pub hostname: String,
+    pub ids: Ids,
+    pub network: Network,
+    /// The file system, parents before children.
+    pub ops: Vec<Op>,
+    /// Where Landlock lets the workload do what; everything else is refused.
+    pub landlock: Vec<Beneath>,
+}
+
+/// Who the workload is, inside and for the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Ids {
+    /// An ordinary user keeps its own ids; no other id exists inside.
+    Same { uid: u32, gid: u32 },
+    /// Root gets a private range: ids `0..count` inside are `base..base + count` for the kernel, so that
+    /// the workload never is kernel uid 0. Files reach it through idmapped mounts.
+    Range { base: u32, count: u32 },
+}
+
+/// Which network the sandbox has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Network {
+    /// A namespace of its own with nothing but loopback.
+    Own,
+    /// The host's network.
+    Host,
+}
+
+/// One step of building the file system.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "op", rename_all = "snake_case")]
+pub enum Op {
+    /// An empty directory in the sandbox's root.
+    Directory { target: PathBuf },
+    /// A symbolic link in the sandbox's root.
+    Symlink { target: PathBuf, to: PathBuf },
+    /// A small read-only file with contents of our own.
+    File { target: PathBuf, contents: String },
+    /// A directory or file of the host.
+    Bind { source: PathBuf, target: PathBuf, access: Access, shift: Shift, pinned: Option<Identity> },
+    /// A copy-on-write view of `lower`; changes go to `layer`, which holds `upper`, `work` and, when
+    /// `pins` is set, a `pins` directory that covers parts of `lower`.
+    Overlay { lower: PathBuf, layer: PathBuf, target: PathBuf, pins: bool, pinned: Option<Identity> },
+    /// An empty, writable, private file system in memory.
+    Tmpfs { target: PathBuf, size: u64 },
+    /// The processes of the sandbox, with everything about the host masked or read-only.
+    Proc { target: PathBuf },
+    /// The few devices that every program may have, private terminals, shared memory.
+    Dev { target: PathBuf },
+    /// Hides a file or directory that a mount above brought in.
+    Mask { target: PathBuf },
+}
+
+/// What may be done beneath a bind mount.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Access {
+    Read,
+    Write,
+}
+
+/// Whether the owners of files are shifted into the private id range of a root sandbox.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Shift {
+    /// Files keep their owners: root's files belong to nobody inside.
+    Keep,
+    /// Root's files belong to the workload. Without effect for an ordinary user.
+    Shift,
+}
+
+/// A file or directory as it was when it was checked; a mount of anything else is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Identity {
+    pub device: u64,
+    pub inode: u64,
+}
+
+/// One Landlock rule.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Beneath {
+    pub target: PathBuf,
+    pub allow: Allow,
+}
+
+/// What Landlock lets the workload do beneath a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Allow {
+    /// Read and execute.
+    Read,
+    /// Read, execute and every kind of change.
+    Write,
+    /// Read and write existing files, and control devices; make nothing.
+    Devices,
+}

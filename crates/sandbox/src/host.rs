@@ -1,0 +1,20 @@
+//! What the caller knows about itself. Only the command line reads the environment; the library is given
+//! this.
+
+use std::collections::BTreeMap;
+
+use crate::model::path::HostPath;
+
+/// The caller: who, where from, with which environment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Host {
+    pub uid: u32,
+    pub gid: u32,
+    /// The home directory, if there is one.
+    pub home: Option<HostPath>,
+    /// Where our own state lives: `$XDG_DATA_HOME/sandtable`.
+    pub data: HostPath,
+    /// The caller's environment; variables that are not UTF-8 are left out and named in `odd_variables`.
+    pub environment: BTreeMap<String, String>,
+    pub odd_variables: Vec<String>,
+}

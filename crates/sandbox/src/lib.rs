@@ -1,0 +1,6 @@
+//! The sandbox as a library: what is asked becomes what it means here, then a plan, then an outcome.
+#![forbid(unsafe_code)]
+
+pub mod host;
+pub mod model;
+pub mod session;

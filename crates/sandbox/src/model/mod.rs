@@ -1,0 +1,10 @@
+//! The nouns of the product: what is asked ([`spec`]), what it means here ([`resolved`]), and the values
+//! both are made of. Nothing in here touches the machine.
+
+pub mod choice;
+pub mod id;
+pub mod mount;
+pub mod path;
+pub mod resolved;
+pub mod setting;
+pub mod spec;

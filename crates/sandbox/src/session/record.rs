@@ -1,0 +1,151 @@
+//! What a sandbox is and what its last command did, as stored on disk and shown by `inspect --json` and
+//! `run --report`.
+//!
+//! Two files in the sandbox's directory: `sandbox.json`, written once when it is made, and
+//! `outcome.json`, replaced after every command. Both carry a schema number; another number is refused.
+
+use std::collections::BTreeMap;
+
+use sandtable_launch::report::{Control, Observed};
+use serde::{Deserialize, Serialize};
+
+use crate::model::choice::choice;
+use crate::model::id::SandboxName;
+use crate::model::resolved::{EngineName, ResolvedSpec, Warning};
+
+/// The version of both files.
+pub const SCHEMA: u32 = 1;
+
+/// What was made: written once.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Record {
+    pub schema: u32,
+    /// Unique for all time; a name may be used again after `rm`.
+    pub sandbox: String,
+    pub name: SandboxName,
+    /// Seconds since 1970.
+    pub created_at: u64,
+    /// First id of the private range, for sandboxes of root.
+    pub id_base: Option<u32>,
+    /// The command it was made for, for people: bytes that are not UTF-8 are replaced.
+    pub command: Vec<String>,
+    pub resolved: ResolvedSpec,
+}
+
+/// What a command did.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Outcome {
+    pub schema: u32,
+    pub sandbox: String,
+    pub name: SandboxName,
+    pub engine: EngineName,
+    pub engine_reason: String,
+    pub command: Vec<String>,
+    pub exit: Exit,
+    /// What the workspace stands on.
+    pub base: Base,
+    /// What the layer holds against the source; `None` when nothing was captured (`--rm`).
+    pub changes: Option<Changes>,
+    /// Paths of the source that moved while the command ran.
+    pub drift: Vec<DriftEntry>,
+    pub enforcement: BTreeMap<Control, Observed>,
+    pub mounts: crate::model::mount::MountTable,
+    pub network: crate::model::spec::Network,
+    pub timings_ms: Timings,
+    pub warnings: Vec<Warning>,
+}
+
+/// How a command ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Exit {
+    /// What the caller's shell sees.
+    pub code: u8,
+    /// The signal that ended the command, if one did.
+    pub signal: Option<i32>,
+    pub origin: ExitOrigin,
+}
+
+choice! {
+    /// Whether the number is the command's own or Sandtable's.
+    ExitOrigin { Command = "command", Sandbox = "sandbox" }
+}
+
+choice! {
+    /// What a sandbox stands on.
+    Base { Source = "source" }
+}
+
+/// The difference between source and layer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Changes {
+    pub added: u64,
+    pub modified: u64,
+    pub removed: u64,
+    pub entries: Vec<ChangeEntry>,
+    /// Whether the sandbox's own git directory was changed; its files are not listed.
+    pub git: GitState,
+    /// What was found in the layer but not followed, with the reason.
+    pub skipped: Vec<SkippedEntry>,
+}
+
+/// One changed path.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChangeEntry {
+    pub kind: ChangeKind,
+    /// Relative to the source; bytes that are not UTF-8 are replaced.
+    pub path: String,
+    /// The exact bytes in hexadecimal, when `path` is not exact.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path_hex: Option<String>,
+    #[serde(rename = "type")]
+    pub entry: EntryType,
+    /// Which mount it belongs to, when it is not the workspace.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mount: Option<String>,
+}
+
+choice! {
+    /// What happened to a path.
+    ChangeKind {
+        Added = "added", Modified = "modified", Removed = "removed",
+        ModeChanged = "mode_changed", TypeChanged = "type_changed",
+    }
+}
+
+choice! {
+    /// What a path is now, or was before it was removed.
+    EntryType { File = "file", Directory = "directory", Symlink = "symlink", Special = "special" }
+}
+
+choice! {
+    /// What became of the git directory inside.
+    GitState { Untouched = "untouched", Changed = "changed" }
+}
+
+/// A path that was left out of the changes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SkippedEntry {
+    pub path: String,
+    pub why: String,
+}
+
+/// A path of the source that moved while the command ran.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DriftEntry {
+    pub kind: DriftKind,
+    pub path: String,
+}
+
+choice! {
+    /// What happened to a path of the source.
+    DriftKind { Added = "added", Modified = "modified", Removed = "removed", Contents = "contents" }
+}
+
+/// Where the time went, in milliseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Timings {
+    pub resolve: u64,
+    pub start: u64,
+    pub run: u64,
+    pub capture: u64,
+}
