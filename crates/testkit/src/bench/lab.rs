@@ -116,8 +116,9 @@ impl Lab {
     fn import_podman(&mut self, caller: &Rc<Caller>) -> Maybe<Vec<String>> {
         let archive = self.archive()?;
         let mut podman = vec!["podman".to_owned()];
-        for (option, directory) in [("--root", "storage"), ("--runroot", "state"), ("--tmpdir", "tmp")] {
-            let directory = caller.area.join("podman").join(directory);
+        // Short names: Podman refuses a run root of more than 50 characters.
+        for (option, directory) in [("--root", "storage"), ("--runroot", "r"), ("--tmpdir", "t")] {
+            let directory = caller.area.join(directory);
             podman.extend([option.to_owned(), directory.display().to_string()]);
         }
         let import = podman.iter().map(String::as_str).chain(["import", &archive, IMAGE]);

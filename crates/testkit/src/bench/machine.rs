@@ -36,7 +36,7 @@ impl Machine {
             cpu: field("/proc/cpuinfo", "model name"),
             cores: thread::available_parallelism().map_or(0, usize::from),
             memory: field("/proc/meminfo", "MemTotal"),
-            file_system: ask(&["stat", "--file-system", "--format=%T", &base]),
+            file_system: ask(&["findmnt", "--noheadings", "--output", "FSTYPE", "--target", &base]),
             load_before: load.clone(),
             load_after: load,
         }

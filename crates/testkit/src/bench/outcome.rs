@@ -105,7 +105,7 @@ pub fn judge(target: &Target, entries: &[EntryOutcome]) -> Judged {
     match *target {
         Target::Ratio { peer, at_most } => {
             let ratio = ours.zip(median(peer)).map(|(ours, peer)| ours / peer);
-            at_most_times(format!("≤ {at_most:.1} × {peer}"), ratio, at_most)
+            at_most_times(format!("≤ {at_most:?} × {peer}"), ratio, at_most)
         }
         Target::Faster { peer, at_least } => {
             let ratio = ours.zip(median(peer)).map(|(ours, peer)| peer / ours);
@@ -123,7 +123,7 @@ pub fn judge(target: &Target, entries: &[EntryOutcome]) -> Judged {
         Target::Added { unloaded, peer, peer_unloaded, at_most } => {
             let added = ours.zip(median(unloaded)).map(|(with, without)| with - without);
             let theirs = median(peer).zip(median(peer_unloaded)).map(|(with, without)| with - without);
-            added_at_most(format!("adds ≤ {at_most:.1} × what it adds to {peer}"), added.zip(theirs), at_most)
+            added_at_most(format!("adds ≤ {at_most:?} × what it adds to {peer}"), added.zip(theirs), at_most)
         }
     }
 }

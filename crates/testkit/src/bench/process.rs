@@ -57,8 +57,7 @@ impl Invocation {
             return Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned());
         }
         let stderr = String::from_utf8_lossy(&output.stderr);
-        let last = stderr.lines().map(str::trim).rfind(|line| !line.is_empty());
-        Err(format!("`{}`: {}: {}", self.program(), output.status, last.unwrap_or("no message")))
+        Err(format!("`{}`: {}: {}", self.program(), output.status, last_words(&stderr)))
     }
 
     /// The command line, for people.
@@ -81,6 +80,13 @@ impl Invocation {
         }
         command
     }
+}
+
+/// The last two lines that say something: the very last one is often only a hint.
+fn last_words(stderr: &str) -> String {
+    let mut lines: Vec<_> = stderr.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let words = lines.split_off(lines.len().saturating_sub(2)).join("; ");
+    if words.is_empty() { "no message".to_owned() } else { words }
 }
 
 fn quoted(word: &str) -> String {
@@ -109,9 +115,9 @@ mod tests {
 
     #[test]
     fn failure_carries_status_and_last_words() {
-        let script = ["sh", "-c", "echo first >&2; echo last >&2; exit 3"];
+        let script = ["sh", "-c", "echo first >&2; echo; echo cause >&2; echo hint >&2; exit 3"];
         let error = caller().invoke(Path::new("/"), script).output().unwrap_err();
-        assert_eq!(error, "`sh`: exit status: 3: last");
+        assert_eq!(error, "`sh`: exit status: 3: cause; hint");
     }
 
     #[test]
