@@ -242,10 +242,10 @@ fn exec_running(lab: &mut Lab, place: &Place) -> Vec<Entry> {
         ..Contender::new(place.ours("exec bench-live -- /bin/true", &[]))
     };
     let exec = |engine: Engine| {
-        let run = engine.say("run --detach --network none --name bench-live", &["sleep", "3600"]);
+        let run = engine.say("run --detach --network none --name NAME", &["sleep", "3600"]);
         let setup = vec![place.invoke(run)];
-        let teardown = vec![place.invoke(engine.bare("rm --force bench-live"))];
-        let contender = engine.contender(|engine| place.invoke(engine.bare("exec bench-live true")));
+        let teardown = vec![place.invoke(engine.bare("rm --force NAME"))];
+        let contender = engine.contender(|engine| place.invoke(engine.bare("exec NAME true")));
         Contender { setup, teardown, ..contender }
     };
     vec![
@@ -262,9 +262,9 @@ fn exec_stopped(lab: &mut Lab, place: &Place) -> Vec<Entry> {
         ..Contender::new(place.ours("exec bench-still -- /bin/true", &[]))
     };
     let start = |engine: Engine| {
-        let setup = vec![place.invoke(engine.say("create --network none --name bench-still", &["true"]))];
-        let teardown = vec![place.invoke(engine.bare("rm --force bench-still"))];
-        let contender = engine.contender(|engine| place.invoke(engine.bare("start --attach bench-still")));
+        let setup = vec![place.invoke(engine.say("create --network none --name NAME", &["true"]))];
+        let teardown = vec![place.invoke(engine.bare("rm --force NAME"))];
+        let contender = engine.contender(|engine| place.invoke(engine.bare("start --attach NAME")));
         Contender { setup, teardown, ..contender }
     };
     vec![
@@ -293,8 +293,10 @@ impl Engine {
         argv
     }
 
+    /// `NAME` in the line stands for the one container this run has at a time.
     fn bare(&self, line: &str) -> Vec<String> {
-        self.prefix.iter().cloned().chain(words(line)).collect()
+        let line = line.replace("NAME", &self.image.replace(':', "-"));
+        self.prefix.iter().cloned().chain(words(&line)).collect()
     }
 }
 

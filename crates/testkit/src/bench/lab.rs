@@ -36,7 +36,6 @@ pub struct Lab {
 }
 
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-const IMAGE: &str = "sandtable-bench";
 
 /// `runc`, because `crun` refuses a hybrid cgroup hierarchy; the limits, because Podman's own need a
 /// capability that a machine in a container may lack.
@@ -83,6 +82,13 @@ impl Lab {
         self.site.sandtable.display().to_string()
     }
 
+    /// The image of this run alone, since the daemon may be the machine's own. The wrapper removes by this
+    /// name whatever an interrupted run has left.
+    fn image(&self) -> String {
+        let run = self.site.base.extension().unwrap_or_default();
+        format!("sandtable-bench:{}", run.display())
+    }
+
     /// The image to run, in the daemon.
     pub fn docker(&mut self) -> Maybe<String> {
         if let Some(known) = &self.docker {
@@ -103,14 +109,14 @@ impl Lab {
             self.podman.push((caller.name, podman.clone()));
             podman
         };
-        podman.map(|podman| (podman, IMAGE.to_owned()))
+        podman.map(|podman| (podman, self.image()))
     }
 
     fn import_docker(&mut self) -> Maybe<String> {
         self.site.docker.clone()?;
         let archive = self.archive()?;
-        self.anybody()?.invoke(&self.site.base, ["docker", "import", &archive, IMAGE]).output()?;
-        Ok(IMAGE.to_owned())
+        self.anybody()?.invoke(&self.site.base, ["docker", "import", &archive, &self.image()]).output()?;
+        Ok(self.image())
     }
 
     fn import_podman(&mut self, caller: &Rc<Caller>) -> Maybe<Vec<String>> {
@@ -121,7 +127,8 @@ impl Lab {
             let directory = caller.area.join(directory);
             podman.extend([option.to_owned(), directory.display().to_string()]);
         }
-        let import = podman.iter().map(String::as_str).chain(["import", &archive, IMAGE]);
+        let image = self.image();
+        let import = podman.iter().map(String::as_str).chain(["import", &archive, &image]);
         caller.invoke(&caller.area, import).output()?;
         Ok(podman)
     }
