@@ -18,7 +18,6 @@ pub(super) const PROBES: &[Probe] = &[
     probe("append", &["box/F7", "box/F9", "box/F20"], &[RootView], append),
     probe("rename", &["box/F6"], &[RootView], rename),
     probe("hard-link", &["box/F9"], &[RootView], hard_link),
-    probe("dir-rename", &["box/F6"], &[], rename),
     probe("dev-nodes", &["box/F18", "box/P22"], &[MinimalDev], |_| dev_nodes()),
     probe("nosuid", &["box/F17"], &[Control::NoNewPrivileges], nosuid),
     probe("size-limit", &["box/F19", "box/P16"], &[], size_limit),
@@ -42,51 +41,39 @@ const fn probe(
 
 /// `PATH…`: files or directories of the host that must not be there, or not to be opened.
 fn open_sensitive(paths: &[OsString]) -> Finding {
-    let open = |path: &&OsString| File::open(path).is_ok_and(|file| !is_empty_directory(&file, path));
-    let opened: Vec<String> =
-        paths.iter().filter(open).map(|path| path.to_string_lossy().into_owned()).collect();
-    Finding::leak_if_any(&opened, format!("none of {}", paths.len()))
+    none_of(paths, |path| File::open(path).is_ok_and(|file| !is_empty_directory(&file, path)))
 }
 
 /// A directory that is there only as the way to something else shows nothing.
-fn is_empty_directory(file: &File, path: &OsString) -> bool {
+fn is_empty_directory(file: &File, path: &Path) -> bool {
     file.metadata().is_ok_and(|data| data.is_dir())
-        && Path::new(path).read_dir().is_ok_and(|mut entries| entries.next().is_none())
+        && path.read_dir().is_ok_and(|mut entries| entries.next().is_none())
 }
 
 /// `MARK PATH…`: files that may be there, but not with these contents.
 fn read_mark(args: &[OsString]) -> Finding {
     let Some((mark, paths)) = args.split_first() else { return Finding::unsupported("needs a mark") };
     let mark = mark.as_encoded_bytes();
-    let holds = |path: &&OsString| {
-        let contents = bytes(Path::new(path), 1 << 20).unwrap_or_default();
+    none_of(paths, |path| {
+        let contents = bytes(path, 1 << 20).unwrap_or_default();
         contents.windows(mark.len().max(1)).any(|window| window == mark)
-    };
-    let found: Vec<String> =
-        paths.iter().filter(holds).map(|path| path.to_string_lossy().into_owned()).collect();
-    Finding::leak_if_any(&found, format!("in none of {}", paths.len()))
+    })
 }
 
 /// `PATH…`: opened for writing, not written.
 fn write_path(paths: &[OsString]) -> Finding {
-    let opens = |path: &&OsString| match OpenOptions::new().write(true).open(path) {
+    none_of(paths, |path| match OpenOptions::new().write(true).open(path) {
         Ok(_) => true,
         Err(error) => error.raw_os_error() == Some(libc::ETXTBSY),
-    };
-    let found: Vec<String> =
-        paths.iter().filter(opens).map(|path| path.to_string_lossy().into_owned()).collect();
-    Finding::leak_if_any(&found, format!("none of {}", paths.len()))
+    })
 }
 
 /// `PATH…`: files that do not exist, made and removed again.
 fn create_path(paths: &[OsString]) -> Finding {
-    let made = |path: &&OsString| {
+    none_of(paths, |path| {
         let made = OpenOptions::new().write(true).create_new(true).open(path).is_ok();
-        made && rustix::fs::unlink(Path::new(path)).is_ok()
-    };
-    let found: Vec<String> =
-        paths.iter().filter(made).map(|path| path.to_string_lossy().into_owned()).collect();
-    Finding::leak_if_any(&found, format!("none of {}", paths.len()))
+        made && rustix::fs::unlink(path).is_ok()
+    })
 }
 
 /// `PATH`: really written. Where it went is for the caller to find out.
@@ -122,13 +109,10 @@ fn dev_nodes() -> Finding {
 
 /// `PATH…`: writable file systems on which a set-user-id bit must mean nothing.
 fn nosuid(paths: &[OsString]) -> Finding {
-    let obeys = |path: &&OsString| {
-        rustix::fs::statvfs(Path::new(path))
+    none_of(paths, |path| {
+        rustix::fs::statvfs(path)
             .is_ok_and(|data| !data.f_flag.contains(rustix::fs::StatVfsMountFlags::NOSUID))
-    };
-    let found: Vec<String> =
-        paths.iter().filter(obeys).map(|path| path.to_string_lossy().into_owned()).collect();
-    Finding::leak_if_any(&found, format!("all {} are nosuid", paths.len()))
+    })
 }
 
 /// `PATH…`: file systems in memory that must have a limit of their own, at most half of the memory.
@@ -157,4 +141,17 @@ fn sparse_file() -> Finding {
         Ok(()) => Finding::works("takes no room"),
         Err(error) => Finding::works(format!("refused cleanly: {}", describe(&error))),
     }
+}
+
+/// A leak if the attempt succeeds on any of the paths.
+fn none_of(paths: &[OsString], succeeds: impl Fn(&Path) -> bool) -> Finding {
+    if paths.is_empty() {
+        return Finding::unsupported("needs a path");
+    }
+    let found: Vec<String> = paths
+        .iter()
+        .filter(|path| succeeds(Path::new(path)))
+        .map(|path| path.to_string_lossy().into_owned())
+        .collect();
+    Finding::leak_if_any(&found, format!("none of {}", paths.len()))
 }

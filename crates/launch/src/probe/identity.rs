@@ -16,6 +16,7 @@ pub(super) const PROBES: &[Probe] = &[
     probe("caps", &["box/F17", "box/P8"], &[NoCapabilities], |_| capabilities()),
     probe("nnp", &["box/F17"], &[NoNewPrivileges], |_| status("NoNewPrivs", "1")),
     probe("seccomp-mode", &["box/P6", "box/P21"], &[Seccomp], |_| status("Seccomp", "2")),
+    probe("landlock", &["box/P21"], &[Control::Landlock], |_| landlock_layers()),
     probe("kernel-root", &["box/P3"], &[PrivateIds], |_| kernel_root()),
     probe("core-limit", &["box/P19"], &[Control::NoCoreDumps], |_| core_limit()),
     probe("namespace-user", &["box/P8"], &[Control::UserNamespace], |args| namespace("user", args)),
@@ -77,6 +78,21 @@ fn status(key: &str, wanted: &str) -> Finding {
     let value = field(&status, key).unwrap_or("?");
     let detail = format!("{key} is {value}");
     if value == wanted { Finding::blocked(detail) } else { Finding::leak(detail) }
+}
+
+/// Nothing shows whether Landlock is in force, but the kernel stacks at most sixteen rule sets: whoever can
+/// add them all had none before.
+fn landlock_layers() -> Finding {
+    use landlock::{AccessFs, Ruleset, RulesetAttr};
+    const MOST: usize = 16;
+    let add = || Ruleset::default().handle_access(AccessFs::MakeFifo)?.create()?.restrict_self();
+    let own = (0..MOST)
+        .take_while(|_| add().is_ok_and(|status| status.ruleset != landlock::RulesetStatus::NotEnforced));
+    match own.count() {
+        0 => Finding::unsupported("no rule set could be added"),
+        MOST => Finding::leak("no rule set was in force"),
+        added => Finding::blocked(format!("{} rule sets were in force", MOST - added)),
+    }
 }
 
 /// Which id the kernel checks this process with, as far as its own namespace shows it.
