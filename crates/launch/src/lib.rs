@@ -8,6 +8,7 @@ mod init;
 mod landlock;
 mod mount;
 pub mod op;
+pub mod probe;
 pub mod report;
 mod seccomp;
 mod setup;

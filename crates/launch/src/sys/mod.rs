@@ -8,6 +8,7 @@ pub(crate) mod memory;
 pub(crate) mod mount;
 pub(crate) mod network;
 pub(crate) mod privilege;
+pub(crate) mod probe;
 pub(crate) mod process;
 pub(crate) mod signal;
 
