@@ -83,7 +83,9 @@ fn mounts(case: &Case<'_>, workspace: &Workspace, warnings: &mut Vec<Warning>) -
     mounts.extend(shown);
     system::keep_temporary_directory(&mut system, &mounts);
     mounts.extend(system);
-    MountTable::new(mounts).map_err(Error::Conflict)
+    let table = MountTable::new(mounts).map_err(Error::Conflict)?;
+    user_mounts::check_places(case, &table)?;
+    system::with_state_masked(case, table)
 }
 
 /// Whether `path` shows files of the host, by way of a link of ours or not.

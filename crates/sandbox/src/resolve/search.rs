@@ -20,16 +20,17 @@ pub(super) fn directories(host: &Host) -> Vec<PathBuf> {
 /// PATH inside: what of the caller's is visible there, in the same order, then the system's directories.
 pub(super) fn inside(case: &Case<'_>, mounts: &MountTable, found: &mut Vec<Warning>) -> String {
     let mut kept: Vec<PathBuf> = Vec::new();
-    let mut hidden: Vec<PathBuf> = Vec::new();
+    let mut hidden: Vec<(PathBuf, PathBuf)> = Vec::new();
     for directory in directories(case.host) {
         let directory = case.at_home(&directory);
-        let list = match BoxPath::new(&directory) {
-            Ok(path) if shows_host(mounts, &path) => &mut kept,
-            _ if is_hidden_tool(case, &directory) => &mut hidden,
-            _ => continue,
-        };
-        if !list.contains(&directory) {
-            list.push(directory);
+        if BoxPath::new(&directory).is_ok_and(|path| shows_host(mounts, &path)) {
+            if !kept.contains(&directory) {
+                kept.push(directory);
+            }
+        } else if let Some(real) = hidden_tool(case, &directory)
+            && hidden.iter().all(|(known, _)| *known != directory)
+        {
+            hidden.push((directory, real));
         }
     }
     for standard in &RULES.path {
@@ -44,6 +45,8 @@ pub(super) fn inside(case: &Case<'_>, mounts: &MountTable, found: &mut Vec<Warni
     kept.iter().map(|path| path.to_string_lossy()).collect::<Vec<_>>().join(":")
 }
 
-fn is_hidden_tool(case: &Case<'_>, directory: &Path) -> bool {
-    case.below_home(directory).is_some() && case.facts.kind(directory).is_ok()
+/// Where a directory below the home directory really is, if it exists.
+fn hidden_tool(case: &Case<'_>, directory: &Path) -> Option<PathBuf> {
+    case.below_home(directory)?;
+    case.facts.real_path(directory).ok()
 }

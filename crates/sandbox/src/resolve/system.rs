@@ -11,7 +11,7 @@ use super::data::{ReasonedPath, parsed};
 use super::error::Error;
 use super::glob::matches;
 use crate::facts::{Entry, Kind};
-use crate::model::mount::{Content, HostAccess, Mount, Ownership};
+use crate::model::mount::{Content, HostAccess, Mount, MountTable, Ownership};
 use crate::model::path::{BoxPath, HostPath};
 use crate::model::setting::Origin;
 use crate::model::spec::Network;
@@ -63,6 +63,17 @@ pub(super) fn keep_temporary_directory(system: &mut Vec<Mount>, others: &[Mount]
     {
         mount.content = Content::Scratch { size: 0 };
     }
+}
+
+/// Hides our own state where a directory of the host that is shown holds it.
+pub(super) fn with_state_masked(case: &Case<'_>, table: MountTable) -> Result<MountTable, Error> {
+    let place = case.state.real.same_inside();
+    if !matches!(table.at(&place), Some(Mount { content: Content::Host { .. }, .. })) {
+        return Ok(table);
+    }
+    let mut mounts: Vec<Mount> = table.iter().cloned().collect();
+    mounts.push(mount(place.as_path(), Content::Masked, "no sandbox sees the state of another")?);
+    MountTable::new(mounts).map_err(Error::Conflict)
 }
 
 /// A size of nought leaves the bound to the kernel: half of the memory.

@@ -12,7 +12,7 @@ use super::data::{ReasonedPath, parsed};
 use super::error::Error;
 use super::overlay;
 use crate::facts::{Entry, Kind};
-use crate::model::mount::{Content, FileIdentity, HostAccess, Mount, Ownership};
+use crate::model::mount::{Content, FileIdentity, HostAccess, Mount, MountTable, Ownership};
 use crate::model::path::{BoxPath, HostPath};
 use crate::model::setting::Setting;
 use crate::model::spec::{MountAccess, MountRequest};
@@ -28,6 +28,31 @@ static FORBIDDEN: LazyLock<Forbidden> = LazyLock::new(|| parsed(include_str!("mo
 
 pub(super) fn all(case: &Case<'_>) -> Result<Vec<Mount>, Error> {
     case.spec.mounts.iter().enumerate().map(|(index, request)| one(case, request, index)).collect()
+}
+
+/// Refuses a target inside a directory of the host where nothing can be mounted, because there is no such
+/// file or directory and none may be made.
+pub(super) fn check_places(case: &Case<'_>, table: &MountTable) -> Result<(), Error> {
+    for mount in table.iter() {
+        let above = mount.target.parent().and_then(|parent| table.at(&parent));
+        let Some(Mount { content: Content::Host { source, .. }, target, .. }) = above else { continue };
+        let rest = mount.target.below(target).expect("the mount above holds it");
+        let place = source.as_path().join(rest);
+        let is_directory = |path: &Path| {
+            let real = case.facts.real_path(path).ok()?;
+            Some(case.facts.kind(real).ok()?.kind == Kind::Directory)
+        };
+        let wanted = match &mount.content {
+            Content::Host { source, .. } | Content::Cow { source, .. } => is_directory(source.as_path()),
+            _ => continue,
+        };
+        if wanted != is_directory(&place) {
+            let what = if wanted == Some(true) { "directory" } else { "file" };
+            let why = format!("there is no {what} `{}` to mount it on", place.display());
+            return Err(Error::MountTarget { path: mount.target.as_path().to_owned(), why });
+        }
+    }
+    Ok(())
 }
 
 fn one(case: &Case<'_>, request: &Setting<MountRequest>, index: usize) -> Result<Mount, Error> {
@@ -56,9 +81,10 @@ fn host(source: HostPath, access: HostAccess, entry: Entry) -> Content {
 
 /// The source as a checked real path, and what is there.
 fn source(case: &Case<'_>, path: &Path) -> Result<(HostPath, Entry), Error> {
-    let written = absolute(case, path)?;
     let missing = |why| Error::MountMissing { path: path.to_owned(), why };
-    let real = case.facts.real_path(&written).map_err(missing)?;
+    let absolute = absolute(case, path)?;
+    let real = case.facts.real_path(&absolute).map_err(missing)?;
+    let written = by_name(&absolute);
     if real != written {
         return Err(Error::MountSymlink { written, real });
     }
@@ -70,18 +96,21 @@ fn source(case: &Case<'_>, path: &Path) -> Result<(HostPath, Entry), Error> {
     }
 }
 
-/// `path` as written, made absolute: `.` and `..` are taken away by name, the home directory and the
-/// directory of the command are spelled without symbolic links.
+/// `path` made absolute, with the home directory and the directory of the command spelled without symbolic
+/// links: neither is part of what was written here.
 fn absolute(case: &Case<'_>, path: &Path) -> Result<PathBuf, Error> {
+    if path.is_absolute() {
+        return Ok(case.at_home(path));
+    }
     let base = &case.spec.directory.value;
-    let joined = if path.is_absolute() {
-        case.at_home(path)
-    } else {
-        let missing = |why| Error::SourceMissing { path: base.clone(), why };
-        case.facts.real_path(base).map_err(missing)?.join(path)
-    };
+    let missing = |why| Error::SourceMissing { path: base.clone(), why };
+    Ok(case.facts.real_path(base).map_err(missing)?.join(path))
+}
+
+/// What `path` would be if none of its components were a symbolic link.
+fn by_name(path: &Path) -> PathBuf {
     let mut plain = PathBuf::from("/");
-    for part in joined.components() {
+    for part in path.components() {
         match part {
             Component::ParentDir => {
                 plain.pop();
@@ -90,7 +119,7 @@ fn absolute(case: &Case<'_>, path: &Path) -> Result<PathBuf, Error> {
             Component::RootDir | Component::CurDir | Component::Prefix(_) => {}
         }
     }
-    Ok(plain)
+    plain
 }
 
 fn forbidden(case: &Case<'_>, path: &HostPath, kind: Kind) -> Option<String> {

@@ -30,8 +30,16 @@ pub(super) fn foreign_owner(names: &[String], more: usize) -> Warning {
     Warning::new("foreign-owner", text)
 }
 
-pub(super) fn path_not_exposed(directories: &[PathBuf]) -> Warning {
-    let lines = directories.iter().map(|directory| format!("`--mount {}`", directory.display()));
+/// Each directory with its real path, which is the one that can be mounted.
+pub(super) fn path_not_exposed(directories: &[(PathBuf, PathBuf)]) -> Warning {
+    let lines = directories.iter().map(|(directory, real)| {
+        let directory = directory.display();
+        if directory.to_string() == real.display().to_string() {
+            format!("`--mount {directory}`")
+        } else {
+            format!("`--mount {}:{directory}`", real.display())
+        }
+    });
     let text = format!(
         "directories on PATH below the home directory are not visible inside; to expose them: {}",
         lines.collect::<Vec<_>>().join(" ")

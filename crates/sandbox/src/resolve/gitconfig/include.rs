@@ -7,15 +7,19 @@ use crate::resolve::case::{Case, Home};
 use crate::resolve::glob::matches;
 use crate::resolve::source::Workspace;
 
-/// Largest file that is read, and how deep includes may be nested.
+/// Largest file that is read, how deep includes may be nested, and how many files there may be.
 const LIMIT: u64 = 1 << 20;
-const DEPTH: u32 = 10;
+const DEPTH: usize = 10;
+const FILES: usize = 100;
 
 /// A configuration while it is read.
 pub(super) struct Reading<'a> {
     case: &'a Case<'a>,
     home: &'a Home,
     workspace: &'a Workspace,
+    /// The files that are being read, each included by the one before.
+    open: Vec<PathBuf>,
+    files: usize,
     pub(super) entries: Vec<Entry>,
     /// Files that were left out, and why.
     pub(super) skipped: Vec<(PathBuf, String)>,
@@ -31,14 +35,14 @@ enum Condition {
 
 impl<'a> Reading<'a> {
     pub(super) fn new(case: &'a Case<'a>, home: &'a Home, workspace: &'a Workspace) -> Self {
-        Self { case, home, workspace, entries: Vec::new(), skipped: Vec::new() }
+        Self { case, home, workspace, open: Vec::new(), files: 0, entries: Vec::new(), skipped: Vec::new() }
     }
 
     /// Reads `path` and what it includes.
-    pub(super) fn file(&mut self, path: &Path, depth: u32) {
-        if depth > DEPTH {
-            self.skip(path, "includes are nested too deeply");
-            return;
+    pub(super) fn file(&mut self, path: &Path) {
+        self.files += 1;
+        if self.open.len() > DEPTH || self.files > FILES || self.open.iter().any(|open| open == path) {
+            return self.skip(path, "it is included by itself, too deeply, or after too many others");
         }
         let text = match self.case.facts.read_small(path, LIMIT) {
             Ok(text) => text,
@@ -50,15 +54,17 @@ impl<'a> Reading<'a> {
             Ok(entries) => entries,
             Err(why) => return self.skip(path, &why.to_string()),
         };
+        self.open.push(path.to_owned());
         for entry in entries {
             match included(&entry) {
                 None => self.entries.push(entry),
-                Some(target) => self.include(path, &entry, target, depth),
+                Some(target) => self.include(path, &entry, target),
             }
         }
+        self.open.pop();
     }
 
-    fn include(&mut self, from: &Path, entry: &Entry, target: &str, depth: u32) {
+    fn include(&mut self, from: &Path, entry: &Entry, target: &str) {
         let base = from.parent().unwrap_or(Path::new("/"));
         let target = self.at(base, target);
         let condition = match (entry.section.as_str(), &entry.subsection) {
@@ -67,7 +73,7 @@ impl<'a> Reading<'a> {
             _ => Condition::Fails,
         };
         match condition {
-            Condition::Holds => self.file(&target, depth + 1),
+            Condition::Holds => self.file(&target),
             Condition::Fails => {}
             Condition::Unknown => self.skip(&target, "its condition cannot be decided here"),
         }

@@ -67,7 +67,7 @@ fn sanitized(case: &Case<'_>, home: &Home, workspace: &Workspace, found: &mut Ve
     let mut reading = include::Reading::new(case, home, workspace);
     for name in CONFIGURATION {
         if let Some(real) = regular(case, home, name) {
-            reading.file(&real, 0);
+            reading.file(&real);
         }
     }
     found.extend(reading.skipped.iter().map(|(path, why)| warnings::git_config_skipped(path, why)));

@@ -13,7 +13,15 @@ fn view(directory: &str, machine: &Fake) -> String {
 
 #[test]
 fn a_linked_worktree_brings_its_git_directory() {
-    insta::assert_snapshot!(view("/home/ann/tree", &worktree()), @"");
+    insta::assert_snapshot!(view("/home/ann/tree", &worktree()), @"
+    LinkedWorktree { common: HostPath(/home/ann/repo/.git) } /home/ann/tree
+    /etc/wireguard: masked
+    /home/ann: private home
+    /home/ann/.gitconfig: read caller
+    /home/ann/repo/.git: cow git
+    /home/ann/tree: cow workspace
+    /opt: read system
+    ");
 }
 
 #[test]
@@ -93,7 +101,14 @@ fn git_configuration_as_it_is() {
         .file("/home/ann/.gitignore_global", "")
         .owner("/home/ann", 1000, 1000)
         .mode("/home/ann/.gitignore_global", 0);
-    insta::assert_snapshot!(view("/home/ann/repo", &machine), @"");
+    insta::assert_snapshot!(view("/home/ann/repo", &machine), @"
+    Git /home/ann/repo
+    /etc/wireguard: masked
+    /home/ann: private home
+    /home/ann/.gitconfig: read caller from /home/ann/dots/gitconfig
+    /home/ann/repo: cow workspace
+    /opt: read system
+    ");
 }
 
 #[test]
@@ -120,5 +135,28 @@ fn git_configuration_without_what_could_hurt() {
     let mut spec = spec("/home/ann/repo");
     spec.git_config = Setting::default_value(GitConfig::Sanitized);
     let resolved = resolved(&spec, &host(1000, "/home/ann", "/usr/bin"), &machine).unwrap();
-    insta::assert_snapshot!(own_mounts(&resolved), @"");
+    insta::assert_snapshot!(own_mounts(&resolved), @r#"
+    /etc/wireguard: masked
+    /home/ann: private home
+    /home/ann/.gitconfig: text
+    [user]
+    	name = "Old"
+    [core]
+    	autocrlf = "input"
+    [user]
+    	name = "Ann \"A\""
+    	email = "a@b"
+    [alias]
+    	lg = "log --oneline"
+    	sw = "switch -c"
+    [core]
+    	quotepath
+    [pull]
+    	rebase = "true"
+
+    /home/ann/repo: cow workspace
+    /opt: read system
+    ! git-config-skipped: `/home/ann/repo.inc` is left out of the git configuration: it is included by itself, too deeply, or after too many others
+    ! git-config-skipped: `/home/ann/branch.inc` is left out of the git configuration: its condition cannot be decided here
+    "#);
 }

@@ -12,7 +12,38 @@ const PATH: &str = "/home/ann/.cargo/bin:/home/ann/bin:/home/ann/none:.:/usr/loc
 #[test]
 fn an_ordinary_user_on_debian() {
     let text = check(&spec("/home/ann/repo/src"), &host(1000, "/home/ann", PATH), &ann());
-    insta::assert_snapshot!(text, @"");
+    insta::assert_snapshot!(text, @"
+    source /home/ann/repo Git
+    in /home/ann/repo/src, home /home/ann
+    /bin: link usr/bin
+    /dev: devices
+    /etc: read system
+    /etc/wireguard: masked
+    /home/ann: private home
+    /home/ann/.cargo: cow cargo
+    /home/ann/.cargo/credentials.toml: masked
+    /home/ann/.gitconfig: read caller
+    /home/ann/.rustup: read caller
+    /home/ann/repo: cow workspace
+    /lib: link usr/lib
+    /lib64: link usr/lib64
+    /opt: read system
+    /proc: processes
+    /run: empty
+    /sbin: link usr/sbin
+    /tmp: scratch 0
+    /usr: read system
+    /var: empty
+    /var/tmp: link /tmp
+    HOME=/home/ann
+    LC_ALL=C.UTF-8
+    PATH=/home/ann/.cargo/bin:/usr/local/bin:/usr/bin:/usr/local/sbin:/usr/sbin:/sbin:/bin
+    SHELL=/usr/bin/fish
+    TERM=xterm
+    TMPDIR=/tmp
+    USER=ann
+    ! path-not-exposed: directories on PATH below the home directory are not visible inside; to expose them: `--mount /home/ann/bin`
+    ");
 }
 
 #[test]
@@ -23,7 +54,35 @@ fn root_with_a_repository_elsewhere() {
         .owner("/srv/repo", 1000, 100_000)
         .dir("/root");
     let text = check(&spec("/srv/repo"), &host(0, "/root", "/usr/sbin:/usr/bin"), &machine);
-    insta::assert_snapshot!(text, @"");
+    insta::assert_snapshot!(text, @"
+    source /srv/repo Git
+    in /srv/repo, home /root
+    /bin: link usr/bin
+    /dev: devices
+    /etc: read system
+    /etc/shadow: masked
+    /etc/wireguard: masked
+    /lib: link usr/lib
+    /lib64: link usr/lib64
+    /opt: read system
+    /proc: processes
+    /root: private home
+    /run: empty
+    /sbin: link usr/sbin
+    /srv/repo: cow workspace
+    /tmp: scratch 0
+    /usr: read system
+    /var: empty
+    /var/tmp: link /tmp
+    HOME=/root
+    LC_ALL=C.UTF-8
+    PATH=/usr/sbin:/usr/bin:/usr/local/sbin:/usr/local/bin:/sbin:/bin
+    SHELL=/usr/bin/fish
+    TERM=xterm
+    TMPDIR=/tmp
+    USER=ann
+    ! foreign-owner: changing them inside will fail, because their owner or group does not exist there: `.`, `.git`; `chown` them to yourself and your primary group
+    ");
 }
 
 #[test]
@@ -41,7 +100,32 @@ fn a_nix_system() {
         .owner("/home/ann", 1000, 1000);
     let path = "/home/ann/.nix-profile/bin:/run/current-system/sw/bin:/run/wrappers/bin";
     let text = check(&spec("/home/ann/work"), &host(1000, "/home/ann", path), &machine);
-    insta::assert_snapshot!(text, @"");
+    insta::assert_snapshot!(text, @"
+    source /home/ann/work Plain
+    in /home/ann/work, home /home/ann
+    /bin: read system
+    /dev: devices
+    /etc: read system
+    /home/ann: private home
+    /home/ann/.nix-profile: link /nix/store/profile
+    /home/ann/work: cow workspace
+    /nix/store: read system
+    /nix/var/nix/profiles: read system
+    /proc: processes
+    /run: empty
+    /run/current-system: link /nix/store/abc-system
+    /tmp: scratch 0
+    /usr: read system
+    /var: empty
+    /var/tmp: link /tmp
+    HOME=/home/ann
+    LC_ALL=C.UTF-8
+    PATH=/home/ann/.nix-profile/bin:/run/current-system/sw/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/bin
+    SHELL=/bin/sh
+    TERM=xterm
+    TMPDIR=/tmp
+    USER=ann
+    ");
 }
 
 #[test]
@@ -62,7 +146,14 @@ fn a_home_directory_with_two_names() {
     );
     let with_home: Vec<String> =
         resolved.mounts.iter().map(super::line).filter(|line| line.contains("home")).collect();
-    insta::assert_snapshot!(with_home.join("\n"), @"");
+    insta::assert_snapshot!(with_home.join("\n"), @"
+    /home/ann: link /var/home/ann
+    /var/home/ann: private home
+    /var/home/ann/.cargo: cow cargo
+    /var/home/ann/.gitconfig: read caller
+    /var/home/ann/data: write caller
+    /var/home/ann/repo: cow workspace
+    ");
 }
 
 #[test]
@@ -71,7 +162,12 @@ fn nobody_without_a_home() {
     host.data = HostPath::new("/srv/state").unwrap();
     let machine = debian(1000).dir("/srv/work").owner("/srv/work", 1000, 1000);
     let resolved = resolved(&spec("/srv/work"), &host, &machine).unwrap();
-    insta::assert_snapshot!(own_mounts(&resolved), @"");
+    insta::assert_snapshot!(own_mounts(&resolved), @"
+    /etc/wireguard: masked
+    /home/sandbox: private home
+    /opt: read system
+    /srv/work: cow workspace
+    ");
     assert_eq!(resolved.environment["HOME"].value, "/home/sandbox");
 }
 
