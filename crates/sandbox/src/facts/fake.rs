@@ -199,7 +199,7 @@ impl Fake {
             Question::Mounts => Answer::Mounts(self.mounts.clone()),
             Question::FileSystem { path } => {
                 let real = self.real(path)?;
-                let holder = self.systems.iter().filter(|(place, _)| real.starts_with(place)).next_back();
+                let holder = self.systems.iter().rfind(|(place, _)| real.starts_with(place));
                 let plain = FileSystem { magic: EXT4, read_only: false };
                 Answer::FileSystem(holder.map_or(plain, |(_, system)| *system))
             }

@@ -25,11 +25,11 @@ pub(super) fn written(entries: &[Entry]) -> String {
     for entry in entries.iter().filter(|entry| is_allowed(entry)) {
         if section != entry.section {
             section = &entry.section;
-            write!(text, "[{section}]\n").expect("writing to a string");
+            writeln!(text, "[{section}]").expect("writing to a string");
         }
         match &entry.value {
-            None => write!(text, "\t{}\n", entry.key),
-            Some(value) => write!(text, "\t{} = {}\n", entry.key, quoted(value)),
+            None => writeln!(text, "\t{}", entry.key),
+            Some(value) => writeln!(text, "\t{} = {}", entry.key, quoted(value)),
         }
         .expect("writing to a string");
     }

@@ -130,9 +130,8 @@ fn own_mounts(resolved: &ResolvedSpec) -> String {
 
 fn line(mount: &Mount) -> String {
     let target = &mount.target;
-    let from = |source: &HostPath| match source.same_inside() == *target {
-        true => String::new(),
-        false => format!(" from {source}"),
+    let from = |source: &HostPath| {
+        if source.same_inside() == *target { String::new() } else { format!(" from {source}") }
     };
     match &mount.content {
         Content::Host { source, access, ownership, .. } => {
