@@ -2,9 +2,15 @@
 
 use super::machines::{ann, worktree};
 use super::{check, host, own_mounts, resolved, spec};
+use crate::facts::MachineFacts;
 use crate::facts::fake::Fake;
+use crate::model::path::HostPath;
+use crate::model::resolved::SourceKind;
 use crate::model::setting::Setting;
 use crate::model::spec::GitConfig;
+use crate::process::Cli;
+use crate::resolve::case::Case;
+use crate::resolve::source;
 
 fn view(directory: &str, machine: &Fake) -> String {
     let resolved = resolved(&spec(directory), &host(1000, "/home/ann", "/usr/bin"), machine).unwrap();
@@ -159,4 +165,30 @@ fn git_configuration_without_what_could_hurt() {
     ! git-config-skipped: `/home/ann/repo.inc` is left out of the git configuration: it is included by itself, too deeply, or after too many others
     ! git-config-skipped: `/home/ann/branch.inc` is left out of the git configuration: its condition cannot be decided here
     "#);
+}
+
+/// Git itself makes the repositories, the real machine is asked.
+#[test]
+fn worktrees_of_git_are_recognised() {
+    let dir = tempfile::tempdir().unwrap();
+    let top = HostPath::new(dir.path().canonicalize().unwrap()).unwrap();
+    let git = |arguments: &[&str]| {
+        let git = Cli::new(HostPath::new("/usr/bin/git").unwrap()).variable("GIT_CONFIG_NOSYSTEM", "1");
+        let identity = ["-c", "user.name=a", "-c", "user.email=a@b"];
+        git.directory(top.as_path()).args(identity).args(arguments).output().unwrap();
+    };
+    git(&["init", "--quiet", "main"]);
+    git(&["-C", "main", "commit", "--quiet", "--allow-empty", "-m", "first"]);
+    git(&["-C", "main", "worktree", "add", "--quiet", "../side"]);
+    git(&["init", "--quiet", "--separate-git-dir=apart", "far"]);
+    let mut host = host(1000, "/home/ann", "/usr/bin");
+    host.data = top.join("state");
+    let kind = |name: &str| {
+        let spec = spec(&top.join(name).to_string());
+        let case = Case::new(&spec, &host, &MachineFacts).unwrap();
+        source::find(&case, &mut Vec::new()).unwrap().kind
+    };
+    assert_eq!(kind("main"), SourceKind::Git);
+    assert_eq!(kind("side"), SourceKind::LinkedWorktree { common: top.join("main/.git") });
+    assert_eq!(kind("far"), SourceKind::Plain);
 }
