@@ -2,6 +2,9 @@
 #![forbid(unsafe_code)]
 
 pub mod engine;
+pub mod facts;
 pub mod host;
 pub mod model;
+pub mod process;
+pub mod resolve;
 pub mod session;
