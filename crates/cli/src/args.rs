@@ -188,7 +188,8 @@ fn usage(error: &clap::Error, args: &[OsString]) -> CliError {
         format!("the command goes behind `--`: sandtable {start}{middle} [options] -- CMD…")
     });
     let text = error.render().to_string();
-    let text = text.strip_prefix("error: ").unwrap_or(&text).trim_end().to_owned();
+    let text = text.trim_end().trim_end_matches("For more information, try '--help'.").trim_end();
+    let text = text.strip_prefix("error: ").unwrap_or(text).to_owned();
     CliError::Usage { text, hint }
 }
 

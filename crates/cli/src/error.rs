@@ -11,10 +11,11 @@ use sandtable_sandbox::model::path::PathError;
 use sandtable_sandbox::model::spec::MountAccess;
 use sandtable_sandbox::{resolve, session};
 
+use crate::config;
 use crate::config::file::FileError;
+use crate::config::key::{Key, Kind};
 use crate::config::mount::MountError;
 use crate::config::value::ValueError;
-use crate::config::{self, key::Key};
 use crate::env;
 use crate::exit::Own;
 use crate::ui::escape;
@@ -26,11 +27,11 @@ pub(crate) enum CliError {
     #[error("{text}")]
     Usage { text: String, hint: Option<String> },
     #[error(transparent)]
-    Config(#[from] config::Error),
+    Config(Box<config::Error>),
     #[error(transparent)]
-    Resolve(#[from] resolve::Error),
+    Resolve(Box<resolve::Error>),
     #[error(transparent)]
-    Session(#[from] session::Error),
+    Session(Box<session::Error>),
     #[error(transparent)]
     Name(#[from] NameError),
     #[error("option `--directory` needs an absolute path inside the sandbox")]
@@ -49,7 +50,25 @@ pub(crate) enum CliError {
 
 impl From<env::Error> for CliError {
     fn from(error: env::Error) -> Self {
-        Self::Config(error.into())
+        config::Error::from(error).into()
+    }
+}
+
+impl From<config::Error> for CliError {
+    fn from(error: config::Error) -> Self {
+        Self::Config(Box::new(error))
+    }
+}
+
+impl From<resolve::Error> for CliError {
+    fn from(error: resolve::Error) -> Self {
+        Self::Resolve(Box::new(error))
+    }
+}
+
+impl From<session::Error> for CliError {
+    fn from(error: session::Error) -> Self {
+        Self::Session(Box::new(error))
     }
 }
 
@@ -130,7 +149,7 @@ fn config_hint(error: &config::Error) -> Option<String> {
         config::Error::File(error) => file_hint(error),
         config::Error::Widening(widening) => Some(format!(
             "remove the line, or, if you want it, pass `{}` yourself",
-            flag_for(widening.setting, &widening.given)
+            flag_for(widening.key, &widening.asked)
         )),
         config::Error::CurrentDirectory(_) => {
             Some("change to a directory that exists, or pass `-C DIR`".to_owned())
@@ -171,10 +190,11 @@ fn mount_hint(error: &MountError) -> String {
 }
 
 /// The option that says on the command line what a project's file may not say.
-fn flag_for(setting: Key, given: &str) -> String {
-    match setting.kind() {
-        config::key::Kind::Switch => setting.flag().to_owned(),
-        _ => format!("{} {given}", setting.flag()),
+fn flag_for(key: Key, asked: &str) -> String {
+    match key.kind() {
+        Kind::Switch => key.flag().to_owned(),
+        Kind::List => format!("{} …", key.flag()),
+        Kind::Text | Kind::Path => format!("{} {asked}", key.flag()),
     }
 }
 
@@ -227,22 +247,22 @@ mod tests {
 
     #[test]
     fn a_widening_line_says_what_would_hold_and_how_to_have_it() {
-        let widening = |key, setting, given: &str, holds: &str| {
+        let widening = |key, setting, [given, asked, holds]: [&str; 3]| {
             let place = Place { line: 3, column: 1 };
-            let (given, holds) = (given.to_owned(), holds.to_owned());
+            let [given, asked, holds] = [given, asked, holds].map(str::to_owned);
             let path = "/repo/.sandtable.toml".into();
-            config::Error::from(Widening { path, place, key, setting, given, holds })
+            config::Error::from(Box::new(Widening { path, place, key, setting, given, asked, holds }))
         };
-        insta::assert_snapshot!(rendered(widening(Key::Network, Key::Network, "host", "none")), @"
+        insta::assert_snapshot!(rendered(widening(Key::Network, Key::Network, ["host", "host", "none"])), @"
         sandtable: error: key `network` at `/repo/.sandtable.toml:3:1` would widen the policy: it asks for `host`, and without it `none`
           try: remove the line, or, if you want it, pass `--network host` yourself
         ");
-        insta::assert_snapshot!(rendered(widening(Key::Profile, Key::Network, "nat", "none")), @"
+        insta::assert_snapshot!(rendered(widening(Key::Profile, Key::Network, ["nat", "dev", "none"])), @"
         sandtable: error: key `profile` at `/repo/.sandtable.toml:3:1` would widen the policy: with it `network` is `nat`, and without it `none`
-          try: remove the line, or, if you want it, pass `--network nat` yourself
+          try: remove the line, or, if you want it, pass `--profile dev` yourself
         ");
-        insta::assert_snapshot!(rendered(widening(Key::BestEffort, Key::BestEffort, "best-effort", "strict")), @"
-        sandtable: error: key `best_effort` at `/repo/.sandtable.toml:3:1` would widen the policy: it asks for `best-effort`, and without it `strict`
+        insta::assert_snapshot!(rendered(widening(Key::BestEffort, Key::BestEffort, ["true", "true", "false"])), @"
+        sandtable: error: key `best_effort` at `/repo/.sandtable.toml:3:1` would widen the policy: it asks for `true`, and without it `false`
           try: remove the line, or, if you want it, pass `--best-effort` yourself
         ");
     }

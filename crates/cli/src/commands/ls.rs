@@ -48,7 +48,8 @@ pub(crate) fn run(app: &App, args: &LsArgs) -> Result<ExitCode, CliError> {
     if args.json {
         app.ui.json(&Answer { schema: SCHEMA, sandboxes: entries.iter().map(row).collect() })?;
     } else if args.quiet {
-        app.ui.answer(&entries.iter().map(|entry| format!("{}\n", entry.name)).collect::<String>())?;
+        let names: Vec<[String; 1]> = entries.iter().map(|entry| [entry.name.to_string()]).collect();
+        app.ui.answer(&table::aligned(&names))?;
     } else {
         app.ui.answer(&rendered(&entries, SystemTime::now()))?;
     }

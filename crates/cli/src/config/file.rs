@@ -63,7 +63,7 @@ pub(crate) enum FileError {
     #[error("unknown key `{key}` at `{}:{place}`", path.display())]
     UnknownKey { path: PathBuf, place: Place, key: String, meant: Option<&'static str> },
     #[error("key `{key}` at `{}:{place}` has no usable value", path.display())]
-    Value { path: PathBuf, place: Place, key: &'static str, source: ValueError },
+    Value { path: PathBuf, place: Place, key: &'static str, source: Box<ValueError> },
 }
 
 /// Reads the user's file, if there is one. `~/` in it means `home`.
@@ -147,11 +147,11 @@ impl Reader<'_> {
                     meant,
                 });
             };
-            let refused = |source| FileError::Value {
+            let refused = |source: ValueError| FileError::Value {
                 path: path(),
                 place: place_of(text, value.span().start),
                 key: key.word(),
-                source,
+                source: Box::new(source),
             };
             self.set(&mut file.layer, key, value).map_err(refused)?;
             file.places.insert(key, place);
@@ -198,7 +198,7 @@ fn raw(value: &DeValue<'_>) -> Result<Raw, ValueError> {
 fn place_of(text: &str, offset: usize) -> Place {
     let before = &text.as_bytes()[..offset.min(text.len())];
     let start = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |newline| newline + 1);
-    let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
+    let line = before.split(|byte| *byte == b'\n').count();
     Place { line, column: String::from_utf8_lossy(&before[start..]).chars().count() + 1 }
 }
 

@@ -41,26 +41,26 @@ impl Layer {
     /// Reads one value into its place.
     pub(crate) fn set(&mut self, key: Key, raw: Raw, origin: &Origin) -> Result<(), ValueError> {
         match key {
-            Key::Engine => self.engine = with(origin, raw.word()?),
-            Key::Profile => self.profile = with(origin, raw.word()?),
-            Key::Name => self.name = with(origin, raw.word()?),
-            Key::Directory => self.directory = with(origin, raw.text()?.into()),
-            Key::Mode => self.mode = with(origin, raw.word()?),
-            Key::Mounts => self.mounts = mounts(raw.list()?, origin)?,
-            Key::Network => self.network = with(origin, raw.word()?),
-            Key::GitConfig => self.git_config = with(origin, raw.word()?),
-            Key::Secrets => self.secrets = with(origin, raw.word()?),
-            Key::Rm => self.lifetime = with(origin, either(raw, Lifetime::Discard, Lifetime::Keep)?),
+            Key::Engine => put(&mut self.engine, origin, raw.word()?),
+            Key::Profile => put(&mut self.profile, origin, raw.word()?),
+            Key::Name => put(&mut self.name, origin, raw.word()?),
+            Key::Directory => put(&mut self.directory, origin, raw.text()?.into()),
+            Key::Mode => put(&mut self.mode, origin, raw.word()?),
+            Key::Mounts => self.mounts = mounts(&raw.list()?, origin)?,
+            Key::Network => put(&mut self.network, origin, raw.word()?),
+            Key::GitConfig => put(&mut self.git_config, origin, raw.word()?),
+            Key::Secrets => put(&mut self.secrets, origin, raw.word()?),
+            Key::Rm => put(&mut self.lifetime, origin, either(raw, Lifetime::Discard, Lifetime::Keep)?),
             Key::BestEffort => {
-                self.strictness = with(origin, either(raw, Strictness::BestEffort, Strictness::Strict)?);
+                put(&mut self.strictness, origin, either(raw, Strictness::BestEffort, Strictness::Strict)?);
             }
             Key::AllowSource => {
-                self.source_guard = with(origin, either(raw, SourceGuard::Allow, SourceGuard::Refuse)?);
+                put(&mut self.source_guard, origin, either(raw, SourceGuard::Allow, SourceGuard::Refuse)?);
             }
-            Key::DryRun => self.dry_run = with(origin, raw.switch()?),
-            Key::Json => self.json = with(origin, raw.switch()?),
-            Key::Report => self.report = with(origin, raw.text()?.into()),
-            Key::Quiet => self.quiet = with(origin, raw.switch()?),
+            Key::DryRun => put(&mut self.dry_run, origin, raw.switch()?),
+            Key::Json => put(&mut self.json, origin, raw.switch()?),
+            Key::Report => put(&mut self.report, origin, raw.text()?.into()),
+            Key::Quiet => put(&mut self.quiet, origin, raw.switch()?),
         }
         Ok(())
     }
@@ -105,9 +105,9 @@ impl Layer {
             Key::Network => shown(self.network.as_ref()),
             Key::GitConfig => shown(self.git_config.as_ref()),
             Key::Secrets => shown(self.secrets.as_ref()),
-            Key::Rm => shown(self.lifetime.as_ref()),
-            Key::BestEffort => shown(self.strictness.as_ref()),
-            Key::AllowSource => shown(self.source_guard.as_ref()),
+            Key::Rm => said(self.lifetime.as_ref(), &Lifetime::Discard),
+            Key::BestEffort => said(self.strictness.as_ref(), &Strictness::BestEffort),
+            Key::AllowSource => said(self.source_guard.as_ref(), &SourceGuard::Allow),
             Key::DryRun => shown(self.dry_run.as_ref()),
             Key::Json => shown(self.json.as_ref()),
             Key::Report => path(self.report.as_ref()),
@@ -122,15 +122,15 @@ pub(crate) fn shown_mount(mount: &MountRequest) -> String {
     format!("{}:{}:{}", mount.source.display(), target.display(), mount.access)
 }
 
-fn with<T>(origin: &Origin, value: T) -> Option<Setting<T>> {
-    Some(Setting::new(value, origin.clone()))
+fn put<T>(place: &mut Option<Setting<T>>, origin: &Origin, value: T) {
+    *place = Some(Setting::new(value, origin.clone()));
 }
 
 fn either<T>(raw: Raw, on: T, off: T) -> Result<T, ValueError> {
     Ok(if raw.switch()? { on } else { off })
 }
 
-fn mounts(items: Vec<OsString>, origin: &Origin) -> Result<Vec<Setting<MountRequest>>, ValueError> {
+fn mounts(items: &[OsString], origin: &Origin) -> Result<Vec<Setting<MountRequest>>, ValueError> {
     items.iter().map(|item| Ok(Setting::new(mount::parse(item)?, origin.clone()))).collect()
 }
 
@@ -153,6 +153,11 @@ fn nothing() -> String {
 
 fn shown<T: Display>(setting: Option<&Setting<T>>) -> String {
     setting.map_or_else(nothing, |setting| setting.value.to_string())
+}
+
+/// A setting that files know as a switch.
+fn said<T: PartialEq>(setting: Option<&Setting<T>>, on: &T) -> String {
+    setting.map_or_else(nothing, |setting| (setting.value == *on).to_string())
 }
 
 fn path(setting: Option<&Setting<PathBuf>>) -> String {

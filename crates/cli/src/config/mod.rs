@@ -61,7 +61,7 @@ pub(crate) enum Error {
     #[error(transparent)]
     File(#[from] FileError),
     #[error(transparent)]
-    Widening(#[from] Widening),
+    Widening(#[from] Box<Widening>),
     #[error("there is no current directory")]
     CurrentDirectory(#[source] io::Error),
 }

@@ -26,6 +26,8 @@ pub(crate) struct Widening {
     /// The setting that would be wider: another one when the line names a profile.
     pub(crate) setting: Key,
     pub(crate) given: String,
+    /// What the line itself says.
+    pub(crate) asked: String,
     pub(crate) holds: String,
 }
 
@@ -34,19 +36,19 @@ fn effect(key: Key, setting: Key) -> String {
 }
 
 /// Compares what holds `with` a project's file with what holds `without` it.
-pub(crate) fn check(project: &ConfigFile, without: &Layer, with: &Layer) -> Result<(), Widening> {
-    for setting in Key::ALL.iter().copied().filter(|key| widened(*key, without, with)) {
-        let blamed = if project.places.contains_key(&setting) { setting } else { Key::Profile };
-        return Err(Widening {
-            path: project.path.clone(),
-            place: project.places.get(&blamed).copied().unwrap_or(Place { line: 1, column: 1 }),
-            key: blamed,
-            setting,
-            given: with.shown(setting),
-            holds: without.shown(setting),
-        });
-    }
-    Ok(())
+pub(crate) fn check(project: &ConfigFile, without: &Layer, with: &Layer) -> Result<(), Box<Widening>> {
+    let mut settings = Key::ALL.iter().copied();
+    let Some(setting) = settings.find(|key| widened(*key, without, with)) else { return Ok(()) };
+    let blamed = if project.places.contains_key(&setting) { setting } else { Key::Profile };
+    Err(Box::new(Widening {
+        path: project.path.clone(),
+        place: project.places.get(&blamed).copied().unwrap_or(Place { line: 1, column: 1 }),
+        key: blamed,
+        setting,
+        given: with.shown(setting),
+        asked: with.shown(blamed),
+        holds: without.shown(setting),
+    }))
 }
 
 fn widened(key: Key, without: &Layer, with: &Layer) -> bool {

@@ -58,7 +58,11 @@ impl Ui {
     #[expect(clippy::unused_self, reason = "writing is the terminal's business, though it has no state")]
     pub(crate) fn answer(self, text: &str) -> Result<(), CliError> {
         let mut out = io::stdout().lock();
-        out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(CliError::Answer)
+        match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+            // Whoever read it has seen enough.
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            written => written.map_err(CliError::Answer),
+        }
     }
 
     /// An answer as JSON, on standard output.

@@ -6,7 +6,7 @@ use std::path::Path;
 use sandtable_sandbox::model::mount::{Content, HostAccess, Mount};
 use sandtable_sandbox::model::resolved::{ResolvedSpec, SourceKind, Variable};
 use sandtable_sandbox::model::setting::{Origin, Setting};
-use sandtable_sandbox::model::spec::Spec;
+use sandtable_sandbox::model::spec::{Lifetime, SourceGuard, Spec, Strictness};
 
 use super::{escape, table};
 use crate::config::key::Key;
@@ -52,9 +52,9 @@ pub(crate) fn settings(spec: &Spec, resolved: &ResolvedSpec) -> String {
         word(Key::Network, &spec.network),
         word(Key::GitConfig, &spec.git_config),
         word(Key::Secrets, &spec.secrets),
-        word(Key::Rm, &spec.lifetime),
-        word(Key::BestEffort, &spec.strictness),
-        word(Key::AllowSource, &spec.source_guard),
+        switch(Key::Rm, &spec.lifetime, &Lifetime::Discard),
+        switch(Key::BestEffort, &spec.strictness, &Strictness::BestEffort),
+        switch(Key::AllowSource, &spec.source_guard, &SourceGuard::Allow),
     ]);
     format!("settings\n{}", indented(&table::aligned(&rows)))
 }
@@ -79,11 +79,15 @@ pub(crate) fn redacted(resolved: &ResolvedSpec) -> ResolvedSpec {
 
 /// Each line two blanks further in.
 pub(crate) fn indented(text: &str) -> String {
-    text.lines().map(|line| format!("  {line}\n")).collect()
+    text.lines().flat_map(|line| ["  ", line, "\n"]).collect()
 }
 
 fn word<T: std::fmt::Display>(key: Key, setting: &Setting<T>) -> [String; 3] {
     row(key, setting.value.to_string(), &setting.origin)
+}
+
+fn switch<T: PartialEq>(key: Key, setting: &Setting<T>, on: &T) -> [String; 3] {
+    row(key, (setting.value == *on).to_string(), &setting.origin)
 }
 
 fn row(key: Key, value: String, origin: &Origin) -> [String; 3] {

@@ -3,9 +3,7 @@ use std::path::PathBuf;
 use sandtable_sandbox::model::mount::{MountTable, Pins};
 use sandtable_sandbox::model::path::{BoxPath, HostPath};
 use sandtable_sandbox::model::resolved::{EngineName, Identity, Source, Warning};
-use sandtable_sandbox::model::spec::{
-    EngineChoice, GitConfig, Lifetime, Network, Profile, Secrets, SourceGuard, Strictness, WorkspaceMode,
-};
+use sandtable_sandbox::model::spec::{EngineChoice, GitConfig, Network, Profile, Secrets, WorkspaceMode};
 
 use super::*;
 
@@ -81,9 +79,9 @@ fn every_line_of_the_policy_has_its_origin() {
       network                   host                        flag --network
       git_config                sanitized                   profile safe
       secrets                   mask                        project file /re\u{1b}po/.sandtable.toml
-      rm                        discard                     user file /home/u/.config/sandtable/config.toml
-      best_effort               strict                      default
-      dangerously_allow_source  refuse                      default
+      rm                        true                        user file /home/u/.config/sandtable/config.toml
+      best_effort               false                       default
+      dangerously_allow_source  false                       default
 
     mounts
       /repo       cow  /repo             the workspace         default
