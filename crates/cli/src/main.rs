@@ -13,6 +13,8 @@ mod env;
 mod error;
 mod exit;
 mod report;
+#[cfg(test)]
+mod schema;
 mod ui;
 
 use app::App;

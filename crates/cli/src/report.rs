@@ -61,7 +61,7 @@ impl Drop for Report {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ui::summary::tests::outcome;
+    use crate::ui::summary::tests::{busy, outcome};
 
     #[test]
     fn a_report_replaces_the_file_only_when_there_is_one() {
@@ -76,6 +76,7 @@ mod tests {
         let read: Outcome =
             serde_json::from_str(&fs_err::read_to_string(&path).expect("text")).expect("JSON");
         assert_eq!(read, outcome());
+        crate::schema::check("report.json", &busy());
     }
 
     #[test]

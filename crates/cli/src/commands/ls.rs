@@ -102,8 +102,7 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn a_line_per_sandbox_and_no_line_breaks_from_inside() {
+    fn entries() -> [Entry; 2] {
         let entry = |name: &str, exit: Option<u8>, command: &[&str]| Entry {
             name: name.parse().expect("a name"),
             state: if exit.is_some() { State::Stopped } else { State::Running },
@@ -112,12 +111,23 @@ mod tests {
             command: command.iter().map(|&word| word.to_owned()).collect(),
             exit: exit.map(|code| Exit { code, signal: None, origin: ExitOrigin::Command }),
         };
-        let entries = [
+        [
             entry("keen-otter-4f2k", Some(7), &["sh", "-c", "echo \u{1b}[2J\nrm -rf src"]),
             entry("try", None, &["make", "a-target-with-a-very-long-name-indeed", "and-more"]),
-        ];
+        ]
+    }
+
+    #[test]
+    fn the_answer_has_the_shape_its_schema_promises() {
+        let entries = entries();
+        let answer = Answer { schema: SCHEMA, sandboxes: entries.iter().map(row).collect() };
+        crate::schema::check("ls.json", &answer);
+    }
+
+    #[test]
+    fn a_line_per_sandbox_and_no_line_breaks_from_inside() {
         let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1000 + 3 * 3600);
-        insta::assert_snapshot!(rendered(&entries, now), @r"
+        insta::assert_snapshot!(rendered(&entries(), now), @r"
         NAME             STATE    EXIT  AGE  SOURCE        COMMAND
         keen-otter-4f2k  stopped  7     3 h  /home/u/repo  sh -c 'echo \u{1b}[2J\nrm -rf src'
         try              running  -     3 h  /home/u/repo  make a-target-with-a-very-long-name-inde…

@@ -54,3 +54,18 @@ pub(crate) fn run(app: &App, command: PolicyCommand) -> Result<ExitCode, CliErro
     }
     Ok(ExitCode::SUCCESS)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ui::policy::tests::{resolved, spec};
+
+    #[test]
+    fn the_answer_has_the_shape_its_schema_promises() {
+        let spec = spec();
+        crate::schema::check(
+            "policy-show.json",
+            &Answer { schema: SCHEMA, spec: &spec, resolved: resolved(&spec) },
+        );
+    }
+}

@@ -4,7 +4,6 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::Args;
-use sandtable_sandbox::engine::Plan;
 use sandtable_sandbox::model::resolved::ResolvedSpec;
 use sandtable_sandbox::model::spec::Spec;
 use sandtable_sandbox::session::{self, Request, Sandboxes};
@@ -52,7 +51,7 @@ pub(crate) struct RunArgs {
 
 /// What `--dry-run --json` answers.
 #[derive(Serialize)]
-struct DryRun<'a> {
+struct DryRun<'a, Plan> {
     schema: u32,
     spec: &'a Spec,
     resolved: ResolvedSpec,
@@ -99,4 +98,18 @@ fn dry_run(
         resolved.warnings.iter().for_each(|warning| app.ui.warning(&warning.code, &warning.text));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ui::policy::tests::{resolved, spec};
+
+    #[test]
+    fn a_dry_run_has_the_shape_its_schema_promises() {
+        let spec = spec();
+        let plan = serde_json::json!({ "ops": [] });
+        let answer = DryRun { schema: SCHEMA, spec: &spec, resolved: resolved(&spec), plan: &plan };
+        crate::schema::check("dry-run.json", &answer);
+    }
 }

@@ -123,4 +123,4 @@ fn variable((name, variable): (&String, &Variable)) -> [String; 3] {
 
 #[cfg(test)]
 #[path = "policy_tests.rs"]
-mod tests;
+pub(crate) mod tests;

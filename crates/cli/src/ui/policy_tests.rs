@@ -7,7 +7,8 @@ use sandtable_sandbox::model::spec::{EngineChoice, GitConfig, Network, Profile, 
 
 use super::*;
 
-fn spec() -> Spec {
+/// A request with something from every layer.
+pub(crate) fn spec() -> Spec {
     let user = Origin::UserFile { path: "/home/u/.config/sandtable/config.toml".into() };
     Spec {
         engine: Setting::default_value(EngineChoice::Auto),
@@ -28,7 +29,8 @@ fn spec() -> Spec {
     }
 }
 
-fn resolved(spec: &Spec) -> ResolvedSpec {
+/// What that request means on some machine.
+pub(crate) fn resolved(spec: &Spec) -> ResolvedSpec {
     let mount = |target: &str, content, reason: &str| Mount {
         target: BoxPath::new(target).expect("absolute"),
         content,

@@ -43,8 +43,8 @@ fn rendered(outcome: &Outcome) -> String {
     render(outcome, Colour::Never)
 }
 
-#[test]
-fn a_summary_names_every_change() {
+/// The outcome of a command that changed something of every kind.
+pub(crate) fn busy() -> Outcome {
     use ChangeKind::{Added, Modified, Removed};
     let mut list = changes(vec![
         entry(Modified, "README"),
@@ -66,7 +66,18 @@ fn a_summary_names_every_change() {
         DriftEntry { kind: DriftKind::Modified, path: "other.txt".to_owned() },
         DriftEntry { kind: DriftKind::Contents, path: "lib".to_owned() },
     ];
-    insta::assert_snapshot!(rendered(&Outcome { changes: Some(list), drift, ..outcome() }), @"
+    let enforcement = [
+        (Control::NetworkNamespace, Observed::Absent { why: "the host's network was asked for".to_owned() }),
+        (Control::Seccomp, Observed::Enforced),
+    ];
+    let warnings = vec![Warning::new("nested", "this runs inside another sandbox")];
+    let enforcement = enforcement.into();
+    Outcome { changes: Some(list), drift, enforcement, warnings, ..outcome() }
+}
+
+#[test]
+fn a_summary_names_every_change() {
+    insta::assert_snapshot!(rendered(&busy()), @"
     sandtable: keen-otter-4f2k · exit 0 · 7 changes · 41 ms
       M README
       A d/f
@@ -80,6 +91,8 @@ fn a_summary_names_every_change() {
     sandtable: the source moved while the command ran (drift):
       M other.txt
       M lib (entries came or went)
+    sandtable: warning: this runs inside another sandbox [nested]
+    sandtable: not enforced: network-namespace: the host's network was asked for
     sandtable: look inside: sandtable exec keen-otter-4f2k -- …   drop it: sandtable rm keen-otter-4f2k
     ");
 }
