@@ -30,8 +30,7 @@ use crate::exit;
     about,
     after_long_help = exit::TABLE,
     disable_help_subcommand = true,
-    subcommand_required = true,
-    arg_required_else_help = true
+    subcommand_required = true
 )]
 pub(crate) struct Cli {
     #[command(subcommand)]
@@ -163,6 +162,10 @@ pub(crate) fn flag<T>(key: Key, value: Option<T>) -> Option<Setting<T>> {
 pub(crate) fn parse(args: &[OsString]) -> Result<Cli, Stop> {
     Cli::try_parse_from(args).map_err(|error| match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Stop::Answer(error.render().to_string()),
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            let text = format!("which command?\n\n{}", error.render().to_string().trim_end());
+            Stop::Refused(CliError::Usage { text, hint: None })
+        }
         _ => Stop::Refused(usage(&error, args)),
     })
 }

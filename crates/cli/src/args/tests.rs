@@ -87,6 +87,17 @@ fn unknown_words_are_refused_with_the_known_ones() {
 }
 
 #[test]
+fn no_command_is_an_error_that_helps() {
+    for words in [&[][..], &["policy"]] {
+        let text = rendered(words);
+        assert!(
+            text.starts_with("sandtable: error: which command?\n") && text.contains("Commands:"),
+            "{text}"
+        );
+    }
+}
+
+#[test]
 fn the_command_is_passed_on_as_it_is() {
     use std::os::unix::ffi::OsStringExt as _;
     let odd = OsString::from_vec(vec![b'-', 0xff]);
