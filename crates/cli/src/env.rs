@@ -28,10 +28,18 @@ pub(crate) const TERM: &str = "TERM";
 pub(crate) const SANDBOX: &str = "SANDBOX";
 /// How our own variables start. One that is not in [`SETTINGS`] is an error: it is a misspelt wish.
 pub(crate) const OWN_PREFIX: &str = "SANDTABLE_";
-/// Names the controls whose step is skipped; read by builds with the `failpoints` feature only, and
-/// refused like any unknown name by all others.
-#[cfg(feature = "failpoints")]
-pub(crate) const FAILPOINTS: &str = "SANDTABLE_FAILPOINTS";
+/// Names of our prefix that mean nothing to the program: the tests and benchmarks of this repository set
+/// them for themselves, and may call the program with them still set.
+pub(crate) const HARNESS: &[&str] = &[
+    "SANDTABLE_BIN",
+    "SANDTABLE_FAILPOINT_BIN",
+    "SANDTABLE_INSIDE_NULL",
+    "SANDTABLE_LONG",
+    "SANDTABLE_TEST_USER",
+    // Names a control whose step is skipped. Only builds with the feature read it; all others refuse it.
+    #[cfg(feature = "failpoints")]
+    "SANDTABLE_FAIL_SKIP",
+];
 
 /// A variable that sets a setting.
 #[derive(Clone, Copy, Debug)]

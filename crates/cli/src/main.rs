@@ -26,7 +26,7 @@ fn main() -> ExitCode {
     let args: Vec<OsString> = std::env::args_os().collect();
     // The probe runs inside sandboxes, where nothing of the user's environment or files is of interest.
     if args.get(1).is_some_and(|word| word == "__probe") {
-        return ExitCode::from(sandtable_launch::probe::main(args[2..].to_vec()));
+        return ExitCode::from(sandtable_launch::probe::main(&args[2..]));
     }
     let app = App::new(Environment::of_process());
     let result = match args::parse(&args) {

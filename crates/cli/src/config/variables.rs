@@ -47,11 +47,7 @@ pub(crate) fn warnings(environment: &Environment) -> Vec<Warning> {
 fn refuse_unknown(environment: &Environment) -> Result<(), Error> {
     let known = || SETTINGS.iter().map(|variable| variable.name);
     for name in environment.names().filter(|name| name.starts_with(env::OWN_PREFIX)) {
-        #[cfg(feature = "failpoints")]
-        if name == env::FAILPOINTS {
-            continue;
-        }
-        if !known().any(|known| known == name) {
+        if !known().chain(env::HARNESS.iter().copied()).any(|known| known == name) {
             let meant = closest(name, known());
             return Err(Error::UnknownVariable { name: name.to_owned(), meant });
         }
