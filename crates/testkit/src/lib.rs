@@ -3,6 +3,7 @@
 //! that may not shrink ([`counts`]).
 #![forbid(unsafe_code)]
 
+pub mod bench;
 pub mod conformance;
 pub mod counts;
 pub mod env;

@@ -11,7 +11,7 @@ use libc::c_long;
 
 /// An attempt whose answer tells whether the kernel lets it pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Call {
+pub(crate) enum Call {
     IoUringSetup,
     IoUringEnter,
     IoUringRegister,
@@ -56,13 +56,12 @@ pub enum Call {
 }
 
 /// The node that [`Call::MknodDevice`] tries to make, in the current directory.
-pub const NODE: &str = "probe-node";
 
 type Arguments = [usize; 6];
 
 impl Call {
     /// Makes the call: what the kernel returned, or its error number.
-    pub fn attempt(self) -> Result<i64, i32> {
+    pub(crate) fn attempt(self) -> Result<i64, i32> {
         let (number, arguments) = self.encoded();
         let answer = syscall(number, arguments);
         if answer.is_ok() {
@@ -166,14 +165,14 @@ impl Call {
 
 /// How a child that made one attempt ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ChildEnd {
+pub(crate) enum ChildEnd {
     Exited(i32),
     Signalled(i32),
     NotStarted(i32),
 }
 
 /// Makes a child in a new user namespace, which ends at once.
-pub fn clone_into_user_namespace() -> ChildEnd {
+pub(crate) fn clone_into_user_namespace() -> ChildEnd {
     let flags = number_of(libc::CLONE_NEWUSER | libc::SIGCHLD);
     // Without a stack of its own the child goes on here, like after a fork.
     match syscall(libc::SYS_clone, [flags, 0, 0, 0, 0, 0]) {
@@ -186,7 +185,7 @@ pub fn clone_into_user_namespace() -> ChildEnd {
 /// Asks for the process id the way a 32-bit program does. In a child, because a filter may kill for it. The
 /// child's exit status is 0 if the kernel answered with an id, else the error number.
 #[cfg(target_arch = "x86_64")]
-pub fn getpid_through_int80() -> ChildEnd {
+pub(crate) fn getpid_through_int80() -> ChildEnd {
     match syscall(libc::SYS_clone, [number_of(libc::SIGCHLD), 0, 0, 0, 0, 0]) {
         Err(errno) => ChildEnd::NotStarted(errno),
         Ok(0) => {
@@ -199,31 +198,31 @@ pub fn getpid_through_int80() -> ChildEnd {
 
 /// There is no such gate on other processors.
 #[cfg(not(target_arch = "x86_64"))]
-pub fn getpid_through_int80() -> ChildEnd {
+pub(crate) fn getpid_through_int80() -> ChildEnd {
     ChildEnd::NotStarted(libc::ENOSYS)
 }
 
 /// Pushes one byte into the input of a terminal, as if it had been typed.
-pub fn push_input(terminal: BorrowedFd<'_>) -> Result<i64, i32> {
+pub(crate) fn push_input(terminal: BorrowedFd<'_>) -> Result<i64, i32> {
     static BYTE: u8 = b'x';
     ioctl(terminal, libc::TIOCSTI, &BYTE)
 }
 
 /// Asks the console for its shift state, the most harmless of the `TIOCLINUX` functions.
-pub fn console_shift_state(terminal: BorrowedFd<'_>) -> Result<i64, i32> {
+pub(crate) fn console_shift_state(terminal: BorrowedFd<'_>) -> Result<i64, i32> {
     static FUNCTION: u8 = 6;
     ioctl(terminal, libc::TIOCLINUX, &FUNCTION)
 }
 
 /// Opens a socket of a family and closes it again.
-pub fn socket(family: i32, kind: i32, protocol: i32) -> Result<(), i32> {
+pub(crate) fn socket(family: i32, kind: i32, protocol: i32) -> Result<(), i32> {
     let descriptor =
         syscall(libc::SYS_socket, [number_of(family), number_of(kind), number_of(protocol), 0, 0, 0])?;
     syscall(libc::SYS_close, [usize::try_from(descriptor).unwrap_or(usize::MAX), 0, 0, 0, 0, 0]).map(drop)
 }
 
 /// Whether a signal could be sent to a process; none is.
-pub fn signal_zero(process: i32) -> Result<(), i32> {
+pub(crate) fn signal_zero(process: i32) -> Result<(), i32> {
     syscall(libc::SYS_kill, [number_of(process), 0, 0, 0, 0, 0]).map(drop)
 }
 
