@@ -49,8 +49,7 @@ impl TestEnv {
     /// # Panics
     /// If the temporary directory cannot be made.
     pub fn new(binary: &Path, caller: Caller) -> Self {
-        let root =
-            tempfile::Builder::new().prefix("sandtable-test-").tempdir().expect("a temporary directory");
+        let root = tempfile::Builder::new().prefix("st-").tempdir().expect("a temporary directory");
         let env = Self { binary: root.path().join("sandtable"), root, caller };
         // Others must be able to pass through, but the home is the caller's alone.
         set_mode(env.root.path(), 0o755);

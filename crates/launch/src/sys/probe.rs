@@ -55,8 +55,6 @@ pub(crate) enum Call {
     Unknown,
 }
 
-/// The node that [`Call::MknodDevice`] tries to make, in the current directory.
-
 type Arguments = [usize; 6];
 
 impl Call {
