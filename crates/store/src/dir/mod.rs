@@ -1,0 +1,179 @@
+//! Reaching entries of a foreign tree by handle.
+//!
+//! A name that a sandbox made may be a symlink to the user's keys, a pipe that blocks whoever opens it, or
+//! be exchanged between two looks. So no function here takes a joined path: each resolves beneath a
+//! directory handle with `openat2`, never through a symlink, a magic link or a mount, never blocking, and
+//! never becoming the controlling terminal. There is no limit on depth: [`open_below`] goes down in chunks
+//! shorter than the kernel's `PATH_MAX`, and [`Descent`] keeps a bounded number of descriptors.
+
+mod descent;
+mod entry;
+
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::fs::{CWD, FileType, Mode, OFlags, RawDir, ResolveFlags, fstat, openat, openat2};
+use rustix::io::{Errno, Result};
+
+pub use descent::{Descent, Moved};
+pub use entry::{Kind, Meta, stat_at, stat_fd};
+
+use crate::path::RelPath;
+
+/// The longest string given to one system call; `PATH_MAX` is 4096 with its terminating zero.
+const CHUNK: usize = 4000;
+
+/// How often an open that the kernel asks to repeat is repeated.
+const RETRIES: usize = 64;
+
+/// One name of a directory.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Name {
+    pub bytes: Vec<u8>,
+    /// What the directory says it is, where the file system says so.
+    pub kind: Option<Kind>,
+}
+
+/// Opens the directory `path` that the user named. Symlinks on the way are the user's own.
+pub fn open_named(path: &std::path::Path) -> Result<OwnedFd> {
+    openat(CWD, path, directory() | OFlags::CLOEXEC, Mode::empty())
+}
+
+/// Opens the directory that `dir` is a handle of again, for reading, with an own position.
+pub fn reopen(dir: BorrowedFd<'_>) -> Result<OwnedFd> {
+    open(dir, b".", directory())
+}
+
+/// Opens the directory `name` in `parent` for reading.
+pub fn open_dir(parent: BorrowedFd<'_>, name: &[u8]) -> Result<OwnedFd> {
+    open(parent, name, directory())
+}
+
+/// Opens the regular file `name` in `parent` for reading, without touching its access time where allowed.
+///
+/// `meta` is what was seen there before: anything else is refused with `ESTALE`.
+pub fn open_file(parent: BorrowedFd<'_>, name: &[u8], meta: &Meta) -> Result<OwnedFd> {
+    let file = match open(parent, name, OFlags::NOATIME) {
+        Err(Errno::PERM) => open(parent, name, OFlags::empty())?,
+        result => result?,
+    };
+    let found = fstat(&file)?;
+    if FileType::from_raw_mode(found.st_mode) != FileType::RegularFile || found.st_ino != meta.ino {
+        return Err(Errno::STALE);
+    }
+    Ok(file)
+}
+
+/// Opens the directory at `path` below `root`, however deep it is.
+pub fn open_below(root: BorrowedFd<'_>, path: &RelPath) -> Result<OwnedFd> {
+    let mut rest = path.as_bytes();
+    let mut at: Option<OwnedFd> = None;
+    while rest.len() > CHUNK {
+        let end = rest[..=CHUNK].iter().rposition(|byte| *byte == b'/').ok_or(Errno::NAMETOOLONG)?;
+        let from = at.as_ref().map_or(root, AsFd::as_fd);
+        at = Some(open(from, &rest[..end], OFlags::PATH | OFlags::DIRECTORY)?);
+        rest = &rest[end + 1..];
+    }
+    let from = at.as_ref().map_or(root, AsFd::as_fd);
+    if rest.is_empty() { reopen(from) } else { open_dir(from, rest) }
+}
+
+/// Calls `each` for every name in the directory, in the order of the file system.
+///
+/// The handle's position is moved: a directory is listed once per handle.
+pub fn each_name(dir: BorrowedFd<'_>, mut each: impl FnMut(&[u8], Option<Kind>)) -> Result<()> {
+    let mut buffer = [MaybeUninit::<u8>::uninit(); 16 * 1024];
+    let mut entries = RawDir::new(dir, &mut buffer);
+    while let Some(entry) = entries.next() {
+        let entry = entry?;
+        let name = entry.file_name().to_bytes();
+        if !matches!(name, b"." | b"..") {
+            each(name, Kind::known(entry.file_type()));
+        }
+    }
+    Ok(())
+}
+
+/// All names of a directory, sorted.
+pub fn names(dir: BorrowedFd<'_>) -> Result<Vec<Name>> {
+    let mut names = Vec::new();
+    each_name(dir, |bytes, kind| names.push(Name { bytes: bytes.to_vec(), kind }))?;
+    names.sort_unstable();
+    Ok(names)
+}
+
+fn directory() -> OFlags {
+    OFlags::RDONLY | OFlags::DIRECTORY
+}
+
+fn open(parent: BorrowedFd<'_>, name: &[u8], flags: OFlags) -> Result<OwnedFd> {
+    let mut always = OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    // `openat2` refuses flags that mean nothing for a bare reference.
+    if !flags.contains(OFlags::PATH) {
+        always |= OFlags::NONBLOCK | OFlags::NOCTTY;
+    }
+    let resolve = ResolveFlags::BENEATH
+        | ResolveFlags::NO_SYMLINKS
+        | ResolveFlags::NO_MAGICLINKS
+        | ResolveFlags::NO_XDEV;
+    let try_open = || openat2(parent, name, flags | always, Mode::empty(), resolve);
+    // The kernel says "again" when a rename elsewhere kept it from ruling out that the way led outside, but
+    // also, for good, when another process holds a lease on the file: so not for ever.
+    for _ in 0..RETRIES {
+        match try_open() {
+            Err(Errno::AGAIN | Errno::INTR) => {}
+            result => return result,
+        }
+    }
+    try_open()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    fn tree() -> (tempfile::TempDir, OwnedFd) {
+        let dir = tempfile::tempdir().unwrap();
+        let root = open_named(dir.path()).unwrap();
+        (dir, root)
+    }
+
+    #[test]
+    fn follows_no_symlink_at_any_position() {
+        let (dir, root) = tree();
+        fs_err::create_dir_all(dir.path().join("a/b")).unwrap();
+        fs_err::write(dir.path().join("a/b/f"), "x").unwrap();
+        symlink("a", dir.path().join("link")).unwrap();
+        symlink("f", dir.path().join("a/b/g")).unwrap();
+        let path = |text| RelPath::new(text).unwrap();
+        assert!(open_below(root.as_fd(), &path("a/b")).is_ok());
+        assert_eq!(open_below(root.as_fd(), &path("link/b")).unwrap_err(), Errno::LOOP);
+        assert!(open_below(root.as_fd(), &path("link")).is_err());
+        let b = open_below(root.as_fd(), &path("a/b")).unwrap();
+        let meta = stat_at(b.as_fd(), b"g").unwrap();
+        assert_eq!(meta.kind, Kind::Symlink);
+        assert_eq!(open_file(b.as_fd(), b"g", &meta).unwrap_err(), Errno::LOOP);
+        assert_eq!(open_dir(b.as_fd(), b"../..").unwrap_err(), Errno::XDEV);
+    }
+
+    #[test]
+    fn a_pipe_does_not_block_and_is_refused() {
+        let (_dir, root) = tree();
+        rustix::fs::mkfifoat(&root, "pipe", Mode::RUSR).unwrap();
+        let meta = stat_at(root.as_fd(), b"pipe").unwrap();
+        assert_eq!(open_file(root.as_fd(), b"pipe", &meta).unwrap_err(), Errno::STALE);
+    }
+
+    #[test]
+    fn lists_names_that_are_not_text() {
+        let (_dir, root) = tree();
+        let odd = [b"\xff\n".to_vec(), vec![b'n'; 255]];
+        for name in &odd {
+            rustix::fs::mkdirat(&root, name, Mode::RWXU).unwrap();
+        }
+        let found: Vec<_> = names(root.as_fd()).unwrap().into_iter().map(|name| name.bytes).collect();
+        assert_eq!(found, [odd[1].clone(), odd[0].clone()]);
+    }
+}

@@ -1,0 +1,112 @@
+//! A file that one process at a time holds.
+//!
+//! The lock belongs to the open file description, not to the process: a child that inherits the descriptor
+//! holds it too, and it is free only when the last copy is closed, however its holders died. The file is
+//! never removed, because a waiter could otherwise lock a file that no longer has a name.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
+use rustix::io::Errno;
+
+/// An exclusive lock, held until this value and every inherited copy of its descriptor are gone.
+#[derive(Debug)]
+pub struct FileLock(OwnedFd);
+
+/// Why a lock could not be taken. That another holds it is not an error.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot lock `{}`", path.display())]
+pub struct LockError {
+    pub path: PathBuf,
+    #[source]
+    pub source: io::Error,
+}
+
+impl FileLock {
+    /// Takes the lock if it is free; makes the file if it is missing.
+    pub fn try_exclusive(path: &Path) -> Result<Option<Self>, LockError> {
+        Self::take(path, FlockOperation::NonBlockingLockExclusive).map_err(|errno| named(path, errno))
+    }
+
+    /// Waits for the lock; makes the file if it is missing.
+    pub fn exclusive(path: &Path) -> Result<Self, LockError> {
+        let lock = Self::take(path, FlockOperation::LockExclusive).map_err(|errno| named(path, errno))?;
+        lock.ok_or_else(|| named(path, Errno::WOULDBLOCK))
+    }
+
+    fn take(path: &Path, operation: FlockOperation) -> Result<Option<Self>, Errno> {
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NOCTTY;
+        let file = open(path, flags, Mode::RUSR | Mode::WUSR)?;
+        loop {
+            match flock(&file, operation) {
+                Ok(()) => return Ok(Some(Self(file))),
+                Err(Errno::WOULDBLOCK) => return Ok(None),
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(errno),
+            }
+        }
+    }
+}
+
+impl AsFd for FileLock {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+impl From<FileLock> for OwnedFd {
+    fn from(lock: FileLock) -> Self {
+        lock.0
+    }
+}
+
+fn named(path: &Path, errno: Errno) -> LockError {
+    LockError { path: path.to_owned(), source: errno.into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    use super::*;
+
+    #[test]
+    fn one_holder_until_the_last_copy_is_closed() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("lock");
+        let held = FileLock::try_exclusive(&path).unwrap().unwrap();
+        assert_eq!(fs_err::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert!(FileLock::try_exclusive(&path).unwrap().is_none());
+        let copy = held.as_fd().try_clone_to_owned().unwrap();
+        drop(held);
+        assert!(FileLock::try_exclusive(&path).unwrap().is_none(), "an inherited copy still holds it");
+        drop(copy);
+        drop(FileLock::exclusive(&path).unwrap());
+        assert!(FileLock::try_exclusive(&path).unwrap().is_some());
+    }
+
+    #[test]
+    fn waits_for_the_holder() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("lock");
+        let held = FileLock::exclusive(&path).unwrap();
+        std::thread::scope(|scope| {
+            let waiter = scope.spawn(|| FileLock::exclusive(&path).unwrap());
+            std::thread::sleep(std::time::Duration::from_millis(30));
+            assert!(!waiter.is_finished());
+            drop(held);
+            drop(waiter.join().unwrap());
+        });
+    }
+
+    #[test]
+    fn never_through_a_symlink() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("lock");
+        symlink(dir.path().join("elsewhere"), &path).unwrap();
+        assert!(FileLock::try_exclusive(&path).is_err());
+        assert!(!dir.path().join("elsewhere").exists());
+    }
+}
