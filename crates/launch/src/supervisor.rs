@@ -1,7 +1,6 @@
 //! The outer side of a launch: clones PID 1, gives a root sandbox its ids and mounts, and waits for the
 //! report.
 
-use std::fmt::Display;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 
@@ -170,14 +169,4 @@ fn namespace_flags(plan: &Plan) -> u64 {
         own && !skips(*control)
     });
     wanted.map(|(_, _, flag)| flag).fold(0, |flags, flag| flags | flag)
-}
-
-/// Reads better in messages than the number alone.
-impl Display for Ids {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Same { uid, gid } => write!(f, "own ids ({uid}:{gid})"),
-            Self::Range { base, count } => write!(f, "private range {base}+{count}"),
-        }
-    }
 }

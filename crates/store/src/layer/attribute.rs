@@ -201,11 +201,11 @@ mod tests {
 
     #[test]
     fn what_would_redirect_is_named() {
+        use ForeignReason::{Escaped, Metacopy, Place as Misplaced, Redirect, Unknown};
         let names = ["redirect", "metacopy", "overlay.opaque", "protattr", "whiteout"];
         let set: Vec<_> = names.iter().map(|name| format!("user.overlay.{name}")).collect();
         let pairs: Vec<_> = set.iter().map(|name| (name.as_str(), "/etc")).collect();
         let why: Vec<_> = judged(&pairs, Place::Ordinary).foreign.into_iter().map(|(_, why)| why).collect();
-        use ForeignReason::{Escaped, Metacopy, Place as Misplaced, Redirect, Unknown};
         assert_eq!(why, [Metacopy, Escaped, Unknown, Redirect, Misplaced]);
     }
 

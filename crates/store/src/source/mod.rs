@@ -1,1 +1,83 @@
+//! Looking at the user's source without opening a file of it.
+//!
+//! [`scan`] records what every entry looks like to `statx`; [`drift`] says what moved in the source while a
+//! command ran on a copy-on-write view of it; [`find_secrets`] finds names to hide before a start. None of
+//! them follows a symlink or crosses into another mount, and none reads content.
+//!
+//! # Why looking at times is enough
+//!
+//! Drift is judged by the *change* time, which the kernel sets at every change of content, mode, owner, name
+//! or link count and which no program can set back, unlike the modification time. It is as fine as a
+//! clock tick, so a file can change twice without its change time moving. This is the well-known race of
+//! stat caches, and it cannot bite here:
+//!
+//! - T0 is taken from the same coarse clock that the kernel stamps files with ([`Stamp::now`]). Whatever
+//!   changes after T0 therefore has a change time of at least T0, and is reported for that alone.
+//! - A scan starts after T0. A file that changed in the very tick in which it was scanned, the only one whose
+//!   second change the scan could miss, has a change time of at least T0 as well.
+//! - So the scan is needed only for what leaves no time behind: a name that is gone, and a file that came by
+//!   rename from elsewhere with an old change time (a rename sets the time on most file systems, not on
+//!   all). For a name that was gone before the scan came to its directory there is the change time of
+//!   the directory: [`DriftKind::Contents`].
+//!
+//! What changed in the same tick just before T0 is reported too: better a change too many than one too few.
+//! Some file systems store whole seconds only; a change time without a fraction is taken as anywhere in its
+//! second. If the clock is set back while the command runs, only what differs from the scan is found.
 
+mod drift;
+mod git;
+mod listing;
+mod scan;
+mod secrets;
+mod stamp;
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+
+pub use drift::{Drift, DriftKind, drift};
+pub use listing::{Entry, Listing};
+pub use scan::scan;
+pub use secrets::find_secrets;
+pub use stamp::Stamp;
+
+use crate::name_pattern::Pattern;
+use crate::path::RelPath;
+
+/// What a scan is to note besides the entries themselves.
+#[derive(Clone, Copy, Debug)]
+pub struct Options<'a> {
+    /// Names that say *secret*.
+    pub secrets: &'a [Pattern],
+    /// Who may own entries; the others are noted. `None` asks nothing.
+    pub owners: Option<Owners<'a>>,
+    /// Set by another thread to end the scan with [`Error::Cancelled`].
+    pub cancel: &'a AtomicBool,
+}
+
+/// The users and groups that exist for the sandbox.
+#[derive(Clone, Copy, Debug)]
+pub struct Owners<'a> {
+    pub users: &'a [u32],
+    pub groups: &'a [u32],
+}
+
+impl<'a> Options<'a> {
+    /// Notes nothing besides the entries.
+    pub const fn new(cancel: &'a AtomicBool) -> Self {
+        Self { secrets: &[], owners: None, cancel }
+    }
+}
+
+/// Why a source could not be looked at.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("cannot open `{}`", path.display())]
+    Open { path: PathBuf, source: io::Error },
+    #[error("cannot read `{}` in the source", path.display_escaped())]
+    Read { path: RelPath, source: io::Error },
+    #[error("the source has more entries than can be recorded")]
+    TooMany,
+    #[error("looking at the source was cancelled")]
+    Cancelled,
+}

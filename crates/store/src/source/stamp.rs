@@ -1,0 +1,58 @@
+//! A moment of the clock that the kernel stamps files with.
+
+use rustix::time::{ClockId, clock_gettime};
+
+const SECOND: i64 = 1_000_000_000;
+
+/// A moment to compare change times with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Stamp(i64);
+
+impl Stamp {
+    /// Now, by the coarse clock: nothing that changes from here on has an earlier change time.
+    pub fn now() -> Self {
+        let now = clock_gettime(ClockId::RealtimeCoarse);
+        Self(now.tv_sec.saturating_mul(SECOND).saturating_add(now.tv_nsec))
+    }
+
+    /// From nanoseconds since 1970. A finer clock than that of [`Stamp::now`] must be set back by one tick
+    /// (ten milliseconds at most) first.
+    pub const fn from_nanoseconds(nanoseconds: i64) -> Self {
+        Self(nanoseconds)
+    }
+
+    /// Whether something with this change time may have changed at or after this moment.
+    pub(super) const fn may_precede(self, ctime_ns: i64) -> bool {
+        let whole_seconds = ctime_ns % SECOND == 0;
+        ctime_ns >= self.0 || (whole_seconds && ctime_ns.saturating_add(SECOND) > self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsFd as _;
+
+    use super::*;
+    use crate::dir::{open_named, stat_at};
+
+    #[test]
+    fn no_later_change_has_an_earlier_time() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = open_named(dir.path()).unwrap();
+        for round in 0..2000 {
+            let before = Stamp::now();
+            fs_err::write(dir.path().join("f"), round.to_string()).unwrap();
+            let ctime = stat_at(root.as_fd(), b"f").unwrap().ctime_ns;
+            assert!(before.may_precede(ctime), "round {round}: {before:?} is after {ctime}");
+        }
+    }
+
+    #[test]
+    fn a_time_without_fraction_is_anywhere_in_its_second() {
+        let moment = Stamp::from_nanoseconds(7 * SECOND + 5);
+        assert!(moment.may_precede(7 * SECOND));
+        assert!(moment.may_precede(7 * SECOND + 5));
+        assert!(!moment.may_precede(7 * SECOND + 4));
+        assert!(!moment.may_precede(6 * SECOND));
+    }
+}
