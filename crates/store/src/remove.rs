@@ -93,7 +93,12 @@ fn open_writable(parent: BorrowedFd<'_>, name: impl rustix::path::Arg + Copy) ->
     let handle = openat(parent, name, flags, Mode::empty())?;
     let itself = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&handle));
     chmodat(CWD, itself, Mode::RWXU, AtFlags::empty())?;
-    openat(parent, name, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())
+    openat(
+        parent,
+        name,
+        OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC,
+        Mode::empty(),
+    )
 }
 
 #[cfg(test)]
