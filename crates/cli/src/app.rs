@@ -39,7 +39,7 @@ impl App {
 
     /// What a request means on this machine, with our own warnings among those of the library.
     pub(crate) fn resolve(&self, loaded: &Loaded) -> Result<ResolvedSpec, CliError> {
-        let facts = MachineFacts::new(self.environment.search_path());
+        let facts = MachineFacts;
         let mut resolved = resolve::resolve(&loaded.spec, &self.environment.host()?, &facts)?;
         resolved.warnings.splice(0..0, loaded.warnings.iter().cloned());
         Ok(resolved)

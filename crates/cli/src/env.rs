@@ -14,8 +14,6 @@ use crate::config::key::Key;
 
 /// The home directory: base of the XDG defaults, and what `~/` means in the user's file.
 pub(crate) const HOME: &str = "HOME";
-/// Where programs are looked for.
-pub(crate) const PATH: &str = "PATH";
 /// Our state lives in its `sandtable`; `$HOME/.local/share` when unset.
 pub(crate) const XDG_DATA_HOME: &str = "XDG_DATA_HOME";
 /// The user's file is its `sandtable/config.toml`; `$HOME/.config` when unset.
@@ -166,11 +164,6 @@ impl Environment {
             None => self.home()?.map(|home| home.join(".config")),
         };
         Ok(base.map(|base| base.join("sandtable/config.toml").into()))
-    }
-
-    /// The search path for programs.
-    pub(crate) fn search_path(&self) -> &str {
-        self.get(PATH).and_then(OsStr::to_str).unwrap_or("/usr/bin:/bin")
     }
 
     /// The caller, as the library sees it.

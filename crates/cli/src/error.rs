@@ -82,7 +82,11 @@ impl CliError {
             | Self::JsonWithoutDryRun
             | Self::ReportOpen { .. } => Own::Input,
             Self::Resolve(error) => Own::of(error.blame()),
-            Self::Session(error) => Own::of(error.blame()),
+            Self::Session(error) => match **error {
+                session::Error::CommandNotFound { .. } => Own::NotFound,
+                session::Error::CommandNotExecutable { .. } => Own::NotExecutable,
+                _ => Own::of(error.blame()),
+            },
             Self::ReportWrite { .. } => Own::Machine,
             Self::Answer(_) | Self::Json(_) => Own::Failed,
         }

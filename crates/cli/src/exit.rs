@@ -3,7 +3,7 @@
 
 use std::process::ExitCode;
 
-use sandtable_sandbox::resolve::Blame;
+use sandtable_sandbox::model::blame::Blame;
 
 /// A number of Sandtable's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -87,7 +87,7 @@ fn dry_run(
     resolved: &ResolvedSpec,
 ) -> Result<ExitCode, CliError> {
     let name = loaded.spec.name.as_ref().map(|name| name.value.clone());
-    let plan = session::preview(sandboxes, resolved, name)?;
+    let plan = session::preview(sandboxes, resolved, name);
     if loaded.output.json.value {
         let resolved = policy::redacted(resolved);
         app.ui.json(&DryRun { schema: SCHEMA, spec: &loaded.spec, resolved, plan: &plan })?;

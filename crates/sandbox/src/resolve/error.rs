@@ -5,19 +5,11 @@ use std::fmt;
 use std::path::PathBuf;
 
 use crate::facts::Failure;
+use crate::model::blame::Blame;
 use crate::model::mount::MountError;
 use crate::model::path::{HostPath, PathError};
 use crate::model::resolved::EngineName;
 use crate::model::spec::{EngineChoice, Network};
-
-/// Who has to change something.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Blame {
-    /// The user's input: exit code 2.
-    Input,
-    /// The machine: exit code 125.
-    Machine,
-}
 
 /// Why there is no resolved request.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

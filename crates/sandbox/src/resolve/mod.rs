@@ -27,8 +27,8 @@ mod warnings;
 
 pub use data::Reasoned;
 pub use environment::environment_rules;
-pub use error::{Blame, Error};
-pub use secrets::{SecretPattern, secret_patterns};
+pub use error::Error;
+pub use secrets::secret_names;
 
 use case::Case;
 use source::Workspace;

@@ -37,10 +37,10 @@ enum Part {
 static FILE_SYSTEMS: LazyLock<FileSystems> = LazyLock::new(|| parsed(include_str!("filesystems.toml")));
 
 /// A copy-on-write view of the directory `path`, which is a real path.
-pub(super) fn cow(case: &Case<'_>, path: &HostPath, layer: &str) -> Result<Content, Error> {
+pub(super) fn cow(case: &Case<'_>, path: &HostPath, layer: &str, pins: Pins) -> Result<Content, Error> {
     check_lower(case, path)?;
     let identity = case.identity(path);
-    Ok(Content::Cow { source: path.clone(), layer: layer.to_owned(), pins: Pins::None, identity })
+    Ok(Content::Cow { source: path.clone(), layer: layer.to_owned(), pins, identity })
 }
 
 /// Refuses a directory that an overlay cannot stand on, or that holds the layers themselves.

@@ -11,7 +11,7 @@ use super::data::parsed;
 use super::error::Error;
 use super::source::Workspace;
 use super::{overlay, search, warnings};
-use crate::model::mount::{Content, HostAccess, Mount, Ownership};
+use crate::model::mount::{Content, HostAccess, Mount, Ownership, Pins};
 use crate::model::path::{BoxPath, HostPath};
 use crate::model::resolved::Warning;
 use crate::model::setting::Origin;
@@ -108,7 +108,7 @@ impl View<'_> {
     /// A directory that cannot be the lower part of an overlay is still worth reading.
     fn content(&mut self, real: &HostPath, manner: Manner<'_>) -> Result<Content, Error> {
         if let Manner::Cow { layer } = manner {
-            match overlay::cow(self.case, real, layer) {
+            match overlay::cow(self.case, real, layer, Pins::None) {
                 Ok(content) => return Ok(content),
                 Err(why @ (Error::Submounts { .. } | Error::SourceFileSystem { .. })) => {
                     self.found.push(warnings::toolchain_read_only(real, &why.to_string()));

@@ -12,7 +12,7 @@ use super::data::{ReasonedPath, parsed};
 use super::error::Error;
 use super::overlay;
 use crate::facts::{Entry, Kind};
-use crate::model::mount::{Content, FileIdentity, HostAccess, Mount, MountTable, Ownership};
+use crate::model::mount::{Content, FileIdentity, HostAccess, Mount, MountTable, Ownership, Pins};
 use crate::model::path::{BoxPath, HostPath};
 use crate::model::setting::Setting;
 use crate::model::spec::{MountAccess, MountRequest};
@@ -68,7 +68,7 @@ fn one(case: &Case<'_>, request: &Setting<MountRequest>, index: usize) -> Result
         MountAccess::Cow if entry.kind != Kind::Directory => {
             return Err(Error::MountCowFile { path: source });
         }
-        MountAccess::Cow => overlay::cow(case, &source, &format!("mount-{index}"))?,
+        MountAccess::Cow => overlay::cow(case, &source, &format!("mount-{index}"), Pins::None)?,
     };
     let reason = format!("asked for by {}", request.origin);
     Ok(Mount { target, content, reason, origin: request.origin.clone() })

@@ -44,7 +44,8 @@ pub(super) fn create(
         return Err(Error::NameTaken(name.clone()));
     }
     let (directory, lock) = sandboxes.make()?;
-    let filled = fill(&directory, &resolved).and_then(|()| settle(sandboxes, &directory, resolved, name, command));
+    let filled =
+        fill(&directory, &resolved).and_then(|()| settle(sandboxes, &directory, resolved, name, command));
     match filled {
         Ok((directory, record)) => Ok(Created { directory, lock, record }),
         Err(error) => {
@@ -109,7 +110,8 @@ fn make(path: &HostPath) -> Result<(), Error> {
 
 /// Covers every file of `source` whose name says secret with a whiteout in the `pins` layer.
 fn hide_secrets(source: &HostPath, pins: &HostPath) -> Result<(), Error> {
-    let secrets = find_secrets(source.as_path(), secret_names(), &AtomicBool::new(false)).map_err(Error::Secrets)?;
+    let secrets =
+        find_secrets(source.as_path(), secret_names(), &AtomicBool::new(false)).map_err(Error::Secrets)?;
     let open = |path: &HostPath| {
         openat(CWD, path.as_path(), OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
             .map_err(|errno| Error::state("open", path.as_path())(errno.into()))

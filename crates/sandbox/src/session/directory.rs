@@ -6,7 +6,9 @@ use std::time::{Duration, Instant, SystemTime};
 use fs_err as fs;
 use rustix::fs::{CWD, Mode, OFlags, RenameFlags, mkdirat, openat, renameat_with};
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, listen, socket_with};
+use rustix::net::{
+    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, listen, socket_with,
+};
 use rustix::rand::{GetRandomFlags, getrandom};
 use sandtable_store::lock::FileLock;
 use sandtable_store::remove::remove_tree;
@@ -41,7 +43,8 @@ impl Sandboxes {
         if let Err(Errno::NOENT) = mkdirat(CWD, path.as_path(), Mode::RWXU) {
             fs::create_dir_all(self.root.as_path()).map_err(Error::state("make", self.root.as_path()))?;
             let private = std::os::unix::fs::PermissionsExt::from_mode(0o700);
-            fs::set_permissions(self.root.as_path(), private).map_err(Error::state("protect", self.root.as_path()))?;
+            fs::set_permissions(self.root.as_path(), private)
+                .map_err(Error::state("protect", self.root.as_path()))?;
             mkdirat(CWD, path.as_path(), Mode::RWXU)
                 .map_err(|errno| Error::state("make", path.as_path())(errno.into()))?;
         }
@@ -52,14 +55,17 @@ impl Sandboxes {
 
     /// Names of all sandboxes, sorted. What is not a sandbox's name is passed over.
     pub(super) fn names(&self) -> Result<Vec<SandboxName>, Error> {
-        let mut names: Vec<SandboxName> = self.entries()?.iter().filter_map(|name| name.parse().ok()).collect();
+        let mut names: Vec<SandboxName> =
+            self.entries()?.iter().filter_map(|name| name.parse().ok()).collect();
         names.sort();
         Ok(names)
     }
 
     /// Removes creations and removals that died on the way.
     pub(super) fn reap_unnamed(&self) -> Result<(), Error> {
-        for name in self.entries()?.iter().filter(|name| name.starts_with(".new-") || name.starts_with(".trash-")) {
+        for name in
+            self.entries()?.iter().filter(|name| name.starts_with(".new-") || name.starts_with(".trash-"))
+        {
             let directory = SandboxDirectory { path: self.root.join(name) };
             let old = fs::metadata(directory.path.as_path())
                 .and_then(|found| found.modified())
@@ -116,7 +122,8 @@ impl SandboxDirectory {
     /// Removes everything. The name is free at once; a crash on the way leaves something to reap.
     pub(super) fn delete(&self) -> Result<(), Error> {
         let trash = self.path.parent().expect("below the root").join(format!(".trash-{:016x}", random()));
-        fs::rename(self.path.as_path(), trash.as_path()).map_err(Error::state("remove", self.path.as_path()))?;
+        fs::rename(self.path.as_path(), trash.as_path())
+            .map_err(Error::state("remove", self.path.as_path()))?;
         remove_tree(trash.as_path()).map_err(|error| Error::state("remove", trash.as_path())(error.source))
     }
 
@@ -145,7 +152,8 @@ impl SandboxDirectory {
     fn control_address(&self) -> Result<(OwnedFd, SocketAddrUnix), Errno> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let directory = openat(CWD, self.path.as_path(), flags, Mode::empty())?;
-        let address = SocketAddrUnix::new(format!("/proc/self/fd/{}/control", directory.as_fd().as_raw_fd()))?;
+        let address =
+            SocketAddrUnix::new(format!("/proc/self/fd/{}/control", directory.as_fd().as_raw_fd()))?;
         Ok((directory, address))
     }
 

@@ -118,11 +118,13 @@ impl Error {
     /// What to do about it.
     pub fn remedy(&self) -> Option<String> {
         match self {
-            Self::NameTaken(name) => {
-                Some(format!("choose another `--name`, go on in it with `sandtable exec {name} -- …`, or `sandtable rm {name}`"))
-            }
+            Self::NameTaken(name) => Some(format!(
+                "choose another `--name`, go on in it with `sandtable exec {name} -- …`, or `sandtable rm {name}`"
+            )),
             Self::Unknown(_) => Some("`sandtable ls` lists the sandboxes".to_owned()),
-            Self::StillRunning(name) => Some(format!("`sandtable stop {name}` first, or `sandtable rm -f {name}`")),
+            Self::StillRunning(name) => {
+                Some(format!("`sandtable stop {name}` first, or `sandtable rm -f {name}`"))
+            }
             Self::Launch(error) => error.remedy(),
             Self::Refused(_) => {
                 Some("`--best-effort` runs without it and says in the record what is lost".to_owned())

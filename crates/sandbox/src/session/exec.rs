@@ -36,7 +36,8 @@ pub fn exec(sandboxes: &Sandboxes, name: &SandboxName, request: ExecRequest) -> 
     }
     let record = directory.read_record()?;
     let start = request.directory.unwrap_or_else(|| record.resolved.directory.clone());
-    let mut task = Some(Task { command: request.command, directory: start, began: Instant::now(), resolve_ms: 0 });
+    let mut task =
+        Some(Task { command: request.command, directory: start, began: Instant::now(), resolve_ms: 0 });
     let done = SandboxDirectory::retry(PATIENCE, || {
         if let Some(lock) = directory.try_lock()? {
             if !directory.exists() {

@@ -23,10 +23,8 @@ pub(super) const RUNNING: &str = "running.json";
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct RunningFile {
     pub(super) schema: u32,
-    pub(super) enforcement: std::collections::BTreeMap<
-        sandtable_launch::report::Control,
-        sandtable_launch::report::Observed,
-    >,
+    pub(super) enforcement:
+        std::collections::BTreeMap<sandtable_launch::report::Control, sandtable_launch::report::Observed>,
 }
 
 impl SandboxDirectory {

@@ -15,12 +15,8 @@ use crate::model::path::HostPath;
 use crate::model::spec::Lifetime;
 
 choice! {
-    /// Whether a sandbox runs.
-    State {
-        /* Its lock is held. */ Running = "running",
-        /* Its last command ended. */ Stopped = "stopped",
-        /* Its supervisor died. */ Interrupted = "interrupted",
-    }
+    /// Running means that its lock is held, interrupted that its supervisor died.
+    State { Running = "running", Stopped = "stopped", Interrupted = "interrupted" }
 }
 
 /// One sandbox in a listing.

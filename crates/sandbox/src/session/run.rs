@@ -45,7 +45,8 @@ pub fn run(
     let task = Task { command: request.command, directory: start, began, resolve_ms: request.resolve_ms };
     let outcome = supervise(&directory, lock, &record, task);
     // A sandbox in which nothing ran holds nothing.
-    let nothing_ran = matches!(&outcome, Err(error) if !matches!(error, Error::Lost(_) | Error::Capture { .. }));
+    let nothing_ran =
+        matches!(&outcome, Err(error) if !matches!(error, Error::Lost(_) | Error::Capture { .. }));
     if lifetime == Lifetime::Discard || nothing_ran {
         directory.delete()?;
     }
@@ -139,7 +140,8 @@ fn invocation(record: &Record, task: &Task) -> Invocation {
 
 /// The environment of every command of a sandbox.
 pub(super) fn environment(record: &Record) -> Vec<OsString> {
-    let pairs = record.resolved.environment.iter().map(|(name, variable)| format!("{name}={}", variable.value));
+    let pairs =
+        record.resolved.environment.iter().map(|(name, variable)| format!("{name}={}", variable.value));
     pairs.chain([format!("SANDBOX={}", record.name)]).map(OsString::from).collect()
 }
 
@@ -167,7 +169,8 @@ pub(super) fn outcome(record: &Record, command: &[OsString], exit: Exit) -> Outc
 
 /// The exit code of a command that ran, or why it did not.
 pub(super) fn exit(ending: Ending, task: &Task) -> Result<Exit, Error> {
-    let program = || task.command.first().map_or_else(String::new, |word| word.to_string_lossy().into_owned());
+    let program =
+        || task.command.first().map_or_else(String::new, |word| word.to_string_lossy().into_owned());
     match ending {
         Ending::Ended(Status::Exited { code }) => {
             let code = u8::try_from(code & 0xff).expect("the low eight bits");

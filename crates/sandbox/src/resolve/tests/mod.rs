@@ -10,10 +10,11 @@ mod views;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-use super::{Blame, Error, resolve};
+use super::{Error, resolve};
 use crate::facts::fake::Fake;
 use crate::facts::{Recorder, Replay};
 use crate::host::Host;
+use crate::model::blame::Blame;
 use crate::model::mount::{Content, HostAccess, Mount, Ownership};
 use crate::model::path::HostPath;
 use crate::model::resolved::ResolvedSpec;
