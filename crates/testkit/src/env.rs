@@ -1,7 +1,7 @@
 //! A world of its own for the real executable: cleared environment, own home and state, a repository to work
 //! on, and the choice to be root or an ordinary user.
 
-use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::fs::{PermissionsExt, lchown};
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
@@ -120,6 +120,7 @@ impl TestEnv {
     pub fn symlink(&self, to: impl AsRef<Path>, path: &Path) {
         self.directory(path.parent().expect("a link is in a directory"));
         fs_err::os::unix::fs::symlink(to, path).expect("a link of our own");
+        self.give(path);
     }
 
     /// A program with this world's environment, run by its caller.
@@ -180,6 +181,12 @@ impl TestEnv {
         self.file(&top.join("build.sh"), "#!/bin/sh\necho built\n");
         set_mode(&top.join("build.sh"), 0o755);
         self.symlink("README", &top.join("link"));
+        // Git reads files again that are as young as its index; these are not.
+        let past = std::time::SystemTime::now() - std::time::Duration::from_secs(3600);
+        for path in ["README", "src/main.c", "src/deep/er/util.c", "docs/guide.txt", "build.sh"] {
+            let file = fs_err::File::options().write(true).open(top.join(path)).expect("made above");
+            file.set_modified(past).expect("a file of our own");
+        }
         for args in [
             vec!["init", "-q", "-b", "main"],
             vec!["add", "-A"],
@@ -204,7 +211,7 @@ impl TestEnv {
     /// Makes a file the caller's.
     fn give(&self, path: &Path) {
         if let Caller::Ordinary { uid, gid } = self.caller {
-            chown(path, Some(uid), Some(gid)).expect("root may give files away");
+            lchown(path, Some(uid), Some(gid)).expect("root may give files away");
         }
     }
 }

@@ -138,8 +138,20 @@ fn no_file_names_this_machine_or_a_registry() {
     // The lock file is written by cargo, which puts the registry into every entry.
     for name in listed.stdout.split('\0').filter(|name| !name.is_empty() && *name != "Cargo.lock") {
         let Ok(text) = fs_err::read_to_string(top.join(name)) else { continue };
-        let lines = text.lines().enumerate().filter(|(_, line)| words.iter().any(|word| line.contains(word)));
+        let lines = text.lines().enumerate().filter(|(_, line)| words.iter().any(|word| names(line, word)));
         found.extend(lines.map(|(index, line)| format!("{name}:{}: {}", index + 1, line.trim())));
     }
     assert_none("a path of this machine or the host of a registry", &found);
+}
+
+/// Whether a line has the word, not as the tail of a longer one: `/srv/x` is not `/x`.
+fn names(line: &str, word: &str) -> bool {
+    let whole = |(at, _): (usize, &str)| !line[..at].ends_with(|c: char| c.is_alphanumeric());
+    line.match_indices(word).any(whole)
+}
+
+#[test]
+fn a_forbidden_word_is_found_only_where_it_stands_alone() {
+    assert!(names("see /x/y", "/x/") && names("/x/", "/x/") && names("a /srv/x/ or /x/", "/x/"));
+    assert!(!names("/srv/x/y", "/x/"));
 }

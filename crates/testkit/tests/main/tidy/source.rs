@@ -91,8 +91,11 @@ fn no_code_outside_the_engines_names_one() {
         "\"podman\"",
         "\"seatbelt\"",
     ];
+    // Besides the engines and the words for them: the one place that chooses.
     let may = |file: &Source| {
-        file.is_below("crates/sandbox/src/engine") || file.is_below("crates/sandbox/src/model")
+        ["engine", "model", "resolve/engine.rs"]
+            .iter()
+            .any(|place| file.is_below(&format!("crates/sandbox/src/{place}")))
     };
     let found: Vec<String> = product()
         .iter()
