@@ -55,6 +55,12 @@ pub(crate) enum Command {
     /// Show the policy that would hold, and where each line of it comes from
     #[command(subcommand)]
     Policy(commands::policy::PolicyCommand),
+    /// Consent to a project's file as it is now, so that it may widen the policy
+    Trust(commands::trust::TrustArgs),
+    /// Print the completions of a shell
+    Completions(commands::completions::CompletionsArgs),
+    /// Print a manual page, or write all of them
+    Man(commands::man::ManArgs),
 }
 
 /// What a sandbox shall be like.

@@ -12,9 +12,11 @@ use sandtable_sandbox::model::spec::MountAccess;
 use sandtable_sandbox::{resolve, session};
 
 use crate::config;
-use crate::config::file::FileError;
+use crate::config::file::{FileError, PROJECT_FILE};
 use crate::config::key::{Key, Kind};
 use crate::config::mount::MountError;
+use crate::config::narrow::Widening;
+use crate::config::trust::Standing;
 use crate::config::value::ValueError;
 use crate::env;
 use crate::exit::Own;
@@ -42,6 +44,10 @@ pub(crate) enum CliError {
     ReportOpen { path: PathBuf, source: io::Error },
     #[error("the command ended with {code}, but its report could not be written to `{}`", path.display())]
     ReportWrite { path: PathBuf, code: u8, source: io::Error },
+    #[error("could not write manual page `{}`", path.display())]
+    PageWrite { path: PathBuf, source: io::Error },
+    #[error("`{}` was not trusted", path.display())]
+    NotTrusted { path: PathBuf },
     #[error("could not write the answer to standard output")]
     Answer(#[source] io::Error),
     #[error("could not write the answer as JSON")]
@@ -80,6 +86,8 @@ impl CliError {
             | Self::Name(_)
             | Self::InsideDirectory(_)
             | Self::JsonWithoutDryRun
+            | Self::NotTrusted { .. }
+            | Self::PageWrite { .. }
             | Self::ReportOpen { .. } => Own::Input,
             Self::Resolve(error) => Own::of(error.blame()),
             Self::Session(error) => match **error {
@@ -109,6 +117,7 @@ impl CliError {
             Self::Resolve(error) => error.remedy(),
             Self::Session(error) => error.remedy(),
             Self::JsonWithoutDryRun => Some("a run's own record goes to a file: `--report FILE`".to_owned()),
+            Self::NotTrusted { .. } => Some("`sandtable trust --list` shows what is".to_owned()),
             Self::ReportOpen { .. } => Some("nothing ran; name a file that can be written".to_owned()),
             _ => None,
         }
@@ -151,14 +160,25 @@ fn config_hint(error: &config::Error) -> Option<String> {
         config::Error::UnknownVariable { meant: Some(meant), .. } => Some(format!("did you mean `{meant}`?")),
         config::Error::UnknownVariable { name, .. } => Some(format!("unset `{name}`")),
         config::Error::File(error) => file_hint(error),
-        config::Error::Widening(widening) => Some(format!(
-            "remove the line, or, if you want it, pass `{}` yourself",
-            flag_for(widening.key, &widening.asked)
-        )),
+        config::Error::Widening(widening) => Some(widening_hint(widening)),
+        config::Error::NoProjectFile(_) => Some(format!("go to a project that has a `{PROJECT_FILE}`")),
+        config::Error::Trust(_) => Some("remove the file if it is not yours, and trust the project anew".to_owned()),
         config::Error::CurrentDirectory(_) => {
             Some("change to a directory that exists, or pass `-C DIR`".to_owned())
         }
         config::Error::Environment(env::Error::NotAPath { .. }) => None,
+    }
+}
+
+fn widening_hint(widening: &Widening) -> String {
+    let flag = flag_for(widening.key, &widening.asked);
+    let alone = format!("remove the line, or, if you want it, pass `{flag}` yourself");
+    let path = widening.path.display();
+    match widening.standing {
+        Standing::Changed => format!(
+            "the file was changed after you trusted it: read it again, then `sandtable trust {path}`\n{alone}"
+        ),
+        _ => format!("{alone}\nor read the file and consent to it as it is: `sandtable trust {path}`"),
     }
 }
 
@@ -208,7 +228,6 @@ mod tests {
 
     use super::*;
     use crate::config::file::Place;
-    use crate::config::narrow::Widening;
     use crate::env::Environment;
 
     fn rendered(error: impl Into<CliError>) -> String {
@@ -257,7 +276,7 @@ mod tests {
             let place = Place { line: 3, column: 1 };
             let [given, asked, holds] = [given, asked, holds].map(str::to_owned);
             let path = "/repo/.sandtable.toml".into();
-            config::Error::from(Box::new(Widening { path, place, key, setting, given, asked, holds }))
+            config::Error::from(Box::new(Widening { path, place, key, setting, given, asked, holds, standing: Standing::Unknown }))
         };
         insta::assert_snapshot!(rendered(widening(Key::Network, Key::Network, ["host", "host", "none"])), @"
         sandtable: error: key `network` at `/repo/.sandtable.toml:3:1` would widen the policy: it asks for `host`, and without it `none`

@@ -49,5 +49,8 @@ fn dispatch(app: &App, command: Command) -> Result<ExitCode, CliError> {
         Command::Stop(args) => commands::stop::run(app, &args),
         Command::Rm(args) => commands::rm::run(app, &args),
         Command::Policy(command) => commands::policy::run(app, command),
+        Command::Trust(args) => commands::trust::run(app, &args),
+        Command::Completions(args) => commands::completions::run(app, &args),
+        Command::Man(args) => commands::man::run(app, &args),
     }
 }
