@@ -26,9 +26,12 @@ pub(crate) const TERM: &str = "TERM";
 pub(crate) const SANDBOX: &str = "SANDBOX";
 /// How our own variables start. One that is not in [`SETTINGS`] is an error: it is a misspelt wish.
 pub(crate) const OWN_PREFIX: &str = "SANDTABLE_";
+/// Set inside a sandbox to the place of its policy card; nothing to somebody who asks for another sandbox.
+pub(crate) const POLICY_CARD: &str = sandtable_sandbox::resolve::CARD_VARIABLE;
 /// Names of our prefix that mean nothing to the program: the tests and benchmarks of this repository set
 /// them for themselves, and may call the program with them still set.
 pub(crate) const HARNESS: &[&str] = &[
+    POLICY_CARD,
     "SANDTABLE_BIN",
     "SANDTABLE_FAILPOINT_BIN",
     "SANDTABLE_INSIDE_NULL",

@@ -4,6 +4,7 @@
 //! nothing. What it returns is complete: no later step looks again. Policy is data (`*.toml` beside this
 //! file), each line with its reason.
 
+mod card;
 mod case;
 mod data;
 mod engine;
@@ -25,6 +26,7 @@ mod toolchains;
 mod user_mounts;
 mod warnings;
 
+pub use card::{CARD, CARD_VARIABLE};
 pub use data::Reasoned;
 pub use environment::environment_rules;
 pub use error::Error;
@@ -51,7 +53,7 @@ pub fn resolve(spec: &Spec, host: &Host, facts: &dyn Facts) -> Result<ResolvedSp
     let mounts = mounts(&case, &workspace, &mut warnings)?;
     identity::check_owners(&case, &workspace.root, &mut warnings);
     let environment = environment::build(&case, &mounts, &mut warnings);
-    Ok(ResolvedSpec {
+    card::with_card(ResolvedSpec {
         engine,
         engine_reason,
         identity: identity::of(host),
