@@ -57,6 +57,8 @@ pub(crate) enum Command {
     Policy(commands::policy::PolicyCommand),
     /// Consent to a project's file as it is now, so that it may widen the policy
     Trust(commands::trust::TrustArgs),
+    /// Find out what can be enforced here, what not, and what mends it
+    Doctor(commands::doctor::DoctorArgs),
     /// Print the completions of a shell
     Completions(commands::completions::CompletionsArgs),
     /// Print a manual page, or write all of them

@@ -18,6 +18,8 @@ pub(crate) const HOME: &str = "HOME";
 pub(crate) const XDG_DATA_HOME: &str = "XDG_DATA_HOME";
 /// The user's file is its `sandtable/config.toml`; `$HOME/.config` when unset.
 pub(crate) const XDG_CONFIG_HOME: &str = "XDG_CONFIG_HOME";
+/// Where temporary files are made; `/tmp` when unset.
+pub(crate) const TMPDIR: &str = "TMPDIR";
 /// Any value: no colour.
 pub(crate) const NO_COLOR: &str = "NO_COLOR";
 /// `dumb`: no colour.

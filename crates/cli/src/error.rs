@@ -44,6 +44,10 @@ pub(crate) enum CliError {
     ReportOpen { path: PathBuf, source: io::Error },
     #[error("the command ended with {code}, but its report could not be written to `{}`", path.display())]
     ReportWrite { path: PathBuf, code: u8, source: io::Error },
+    #[error("could not prepare a sandbox for trial in `{}`", place.display())]
+    Trial { place: PathBuf, source: io::Error },
+    #[error("the command of the trial ended with {code}")]
+    TrialCommand { code: u8 },
     #[error("could not write manual page `{}`", path.display())]
     PageWrite { path: PathBuf, source: io::Error },
     #[error("`{}` was not trusted", path.display())]
@@ -95,7 +99,7 @@ impl CliError {
                 session::Error::CommandNotExecutable { .. } => Own::NotExecutable,
                 _ => Own::of(error.blame()),
             },
-            Self::ReportWrite { .. } => Own::Machine,
+            Self::ReportWrite { .. } | Self::Trial { .. } | Self::TrialCommand { .. } => Own::Machine,
             Self::Answer(_) | Self::Json(_) => Own::Failed,
         }
     }
@@ -110,13 +114,14 @@ impl CliError {
     }
 
     /// What the user can do.
-    fn hint(&self) -> Option<String> {
+    pub(crate) fn hint(&self) -> Option<String> {
         match self {
             Self::Usage { hint, .. } => hint.clone(),
             Self::Config(error) => config_hint(error),
             Self::Resolve(error) => error.remedy(),
             Self::Session(error) => error.remedy(),
             Self::JsonWithoutDryRun => Some("a run's own record goes to a file: `--report FILE`".to_owned()),
+            Self::Trial { .. } => Some(format!("export {}=/a/directory/of/your/own", env::TMPDIR)),
             Self::NotTrusted { .. } => Some("`sandtable trust --list` shows what is".to_owned()),
             Self::ReportOpen { .. } => Some("nothing ran; name a file that can be written".to_owned()),
             _ => None,
@@ -162,7 +167,9 @@ fn config_hint(error: &config::Error) -> Option<String> {
         config::Error::File(error) => file_hint(error),
         config::Error::Widening(widening) => Some(widening_hint(widening)),
         config::Error::NoProjectFile(_) => Some(format!("go to a project that has a `{PROJECT_FILE}`")),
-        config::Error::Trust(_) => Some("remove the file if it is not yours, and trust the project anew".to_owned()),
+        config::Error::Trust(_) => {
+            Some("remove the file if it is not yours, and trust the project anew".to_owned())
+        }
         config::Error::CurrentDirectory(_) => {
             Some("change to a directory that exists, or pass `-C DIR`".to_owned())
         }
@@ -173,12 +180,13 @@ fn config_hint(error: &config::Error) -> Option<String> {
 fn widening_hint(widening: &Widening) -> String {
     let flag = flag_for(widening.key, &widening.asked);
     let alone = format!("remove the line, or, if you want it, pass `{flag}` yourself");
-    let path = widening.path.display();
+    let trust = ["sandtable", "trust", &widening.path.to_string_lossy()].map(str::to_owned);
+    let trust = escape::command(&trust);
     match widening.standing {
-        Standing::Changed => format!(
-            "the file was changed after you trusted it: read it again, then `sandtable trust {path}`\n{alone}"
-        ),
-        _ => format!("{alone}\nor read the file and consent to it as it is: `sandtable trust {path}`"),
+        Standing::Changed => {
+            format!("the file was changed after you trusted it: read it again, then `{trust}`\n{alone}")
+        }
+        _ => format!("{alone}\nread the file and consent to it as it is: `{trust}`"),
     }
 }
 
@@ -276,19 +284,31 @@ mod tests {
             let place = Place { line: 3, column: 1 };
             let [given, asked, holds] = [given, asked, holds].map(str::to_owned);
             let path = "/repo/.sandtable.toml".into();
-            config::Error::from(Box::new(Widening { path, place, key, setting, given, asked, holds, standing: Standing::Unknown }))
+            config::Error::from(Box::new(Widening {
+                path,
+                place,
+                key,
+                setting,
+                given,
+                asked,
+                holds,
+                standing: Standing::Unknown,
+            }))
         };
         insta::assert_snapshot!(rendered(widening(Key::Network, Key::Network, ["host", "host", "none"])), @"
         sandtable: error: key `network` at `/repo/.sandtable.toml:3:1` would widen the policy: it asks for `host`, and without it `none`
           try: remove the line, or, if you want it, pass `--network host` yourself
+          try: read the file and consent to it as it is: `sandtable trust /repo/.sandtable.toml`
         ");
         insta::assert_snapshot!(rendered(widening(Key::Profile, Key::Network, ["nat", "dev", "none"])), @"
         sandtable: error: key `profile` at `/repo/.sandtable.toml:3:1` would widen the policy: with it `network` is `nat`, and without it `none`
           try: remove the line, or, if you want it, pass `--profile dev` yourself
+          try: read the file and consent to it as it is: `sandtable trust /repo/.sandtable.toml`
         ");
         insta::assert_snapshot!(rendered(widening(Key::BestEffort, Key::BestEffort, ["true", "true", "false"])), @"
         sandtable: error: key `best_effort` at `/repo/.sandtable.toml:3:1` would widen the policy: it asks for `true`, and without it `false`
           try: remove the line, or, if you want it, pass `--best-effort` yourself
+          try: read the file and consent to it as it is: `sandtable trust /repo/.sandtable.toml`
         ");
     }
 

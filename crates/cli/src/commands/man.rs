@@ -76,7 +76,11 @@ mod tests {
 
     /// The text of a page without roff's escapes.
     fn plain(roff: &[u8]) -> String {
-        String::from_utf8_lossy(roff).replace("\\-", "-").replace("\\fB", "").replace("\\fR", "").replace("\\fI", "")
+        String::from_utf8_lossy(roff)
+            .replace("\\-", "-")
+            .replace("\\fB", "")
+            .replace("\\fR", "")
+            .replace("\\fI", "")
     }
 
     #[test]
@@ -87,7 +91,10 @@ mod tests {
         let mut commands = vec![("sandtable".to_owned(), &root)];
         let mut seen = 0;
         while let Some((name, command)) = commands.pop() {
-            let page = pages.iter().find(|page| page.name == format!("{name}.1")).unwrap_or_else(|| panic!("{name}"));
+            let page = pages
+                .iter()
+                .find(|page| page.name == format!("{name}.1"))
+                .unwrap_or_else(|| panic!("{name}"));
             let text = plain(&page.roff);
             assert!(text.contains(".SH NAME") && text.contains(".SH SYNOPSIS"), "{name}");
             for argument in command.get_arguments().filter(|argument| !argument.is_hide_set()) {

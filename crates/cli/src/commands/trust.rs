@@ -73,3 +73,20 @@ fn revoke(app: &App, trust: &Trust, args: &TrustArgs) -> Result<ExitCode, CliErr
     }
     Ok(ExitCode::SUCCESS)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::file;
+
+    #[test]
+    fn the_answer_has_the_shape_its_schema_promises() {
+        let place = tempfile::tempdir().expect("a temporary directory");
+        fs_err::write(place.path().join(file::PROJECT_FILE), "rm = true").expect("a fresh directory");
+        let file = file::project(place.path()).expect("fine").expect("there");
+        let data =
+            sandtable_sandbox::model::path::HostPath::new(place.path().join("data")).expect("absolute");
+        let consent = Trust::new(&data).record(&file).expect("writable");
+        crate::schema::check("trust.json", &Answer { schema: SCHEMA, trusted: &[consent] });
+    }
+}

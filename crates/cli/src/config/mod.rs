@@ -97,6 +97,12 @@ pub(crate) fn load(environment: &Environment, flags: Layer) -> Result<Loaded, Er
     Ok(loaded)
 }
 
+/// What holds in `directory` when nobody says anything, not even in a file.
+pub(crate) fn plain(directory: PathBuf) -> Loaded {
+    let directory = Some(Setting::default_value(directory));
+    finished(Layer { directory, ..profiles::defaults() })
+}
+
 /// What a command that concerns no project shows, and where.
 pub(crate) fn output(environment: &Environment, flags: Layer) -> Result<Output, Error> {
     let strong = flags.or(variables::layer(environment)?);
@@ -109,7 +115,9 @@ pub(crate) fn project_path(given: Option<&Path>) -> Result<PathBuf, Error> {
     let given = given.map_or_else(current, absolute)?;
     let named = given.file_name().is_some_and(|name| name == file::PROJECT_FILE);
     let path = match given.parent() {
-        Some(parent) if named => fs_err::canonicalize(parent).ok().map(|parent| parent.join(file::PROJECT_FILE)),
+        Some(parent) if named => {
+            fs_err::canonicalize(parent).ok().map(|parent| parent.join(file::PROJECT_FILE))
+        }
         _ => file::project_path(&given),
     };
     path.ok_or(Error::NoProjectFile(given))

@@ -105,7 +105,8 @@ impl Trust {
         };
         let places = entries.flatten().map(|entry| entry.path());
         let stored = places.filter(|place| place.extension().is_some_and(|end| end == "json"));
-        let mut consents = stored.filter_map(|place| read(&place).transpose()).collect::<Result<Vec<_>, _>>()?;
+        let mut consents =
+            stored.filter_map(|place| read(&place).transpose()).collect::<Result<Vec<_>, _>>()?;
         consents.sort_by(|a, b| a.path.cmp(&b.path));
         Ok(consents)
     }

@@ -44,7 +44,9 @@ fn text(resolved: &ResolvedSpec) -> String {
             writeln!(card, "- {what}: {}", places.join(", ")).expect("a string takes everything");
         }
     }
-    card.push_str("- Everything else of the machine is not there. Programs in system directories can be run.\n");
+    card.push_str(
+        "- Everything else of the machine is not there. Programs in system directories can be run.\n",
+    );
     card.push_str(&format!("\n## Network\n{}\n", network(resolved.network.value)));
     card.push_str(&format!("\n## What becomes of your changes\n{}\n", changes(resolved.lifetime.value)));
     card.push_str(
@@ -57,7 +59,12 @@ fn text(resolved: &ResolvedSpec) -> String {
 /// Kinds of places, most useful first.
 fn places(resolved: &ResolvedSpec) -> [(&'static str, Vec<String>); 7] {
     let these = |fits: &dyn Fn(&Content) -> bool| -> Vec<String> {
-        resolved.mounts.iter().filter(|mount| fits(&mount.content)).map(|mount| quoted(&mount.target)).collect()
+        resolved
+            .mounts
+            .iter()
+            .filter(|mount| fits(&mount.content))
+            .map(|mount| quoted(&mount.target))
+            .collect()
     };
     let hides = |content: &Content| matches!(content, Content::Cow { pins: Pins::Present, .. });
     let own = |mount: &&Mount| {
@@ -83,13 +90,18 @@ fn places(resolved: &ResolvedSpec) -> [(&'static str, Vec<String>); 7] {
             "CAREFUL, changes reach the machine itself at once",
             these(&|content| matches!(content, Content::Host { access: HostAccess::Write, .. })),
         ),
-        ("Read only, shown for you", resolved.mounts.iter().filter(own).map(|mount| quoted(&mount.target)).collect()),
+        (
+            "Read only, shown for you",
+            resolved.mounts.iter().filter(own).map(|mount| quoted(&mount.target)).collect(),
+        ),
     ]
 }
 
 fn network(network: Network) -> &'static str {
     match network {
-        Network::None => "None but your own loopback. Nothing can be downloaded, and no service of the machine reached.",
+        Network::None => {
+            "None but your own loopback. Nothing can be downloaded, and no service of the machine reached."
+        }
         Network::Nat => "Outbound connections work. Services of the machine cannot be reached.",
         Network::Host => "The machine's own network, with all its services.",
     }
@@ -101,7 +113,9 @@ fn changes(lifetime: Lifetime) -> &'static str {
             "The original files stay as they are. When you are done, the user sees a list of every path you changed \
              and decides what to take over. Leave the workspace in the state you want to hand over."
         }
-        Lifetime::Discard => "Nothing is kept: the sandbox goes when you end. Print what the user should know.",
+        Lifetime::Discard => {
+            "Nothing is kept: the sandbox goes when you end. Print what the user should know."
+        }
     }
 }
 

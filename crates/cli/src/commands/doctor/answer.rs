@@ -1,0 +1,190 @@
+//! What `doctor` says, for people and as JSON.
+
+use std::collections::BTreeMap;
+use std::error::Error as _;
+
+use sandtable_launch::report::{Control, Observed};
+use sandtable_sandbox::doctor;
+use sandtable_sandbox::model::check::{Check, Status};
+use sandtable_sandbox::model::spec::EngineChoice;
+use serde::Serialize;
+
+use super::attacks::Attack;
+use super::trial::Trial;
+use crate::error::CliError;
+use crate::ui::policy::indented;
+use crate::ui::{escape, table};
+
+/// The whole answer.
+#[derive(Serialize)]
+pub(super) struct Answer {
+    pub(super) schema: u32,
+    /// Whether any engine works.
+    pub(super) works: bool,
+    pub(super) engines: Vec<Engine>,
+    pub(super) machine: Vec<Check>,
+    /// With `--attack`: what was tried inside. `null` where it was not asked for or nothing could be launched.
+    pub(super) attacks: Option<Vec<Attack>>,
+}
+
+/// One engine.
+#[derive(Serialize)]
+pub(super) struct Engine {
+    pub(super) engine: EngineChoice,
+    /// Whether a sandbox was launched in which every control holds.
+    pub(super) works: bool,
+    pub(super) checks: Vec<Check>,
+    /// What the launched sandbox read back; empty where none could be launched.
+    pub(super) enforcement: BTreeMap<Control, Observed>,
+}
+
+impl Engine {
+    pub(super) fn absent(engine: EngineChoice, check: Check) -> Self {
+        Self { engine, works: false, checks: vec![check], enforcement: BTreeMap::new() }
+    }
+
+    pub(super) fn of_trial(
+        engine: EngineChoice,
+        trial: &Result<Trial, CliError>,
+        foundations: &[Check],
+    ) -> Self {
+        let (id, what) = (format!("{engine}.launch"), "a sandbox, launched for trial");
+        match trial {
+            Err(error) => {
+                let mut check = Check::fail(&id, what, chain(error));
+                check.mend = doctor::remedy(foundations).or_else(|| error.hint());
+                Self::absent(engine, check)
+            }
+            Ok(trial) => {
+                let controls = trial.enforcement.iter();
+                let mut checks =
+                    vec![Check::ok(&id, what, format!("a command ran in it after {} ms", trial.start_ms))];
+                checks.extend(controls.filter_map(|(control, observed)| missing(engine, *control, observed)));
+                let works = checks.iter().all(|check| check.status != Status::Fail);
+                Self { engine, works, checks, enforcement: trial.enforcement.clone() }
+            }
+        }
+    }
+}
+
+fn missing(engine: EngineChoice, control: Control, observed: &Observed) -> Option<Check> {
+    let (Observed::Partial { why } | Observed::Absent { why }) = observed else { return None };
+    let check = Check::fail(&format!("{engine}.{control}"), &format!("control `{control}`"), why);
+    Some(check.mend("sandtable run --best-effort -- CMD"))
+}
+
+/// An error with its causes, in one line.
+fn chain(error: &CliError) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    text
+}
+
+/// For people.
+pub(super) fn render(answer: &Answer) -> String {
+    let mut out = String::new();
+    for engine in &answer.engines {
+        let state = if engine.works { "works" } else { "cannot be used here" };
+        out.push_str(&format!("{}: {state}\n{}", engine.engine, lines(&engine.checks)));
+        let holds = engine.enforcement.values().filter(|observed| **observed == Observed::Enforced).count();
+        if !engine.enforcement.is_empty() {
+            out.push_str(&format!(
+                "  ok    {holds} of {} controls, as read back inside\n",
+                engine.enforcement.len()
+            ));
+        }
+    }
+    out.push_str(&format!("\nmachine\n{}", lines(&answer.machine)));
+    if let Some(attacks) = &answer.attacks {
+        out.push_str("\nattacks\n");
+        let rows: Vec<[String; 4]> = attacks.iter().map(Attack::row).collect();
+        out.push_str(&indented(&table::aligned(&rows)));
+        let through = attacks.iter().filter(|attack| attack.went_through()).count();
+        out.push_str(&format!("  {} tried, {through} went through\n", attacks.len()));
+    }
+    let end = if answer.works { "sandboxes can be made here" } else { "no sandbox can be made here" };
+    out.push_str(&format!("\n{end}\n"));
+    out
+}
+
+fn lines(checks: &[Check]) -> String {
+    let mut out = String::new();
+    for check in checks {
+        let why = escape::line(&check.why);
+        out.push_str(&format!(
+            "  {:<5} {:<24} {}: {why}\n",
+            check.status.word(),
+            check.id,
+            escape::line(&check.what)
+        ));
+        if let Some(mend) = &check.mend {
+            out.push_str(&format!("  {:<5} {:<24} {}\n", "", "mend:", escape::line(mend)));
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use sandtable_launch::probe::Class;
+
+    use super::*;
+    use crate::commands::SCHEMA;
+
+    fn answer() -> Answer {
+        let native = Engine {
+            engine: EngineChoice::Native,
+            works: true,
+            checks: vec![Check::ok("native.launch", "a sandbox, launched for trial", "a command ran")],
+            enforcement: [(Control::Seccomp, Observed::Enforced)].into(),
+        };
+        let docker =
+            Engine::absent(EngineChoice::Docker, Check::warn("engine.docker", "engine", "not installed"));
+        let attack = Attack {
+            probe: "caps".to_owned(),
+            attacks: vec!["box/F17".to_owned()],
+            expected: Class::Blocked,
+            got: Class::Blocked,
+            detail: "0".to_owned(),
+        };
+        let machine = vec![Check::fail("kernel.landlock", "Landlock", "off\u{1b}[2J").mend("reboot")];
+        Answer {
+            schema: SCHEMA,
+            works: true,
+            engines: vec![native, docker],
+            machine,
+            attacks: Some(vec![attack]),
+        }
+    }
+
+    #[test]
+    fn the_answer_has_the_shape_its_schema_promises() {
+        crate::schema::check("doctor.json", &answer());
+        crate::schema::check("doctor.json", &Answer { attacks: None, ..answer() });
+    }
+
+    #[test]
+    fn people_see_what_holds_and_what_mends_the_rest() {
+        insta::assert_snapshot!(render(&answer()), @r"
+        native: works
+          ok    native.launch            a sandbox, launched for trial: a command ran
+          ok    1 of 1 controls, as read back inside
+        docker: cannot be used here
+          warn  engine.docker            engine: not installed
+
+        machine
+          fail  kernel.landlock          Landlock: off\u{1b}[2J
+                mend:                    reboot
+
+        attacks
+          stopped  caps  box/F17  0
+          1 tried, 0 went through
+
+        sandboxes can be made here
+        ");
+    }
+}
