@@ -47,8 +47,12 @@ fn text(resolved: &ResolvedSpec) -> String {
     card.push_str(
         "- Everything else of the machine is not there. Programs in system directories can be run.\n",
     );
-    card.push_str(&format!("\n## Network\n{}\n", network(resolved.network.value)));
-    card.push_str(&format!("\n## What becomes of your changes\n{}\n", changes(resolved.lifetime.value)));
+    for (title, words) in [
+        ("Network", network(resolved.network.value)),
+        ("What becomes of your changes", changes(resolved.lifetime.value)),
+    ] {
+        write!(card, "\n## {title}\n{words}\n").expect("a string takes everything");
+    }
     card.push_str(
         "\n## When something is refused\nThat is the policy, not a fault: trying again or another way does not \
          help. Say what you need and why.\nOutside, the user can ask `sandtable policy why PATH|HOST|VARIABLE`.\n",

@@ -5,7 +5,10 @@
 mod bad_input;
 mod cli;
 mod conformance;
+mod doctor;
 mod failpoints;
 mod hosts;
 mod lifecycle;
+mod packaging;
+mod policy;
 mod tidy;

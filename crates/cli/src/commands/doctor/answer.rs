@@ -74,7 +74,7 @@ fn missing(engine: EngineChoice, control: Control, observed: &Observed) -> Optio
 }
 
 /// An error with its causes, in one line.
-fn chain(error: &CliError) -> String {
+pub(super) fn chain(error: &CliError) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

@@ -13,6 +13,8 @@ use sandtable_sandbox::model::check::Check;
 use sandtable_sandbox::model::spec::EngineChoice;
 
 use crate::app::App;
+use crate::config;
+use crate::config::layer::Layer;
 use crate::error::CliError;
 use crate::exit::Own;
 
@@ -75,7 +77,7 @@ fn examine(app: &App, args: &DoctorArgs) -> Result<Answer, CliError> {
         engines.push(Engine::of_trial(choice, &trial, &machine));
     }
     machine.extend(doctor::surroundings(patient));
-    machine.push(terminal());
+    machine.extend([settings(app), terminal()]);
     Ok(Answer {
         schema: super::SCHEMA,
         works: engines.iter().any(|engine| engine.works),
@@ -83,6 +85,18 @@ fn examine(app: &App, args: &DoctorArgs) -> Result<Answer, CliError> {
         machine,
         attacks,
     })
+}
+
+/// Whether variables and the user's file can be understood: every other command refuses to go on if not.
+fn settings(app: &App) -> Check {
+    let (id, what) = ("state.settings", "your settings");
+    match config::output(&app.environment, Layer::default()) {
+        Ok(_) => Check::ok(id, what, "variables and the user's file are understood"),
+        Err(error) => {
+            let error = CliError::from(error);
+            Check { mend: error.hint(), ..Check::fail(id, what, answer::chain(&error)) }
+        }
+    }
 }
 
 fn terminal() -> Check {
