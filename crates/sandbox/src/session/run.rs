@@ -13,7 +13,7 @@ use super::capture::{Capture, Watch};
 use super::create::{Created, create, id_base, place};
 use super::directory::{SandboxDirectory, Sandboxes, random};
 use super::error::Error;
-use super::files::{OUTCOME, RUNNING, RunningFile};
+use super::files::OUTCOME;
 use super::readable;
 use super::record::{Base, Exit, ExitOrigin, Outcome, Record, SCHEMA, Timings};
 use crate::engine::enforcement::refusal;
@@ -82,7 +82,6 @@ pub(super) fn supervise(
     let mut watch = Watch::new(resolved);
     let sandbox = launch(directory, &lock, record)?;
     let enforcement = sandbox.report().controls.clone();
-    directory.write(RUNNING, &RunningFile { schema: SCHEMA, enforcement: enforcement.clone() })?;
     let start = task.began.elapsed();
     let ending = sandbox.run(invocation(record, task), &mut || watch.start());
     let run = task.began.elapsed().saturating_sub(start);
@@ -90,7 +89,7 @@ pub(super) fn supervise(
         sandbox.wait_for_others(&mut |_| ());
     }
     drop(sandbox);
-    directory.forget_running();
+    directory.stop_listening();
     let exit = exit(ending?, task)?;
     let captured = Instant::now();
     let Capture { changes, drift, warnings } = match resolved.lifetime.value {
