@@ -204,6 +204,8 @@ fn flag_for(key: Key, asked: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use sandtable_sandbox::model::blame::Blame;
+
     use super::*;
     use crate::config::file::Place;
     use crate::config::narrow::Widening;
@@ -281,7 +283,7 @@ mod tests {
         sandtable: error: the command ended with 0, but its report could not be written to `/r`
           because: full
         ");
-        assert_eq!(Own::of(resolve::Blame::Machine) as u8, 125);
-        assert_eq!(Own::of(resolve::Blame::Input) as u8, 2);
+        assert_eq!(Own::of(Blame::Machine) as u8, 125);
+        assert_eq!(Own::of(Blame::Input) as u8, 2);
     }
 }

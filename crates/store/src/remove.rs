@@ -120,7 +120,7 @@ mod tests {
         fs_err::os::unix::fs::symlink(&outside, tree.join("a/b/link")).expect("linked");
         fs_err::os::unix::fs::symlink(&outside, tree.join("link")).expect("linked");
         for locked in ["a/b/c", "a/b", "a"] {
-            let mode = std::fs::Permissions::from_mode(0);
+            let mode = std::fs::Permissions::from_mode(0o0);
             fs_err::set_permissions(tree.join(locked), mode).expect("locked");
         }
         remove_tree(&tree).expect("removed");

@@ -1,6 +1,5 @@
 //! What is said after a command: how it ended, what it changed, what was not enforced.
 
-use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::time::Duration;
 
@@ -87,59 +86,18 @@ pub(crate) struct Line {
     pub(crate) path: String,
 }
 
-/// The changes as a person would list them: a directory that went is one line with the number of its
-/// files, a directory that came is named by what is in it.
+/// The changes as a person would list them.
 pub(crate) fn lines(changes: &Changes) -> Vec<Line> {
-    let entries = &changes.entries;
-    let removed: HashSet<Place<'_>> = entries
-        .iter()
-        .filter(|entry| is(entry, ChangeKind::Removed, EntryType::Directory))
-        .map(place)
-        .collect();
-    let filled: HashSet<Place<'_>> = entries
-        .iter()
-        .filter(|entry| entry.kind != ChangeKind::Removed)
-        .filter_map(|entry| above(place(entry)).next())
-        .collect();
-    let mut counts: std::collections::HashMap<Place<'_>, u64> = std::collections::HashMap::new();
-    let mut kept = Vec::new();
-    for entry in entries {
-        let top = (entry.kind == ChangeKind::Removed)
-            .then(|| above(place(entry)).filter(|at| removed.contains(at)).last())
-            .flatten();
-        match top {
-            Some(top) if entry.entry != EntryType::Directory => *counts.entry(top).or_default() += 1,
-            Some(_) => {}
-            None if is(entry, ChangeKind::Added, EntryType::Directory) && filled.contains(&place(entry)) => {}
-            None => kept.push(entry),
-        }
-    }
-    kept.into_iter().map(|entry| line(entry, counts.get(&place(entry)).copied())).collect()
+    changes.entries.iter().map(line).collect()
 }
 
-/// Which mount, and where in it.
-type Place<'a> = (Option<&'a str>, &'a str);
-
-fn place(entry: &ChangeEntry) -> Place<'_> {
-    (entry.mount.as_deref(), &entry.path)
-}
-
-/// The directories above a place, nearest first.
-fn above((mount, path): Place<'_>) -> impl Iterator<Item = Place<'_>> {
-    path.rmatch_indices('/').map(move |(slash, _)| (mount, &path[..slash]))
-}
-
-fn is(entry: &ChangeEntry, kind: ChangeKind, what: EntryType) -> bool {
-    entry.kind == kind && entry.entry == what
-}
-
-fn line(entry: &ChangeEntry, files: Option<u64>) -> Line {
-    let (letter, note) = match (entry.kind, files) {
+fn line(entry: &ChangeEntry) -> Line {
+    let (letter, note) = match (entry.kind, entry.below) {
         (ChangeKind::Added, _) => ('A', String::new()),
         (ChangeKind::Modified, _) => ('M', String::new()),
-        (ChangeKind::Removed, Some(1)) => ('D', " (1 file)".to_owned()),
-        (ChangeKind::Removed, Some(files)) => ('D', format!(" ({files} files)")),
-        (ChangeKind::Removed, None) => ('D', String::new()),
+        (ChangeKind::Removed, 1) => ('D', " (1 file)".to_owned()),
+        (ChangeKind::Removed, 0) => ('D', String::new()),
+        (ChangeKind::Removed, files) => ('D', format!(" ({files} files)")),
         (ChangeKind::ModeChanged, _) => ('M', " (mode)".to_owned()),
         (ChangeKind::TypeChanged, _) => ('T', format!(" (now a {})", entry.entry)),
     };

@@ -36,7 +36,7 @@ fn entry(kind: ChangeKind, path: &str) -> ChangeEntry {
         Some(directory) => (directory, EntryType::Directory),
         None => (path, EntryType::File),
     };
-    ChangeEntry { kind, path: path.to_owned(), path_hex: None, entry, mount: None }
+    ChangeEntry { kind, path: path.to_owned(), path_hex: None, entry, below: 0, mount: None }
 }
 
 fn rendered(outcome: &Outcome) -> String {
@@ -48,14 +48,9 @@ pub(crate) fn busy() -> Outcome {
     use ChangeKind::{Added, Modified, Removed};
     let mut list = changes(vec![
         entry(Modified, "README"),
-        entry(Added, "d/"),
         entry(Added, "d/f"),
         entry(Added, "empty/"),
-        entry(Removed, "src/"),
-        entry(Removed, "src/a.rs"),
-        entry(Removed, "src/sub/"),
-        entry(Removed, "src/sub/b.rs"),
-        entry(Removed, "src/sub/c.rs"),
+        ChangeEntry { below: 3, ..entry(Removed, "src/") },
         entry(ChangeKind::ModeChanged, "run.sh"),
         ChangeEntry { entry: EntryType::Symlink, ..entry(ChangeKind::TypeChanged, "link") },
         ChangeEntry { mount: Some("/data".to_owned()), ..entry(Removed, "src/x") },

@@ -43,10 +43,12 @@ pub(super) fn create(
     {
         return Err(Error::NameTaken(name.clone()));
     }
+    let naming = if name.is_some() { Naming::Given } else { Naming::Ours };
+    let record = draft(resolved, name, command);
     let (directory, lock) = sandboxes.make()?;
-    let filled =
-        fill(&directory, &resolved).and_then(|()| settle(sandboxes, &directory, resolved, name, command));
-    match filled {
+    let made =
+        fill(&directory, &record.resolved).and_then(|()| settle(sandboxes, &directory, record, naming));
+    match made {
         Ok((directory, record)) => Ok(Created { directory, lock, record }),
         Err(error) => {
             // What was made so far is ours alone; a failure to remove it is left to the next call.
@@ -56,30 +58,38 @@ pub(super) fn create(
     }
 }
 
+/// Who chose the name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Naming {
+    Given,
+    Ours,
+}
+
+fn draft(resolved: ResolvedSpec, name: Option<SandboxName>, command: &[OsString]) -> Record {
+    Record {
+        schema: SCHEMA,
+        sandbox: format!("{:016x}{:016x}", random(), random()),
+        name: name.unwrap_or_else(|| SandboxName::from_random(random())),
+        created_at: SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |age| age.as_secs()),
+        id_base: id_base(&resolved),
+        command: readable(command),
+        resolved,
+    }
+}
+
 /// Writes the record and takes the name, the last step: from now on the sandbox exists.
 fn settle(
     sandboxes: &Sandboxes,
     directory: &SandboxDirectory,
-    resolved: ResolvedSpec,
-    name: Option<SandboxName>,
-    command: &[OsString],
+    mut record: Record,
+    naming: Naming,
 ) -> Result<(SandboxDirectory, Record), Error> {
-    let created_at = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |age| age.as_secs());
-    let mut record = Record {
-        schema: SCHEMA,
-        sandbox: format!("{:016x}{:016x}", random(), random()),
-        name: name.clone().unwrap_or_else(|| SandboxName::from_random(random())),
-        created_at,
-        id_base: id_base(&resolved),
-        command: readable(command),
-        resolved,
-    };
     loop {
         directory.write(RECORD, &record)?;
-        match (directory.name(sandboxes, &record.name)?, &name) {
+        match (directory.name(sandboxes, &record.name)?, naming) {
             (Some(named), _) => return Ok((named, record)),
-            (None, Some(name)) => return Err(Error::NameTaken(name.clone())),
-            (None, None) => record.name = SandboxName::from_random(random()),
+            (None, Naming::Given) => return Err(Error::NameTaken(record.name)),
+            (None, Naming::Ours) => record.name = SandboxName::from_random(random()),
         }
     }
 }

@@ -36,17 +36,15 @@ pub fn exec(sandboxes: &Sandboxes, name: &SandboxName, request: ExecRequest) -> 
     }
     let record = directory.read_record()?;
     let start = request.directory.unwrap_or_else(|| record.resolved.directory.clone());
-    let mut task =
-        Some(Task { command: request.command, directory: start, began: Instant::now(), resolve_ms: 0 });
+    let task = Task { command: request.command, directory: start, began: Instant::now(), resolve_ms: 0 };
     let done = SandboxDirectory::retry(PATIENCE, || {
         if let Some(lock) = directory.try_lock()? {
             if !directory.exists() {
                 return Err(Error::Unknown(name.clone()));
             }
-            let task = task.take().expect("supervised at most once");
-            return supervise(&directory, lock, &record, task).map(Some);
+            return supervise(&directory, lock, &record, &task).map(Some);
         }
-        join(&directory, &record, task.as_ref().expect("not supervised yet"))
+        join(&directory, &record, &task)
     })?;
     done.ok_or_else(|| Error::Busy(name.clone()))
 }

@@ -43,7 +43,7 @@ pub fn run(
     let Created { directory, lock, record } = create(sandboxes, resolved, name, &request.command)?;
     let start = record.resolved.directory.clone();
     let task = Task { command: request.command, directory: start, began, resolve_ms: request.resolve_ms };
-    let outcome = supervise(&directory, lock, &record, task);
+    let outcome = supervise(&directory, lock, &record, &task);
     // A sandbox in which nothing ran holds nothing.
     let nothing_ran =
         matches!(&outcome, Err(error) if !matches!(error, Error::Lost(_) | Error::Capture { .. }));
@@ -76,7 +76,7 @@ pub(super) fn supervise(
     directory: &SandboxDirectory,
     lock: FileLock,
     record: &Record,
-    task: Task,
+    task: &Task,
 ) -> Result<Outcome, Error> {
     let resolved = &record.resolved;
     let mut watch = Watch::new(resolved);
@@ -84,14 +84,14 @@ pub(super) fn supervise(
     let enforcement = sandbox.report().controls.clone();
     directory.write(RUNNING, &RunningFile { schema: SCHEMA, enforcement: enforcement.clone() })?;
     let start = task.began.elapsed();
-    let ending = sandbox.run(invocation(record, &task), &mut || watch.start());
+    let ending = sandbox.run(invocation(record, task), &mut || watch.start());
     let run = task.began.elapsed().saturating_sub(start);
     if ending.is_ok() {
         sandbox.wait_for_others(&mut |_| ());
     }
     drop(sandbox);
     directory.forget_running();
-    let exit = exit(ending?, &task)?;
+    let exit = exit(ending?, task)?;
     let captured = Instant::now();
     let Capture { changes, drift, warnings } = match resolved.lifetime.value {
         Lifetime::Keep => watch.capture(directory, record)?,
