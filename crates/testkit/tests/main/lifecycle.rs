@@ -257,7 +257,7 @@ fn processes(env: &TestEnv, word: &str) -> Vec<Left> {
         let program =
             fs_err::read_link(path.join("exe")).map(|exe| exe.display().to_string()).unwrap_or_default();
         let ours = line.contains(word) && line.contains("sleep") || program.starts_with(&here);
-        ours.then(|| Left { pid, line })
+        ours.then_some(Left { pid, line })
     };
     entries.filter_map(describe).collect()
 }
