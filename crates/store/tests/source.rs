@@ -82,7 +82,7 @@ fn a_scan_notes_secrets_and_strangers() {
     }
     symlink("/elsewhere", dir.path().join("ID_RSA")).unwrap();
     let secrets = patterns(&[".env*", "id_rsa*", "!*.example"]);
-    let strict = Owners { users: &[], groups: &[] };
+    let strict = Owners { users: &[], groups: Some(&[]) };
     let options = Options { secrets: &secrets, owners: Some(strict), cancel: &GO_ON };
     let listing = scan(dir.path(), &options).unwrap();
     let expected = [path(".env"), path("ID_RSA"), path("d/.env.local")];
@@ -91,7 +91,7 @@ fn a_scan_notes_secrets_and_strangers() {
     assert_eq!(listing.outsiders().len(), listing.len());
     let me = fs_err::metadata(dir.path()).unwrap();
     let (uid, gid) = (std::os::unix::fs::MetadataExt::uid(&me), std::os::unix::fs::MetadataExt::gid(&me));
-    let owners = Some(Owners { users: &[uid], groups: &[gid] });
+    let owners = Some(Owners { users: &[uid], groups: Some(&[gid]) });
     assert!(scan(dir.path(), &Options { owners, ..options }).unwrap().outsiders().is_empty());
 }
 

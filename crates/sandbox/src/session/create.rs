@@ -35,7 +35,7 @@ pub(super) struct Created {
 pub(super) fn create(
     sandboxes: &Sandboxes,
     resolved: ResolvedSpec,
-    name: Option<SandboxName>,
+    name: Option<&SandboxName>,
     command: &[OsString],
 ) -> Result<Created, Error> {
     let (name, directory, lock) = take_name(sandboxes, name)?;
@@ -54,11 +54,11 @@ pub(super) fn create(
 /// The name asked for, or one of our own that is free.
 fn take_name(
     sandboxes: &Sandboxes,
-    asked: Option<SandboxName>,
+    asked: Option<&SandboxName>,
 ) -> Result<(SandboxName, SandboxDirectory, FileLock), Error> {
     loop {
-        let name = asked.clone().unwrap_or_else(|| SandboxName::from_random(random()));
-        match (sandboxes.make(&name)?, &asked) {
+        let name = asked.cloned().unwrap_or_else(|| SandboxName::from_random(random()));
+        match (sandboxes.make(&name)?, asked) {
             (Some((directory, lock)), _) => return Ok((name, directory, lock)),
             (None, Some(_)) => return Err(Error::NameTaken(name)),
             (None, None) => {}
