@@ -1,4 +1,53 @@
-//! The command line.
+//! The command line: hidden subcommands first, then parse, dispatch, exit. Only this crate prints, reads
+//! the environment or decides an exit code.
 #![forbid(unsafe_code)]
 
-fn main() {}
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+mod app;
+mod args;
+mod commands;
+mod config;
+mod env;
+mod error;
+mod exit;
+mod report;
+#[cfg(test)]
+mod schema;
+mod ui;
+
+use app::App;
+use args::{Command, Stop};
+use env::Environment;
+use error::CliError;
+
+fn main() -> ExitCode {
+    let args: Vec<OsString> = std::env::args_os().collect();
+    // The probe runs inside sandboxes, where nothing of the user's environment or files is of interest.
+    if args.get(1).is_some_and(|word| word == "__probe") {
+        return ExitCode::from(sandtable_launch::probe::main(&args[2..]));
+    }
+    let app = App::new(Environment::of_process());
+    let result = match args::parse(&args) {
+        Ok(cli) => dispatch(&app, cli.command),
+        Err(Stop::Answer(text)) => app.ui.answer(&text).map(|()| ExitCode::SUCCESS),
+        Err(Stop::Refused(error)) => Err(error),
+    };
+    result.unwrap_or_else(|error| {
+        app.ui.error(&error);
+        error.exit().into()
+    })
+}
+
+fn dispatch(app: &App, command: Command) -> Result<ExitCode, CliError> {
+    match command {
+        Command::Run(args) => commands::run::run(app, *args),
+        Command::Exec(args) => commands::exec::run(app, args),
+        Command::Ls(args) => commands::ls::run(app, &args),
+        Command::Inspect(args) => commands::inspect::run(app, &args),
+        Command::Stop(args) => commands::stop::run(app, &args),
+        Command::Rm(args) => commands::rm::run(app, &args),
+        Command::Policy(command) => commands::policy::run(app, command),
+    }
+}

@@ -1,4 +1,19 @@
 //! The native sandbox: a list of operations ([`op`]) and the Linux code that executes it.
 
+pub mod attach;
+mod confine;
+mod failpoint;
+mod host;
+mod init;
+mod landlock;
+mod mount;
 pub mod op;
+pub mod probe;
 pub mod report;
+mod seccomp;
+mod setup;
+mod step;
+pub mod supervisor;
+mod sys;
+mod verify;
+pub mod wire;

@@ -4,6 +4,7 @@
 //! decision: the code that executes it (`steps`, `mount`, `init`) decides nothing. Paths on the host are
 //! called `source`, paths inside the sandbox `target`.
 
+use std::fmt;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -109,4 +110,44 @@ pub enum Allow {
     Write,
     /// Read and write existing files, and control devices; make nothing.
     Devices,
+}
+
+impl fmt::Display for Ids {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Same { uid, gid } => write!(f, "own ids ({uid}:{gid})"),
+            Self::Range { base, count } => write!(f, "private range of {count} from {base}"),
+        }
+    }
+}
+
+impl fmt::Display for Op {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Directory { target } => write!(f, "empty     {}", target.display()),
+            Self::Symlink { target, to } => write!(f, "link      {} -> {}", target.display(), to.display()),
+            Self::File { target, contents } => {
+                write!(f, "file      {} ({} bytes)", target.display(), contents.len())
+            }
+            Self::Bind { source, target, access, .. } => {
+                let word = match access {
+                    Access::Read => "read",
+                    Access::Write => "write",
+                };
+                write!(f, "{word:<9} {}", target.display())?;
+                if source == target { Ok(()) } else { write!(f, " from {}", source.display()) }
+            }
+            Self::Overlay { lower, layer, target, .. } => {
+                write!(f, "overlay   {}", target.display())?;
+                if lower != target {
+                    write!(f, " over {}", lower.display())?;
+                }
+                write!(f, ", changes to {}", layer.display())
+            }
+            Self::Tmpfs { target, .. } => write!(f, "scratch   {}", target.display()),
+            Self::Proc { target } => write!(f, "processes {}", target.display()),
+            Self::Dev { target } => write!(f, "devices   {}", target.display()),
+            Self::Mask { target } => write!(f, "masked    {}", target.display()),
+        }
+    }
 }

@@ -133,6 +133,7 @@ pub enum Observed {
 
 impl Observed {
     /// `Enforced` if it holds, else absent for the reason given.
+    #[expect(clippy::fn_params_excessive_bools, reason = "the parameter is the finding itself")]
     pub fn when(holds: bool, why: &str) -> Self {
         if holds { Self::Enforced } else { Self::Absent { why: why.to_owned() } }
     }

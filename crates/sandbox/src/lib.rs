@@ -1,6 +1,10 @@
 //! The sandbox as a library: what is asked becomes what it means here, then a plan, then an outcome.
 #![forbid(unsafe_code)]
 
+pub mod engine;
+pub mod facts;
 pub mod host;
 pub mod model;
+pub mod process;
+pub mod resolve;
 pub mod session;

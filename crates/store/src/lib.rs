@@ -14,6 +14,7 @@ pub mod layer;
 pub mod lock;
 pub mod name_pattern;
 pub mod path;
+pub mod remove;
 pub mod source;
 
 pub use path::RelPath;

@@ -1,1 +1,12 @@
+//! What the tests stand on: a hermetic environment for the real executable ([`env`]), a fingerprint that
+//! shows any change of a tree ([`fingerprint`]), the attacks as a table ([`conformance`]), and the counts
+//! that may not shrink ([`counts`]).
 #![forbid(unsafe_code)]
+
+pub mod bench;
+pub mod conformance;
+pub mod counts;
+pub mod env;
+pub mod fingerprint;
+pub mod process;
+pub mod require;

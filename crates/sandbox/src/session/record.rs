@@ -99,9 +99,17 @@ pub struct ChangeEntry {
     pub path_hex: Option<String>,
     #[serde(rename = "type")]
     pub entry: EntryType,
+    /// How many files went with a removed directory.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub below: u64,
     /// Which mount it belongs to, when it is not the workspace.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mount: Option<String>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 choice! {

@@ -37,11 +37,15 @@ pub fn drift(
     moment: Stamp,
     options: &Options<'_>,
 ) -> Result<Vec<Drift>, Error> {
-    let after = scan(root, options)?;
-    let mut comparison = Comparison { before, after: &after, moment, drift: Vec::new() };
+    Ok(compare(before, &scan(root, options)?, moment))
+}
+
+/// The same from a scan that was made after the command had ended.
+pub fn compare(before: Option<&Listing>, after: &Listing, moment: Stamp) -> Vec<Drift> {
+    let mut comparison = Comparison { before, after, moment, drift: Vec::new() };
     comparison.root();
     comparison.drift.sort_unstable();
-    Ok(comparison.drift)
+    comparison.drift
 }
 
 struct Comparison<'a> {

@@ -35,7 +35,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
-pub use drift::{Drift, DriftKind, drift};
+pub use drift::{Drift, DriftKind, compare, drift};
 pub use listing::{Entry, Listing};
 pub use scan::scan;
 pub use secrets::find_secrets;

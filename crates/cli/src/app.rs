@@ -1,0 +1,64 @@
+//! What the commands share: the environment, the terminal, the way from a request to what it means here.
+
+use std::time::Instant;
+
+use sandtable_sandbox::facts::MachineFacts;
+use sandtable_sandbox::model::id::SandboxName;
+use sandtable_sandbox::model::resolved::ResolvedSpec;
+use sandtable_sandbox::resolve;
+use sandtable_sandbox::session::Sandboxes;
+
+use crate::config::Loaded;
+use crate::env::Environment;
+use crate::error::CliError;
+use crate::exit::Own;
+use crate::ui::Ui;
+
+/// One call of the program.
+#[derive(Debug)]
+pub(crate) struct App {
+    pub(crate) environment: Environment,
+    pub(crate) ui: Ui,
+    started: Instant,
+}
+
+impl App {
+    pub(crate) fn new(environment: Environment) -> Self {
+        let ui = Ui::new(&environment);
+        Self { environment, ui, started: Instant::now() }
+    }
+
+    /// Milliseconds since the program started.
+    pub(crate) fn elapsed_ms(&self) -> u64 {
+        u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    pub(crate) fn sandboxes(&self) -> Result<Sandboxes, CliError> {
+        Ok(Sandboxes::new(&self.environment.data()?))
+    }
+
+    /// What a request means on this machine, with our own warnings among those of the library.
+    pub(crate) fn resolve(&self, loaded: &Loaded) -> Result<ResolvedSpec, CliError> {
+        let facts = MachineFacts;
+        let mut resolved = resolve::resolve(&loaded.spec, &self.environment.host()?, &facts)?;
+        resolved.warnings.splice(0..0, loaded.warnings.iter().cloned());
+        Ok(resolved)
+    }
+
+    /// Does something to each of several sandboxes. One that fails does not keep the others from theirs;
+    /// the code of the gravest failure is the answer.
+    pub(crate) fn for_each(
+        &self,
+        names: &[SandboxName],
+        act: impl Fn(&SandboxName) -> Result<(), CliError>,
+    ) -> Option<Own> {
+        let mut worst = None;
+        for name in names {
+            if let Err(error) = act(name) {
+                worst = worst.max(Some(error.exit()));
+                self.ui.error(&error);
+            }
+        }
+        worst
+    }
+}

@@ -1,0 +1,207 @@
+//! The command line as `clap` reads it, and what its errors become.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use clap::builder::{PossibleValuesParser, TypedValueParser as _, ValueParser};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Args, Parser, Subcommand};
+use sandtable_sandbox::model::choice::UnknownWord;
+use sandtable_sandbox::model::id::SandboxName;
+use sandtable_sandbox::model::setting::{Origin, Setting};
+use sandtable_sandbox::model::spec::{
+    EngineChoice, GitConfig, Lifetime, Network, Profile, Secrets, SourceGuard, Strictness, WorkspaceMode,
+};
+
+use crate::commands;
+use crate::config;
+use crate::config::key::Key;
+use crate::config::layer::Layer;
+use crate::config::value::Raw;
+use crate::error::CliError;
+use crate::exit;
+
+/// Run a command on a private view of your repository, look at what it did, keep or drop it
+#[derive(Debug, Parser)]
+#[command(
+    name = "sandtable",
+    version,
+    about,
+    after_long_help = exit::TABLE,
+    disable_help_subcommand = true,
+    subcommand_required = true
+)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// One command each, in a file of its own below `commands`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run a command in a new sandbox on the repository around the current directory
+    Run(Box<commands::run::RunArgs>),
+    /// Run another command in an existing sandbox
+    Exec(commands::exec::ExecArgs),
+    /// List the sandboxes
+    Ls(commands::ls::LsArgs),
+    /// Show what a sandbox is and what its last command did
+    Inspect(commands::inspect::InspectArgs),
+    /// End what runs in a sandbox; its state stays
+    Stop(commands::stop::StopArgs),
+    /// Remove sandboxes and everything in them
+    Rm(commands::rm::RmArgs),
+    /// Show the policy that would hold, and where each line of it comes from
+    #[command(subcommand)]
+    Policy(commands::policy::PolicyCommand),
+}
+
+/// What a sandbox shall be like.
+#[derive(Debug, Default, Args)]
+pub(crate) struct SettingArgs {
+    /// What runs the sandbox
+    #[arg(long, value_name = "ENGINE", value_parser = words(EngineChoice::ALL, EngineChoice::word))]
+    engine: Option<EngineChoice>,
+    /// A named bundle of settings
+    #[arg(long, value_name = "PROFILE", value_parser = words(Profile::ALL, Profile::word))]
+    profile: Option<Profile>,
+    /// Name of the sandbox instead of one made up
+    #[arg(long, value_name = "NAME")]
+    name: Option<SandboxName>,
+    /// Start in DIR; the repository around it is the source
+    #[arg(short = 'C', long, value_name = "DIR")]
+    directory: Option<PathBuf>,
+    /// How the workspace is kept apart from the source
+    #[arg(long, value_name = "MODE", value_parser = words(WorkspaceMode::ALL, WorkspaceMode::word))]
+    mode: Option<WorkspaceMode>,
+    /// Show a file or directory of the host inside: read-only, writable, or copy-on-write
+    #[arg(short = 'v', long = "mount", value_name = "SRC[:DST[:ro|rw|cow]]")]
+    mounts: Vec<OsString>,
+    /// Which network the command sees
+    #[arg(long, value_name = "NETWORK", value_parser = words(Network::ALL, Network::word))]
+    network: Option<Network>,
+    /// How much of your git configuration the command sees
+    #[arg(long, value_name = "HOW", value_parser = words(GitConfig::ALL, GitConfig::word))]
+    git_config: Option<GitConfig>,
+    /// What happens to files of the source whose names say secret
+    #[arg(long, value_name = "HOW", value_parser = words(Secrets::ALL, Secrets::word))]
+    secrets: Option<Secrets>,
+    /// Keep nothing: the sandbox goes when the command ends
+    #[arg(long)]
+    rm: bool,
+    #[command(flatten)]
+    consent: ConsentArgs,
+}
+
+/// What weakens a promise.
+#[derive(Debug, Default, Args)]
+struct ConsentArgs {
+    /// Start even if a control cannot be enforced; what is lost is listed
+    #[arg(long)]
+    best_effort: bool,
+    /// Allow `/`, the home directory or a tree with credentials as the source
+    #[arg(long)]
+    dangerously_allow_source: bool,
+}
+
+/// What is shown of a command's end, and where.
+#[derive(Debug, Default, Args)]
+pub(crate) struct OutputArgs {
+    /// Write what was done and changed to FILE, as JSON
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+    /// Say nothing but errors
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+impl SettingArgs {
+    pub(crate) fn layer(self) -> Result<Layer, config::Error> {
+        let mut layer = Layer {
+            engine: flag(Key::Engine, self.engine),
+            profile: flag(Key::Profile, self.profile),
+            name: flag(Key::Name, self.name),
+            directory: flag(Key::Directory, self.directory),
+            mode: flag(Key::Mode, self.mode),
+            network: flag(Key::Network, self.network),
+            git_config: flag(Key::GitConfig, self.git_config),
+            secrets: flag(Key::Secrets, self.secrets),
+            lifetime: flag(Key::Rm, self.rm.then_some(Lifetime::Discard)),
+            strictness: flag(Key::BestEffort, self.consent.best_effort.then_some(Strictness::BestEffort)),
+            source_guard: flag(
+                Key::AllowSource,
+                self.consent.dangerously_allow_source.then_some(SourceGuard::Allow),
+            ),
+            ..Layer::default()
+        };
+        let name = Key::Mounts.flag();
+        layer
+            .set(Key::Mounts, Raw::List(self.mounts), &Origin::Flag { name: name.to_owned() })
+            .map_err(|source| config::Error::Flag { name, source })?;
+        Ok(layer)
+    }
+}
+
+impl OutputArgs {
+    pub(crate) fn layer(self) -> Layer {
+        Layer {
+            report: flag(Key::Report, self.report),
+            quiet: flag(Key::Quiet, self.quiet.then_some(true)),
+            ..Layer::default()
+        }
+    }
+}
+
+/// A setting that came from a flag, if it was given.
+pub(crate) fn flag<T>(key: Key, value: Option<T>) -> Option<Setting<T>> {
+    value.map(|value| Setting::new(value, Origin::Flag { name: key.flag().to_owned() }))
+}
+
+/// Reads the command line. Help and version come back as text for standard output.
+pub(crate) fn parse(args: &[OsString]) -> Result<Cli, Stop> {
+    Cli::try_parse_from(args).map_err(|error| match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Stop::Answer(error.render().to_string()),
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            let text = format!("which command?\n\n{}", error.render().to_string().trim_end());
+            Stop::Refused(CliError::Usage { text, hint: None })
+        }
+        _ => Stop::Refused(usage(&error, args)),
+    })
+}
+
+/// Why no command is run.
+#[derive(Debug)]
+pub(crate) enum Stop {
+    Answer(String),
+    Refused(CliError),
+}
+
+fn usage(error: &clap::Error, args: &[OsString]) -> CliError {
+    let takes_command = args.get(1).is_some_and(|word| word == "run" || word == "exec");
+    let bare = match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::String(word)) => !word.starts_with('-'),
+        _ => false,
+    };
+    let forgotten = takes_command && bare && error.kind() == ErrorKind::UnknownArgument;
+    let missing = takes_command && error.kind() == ErrorKind::MissingRequiredArgument;
+    let hint = (forgotten || missing).then(|| {
+        let start = args.get(1).map(|word| word.to_string_lossy()).unwrap_or_default();
+        let middle = if start == "exec" { " NAME" } else { "" };
+        format!("the command goes behind `--`: sandtable {start}{middle} [options] -- CMD…")
+    });
+    let text = error.render().to_string();
+    let text = text.trim_end().trim_end_matches("For more information, try '--help'.").trim_end();
+    let text = text.strip_prefix("error: ").unwrap_or(text).to_owned();
+    CliError::Usage { text, hint }
+}
+
+fn words<T>(all: &'static [T], word: fn(T) -> &'static str) -> ValueParser
+where
+    T: Copy + FromStr<Err = UnknownWord> + Send + Sync,
+{
+    PossibleValuesParser::new(all.iter().map(|value| word(*value))).try_map(|word| word.parse::<T>()).into()
+}
+
+#[cfg(test)]
+mod tests;

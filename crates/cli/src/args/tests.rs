@@ -1,0 +1,211 @@
+use clap::CommandFactory as _;
+
+use super::*;
+
+fn refused(words: &[&str]) -> CliError {
+    let args: Vec<OsString> =
+        std::iter::once("sandtable").chain(words.iter().copied()).map(Into::into).collect();
+    match parse(&args) {
+        Err(Stop::Refused(error)) => error,
+        other => panic!("not refused: {other:?}"),
+    }
+}
+
+fn answer(words: &[&str]) -> String {
+    let args: Vec<OsString> =
+        std::iter::once("sandtable").chain(words.iter().copied()).map(Into::into).collect();
+    match parse(&args) {
+        Err(Stop::Answer(text)) => text,
+        other => panic!("no answer: {other:?}"),
+    }
+}
+
+fn rendered(words: &[&str]) -> String {
+    let error = refused(words);
+    assert_eq!(error.exit(), exit::Own::Input);
+    error.rendered(crate::ui::style::Colour::Never)
+}
+
+#[test]
+fn the_definition_is_sound() {
+    Cli::command().debug_assert();
+}
+
+#[test]
+fn every_setting_has_its_flag_with_help() {
+    let command = Cli::command();
+    let run = command.find_subcommand("run").expect("there is one");
+    for key in Key::ALL {
+        let name = key.flag().trim_start_matches('-');
+        let arg = run.get_arguments().find(|arg| arg.get_long() == Some(name));
+        assert!(arg.is_some_and(|arg| arg.get_help().is_some()), "{name}");
+    }
+}
+
+#[test]
+fn a_forgotten_dash_dash_is_explained() {
+    insta::assert_snapshot!(rendered(&["run", "ls", "-la"]), @"
+    sandtable: error: unexpected argument 'ls' found
+
+    Usage: sandtable run [OPTIONS] -- <CMD>...
+      try: the command goes behind `--`: sandtable run [options] -- CMD…
+    ");
+    insta::assert_snapshot!(rendered(&["exec", "try", "cat", "f"]), @"
+    sandtable: error: unexpected argument 'cat' found
+
+    Usage: sandtable exec [OPTIONS] <NAME> -- <CMD>...
+      try: the command goes behind `--`: sandtable exec NAME [options] -- CMD…
+    ");
+    insta::assert_snapshot!(rendered(&["run"]), @"
+    sandtable: error: the following required arguments were not provided:
+      <CMD>...
+
+    Usage: sandtable run -- <CMD>...
+      try: the command goes behind `--`: sandtable run [options] -- CMD…
+    ");
+    assert!(!rendered(&["ls", "x"]).contains("behind"));
+    assert!(!rendered(&["run", "--frob", "--", "x"]).contains("behind"));
+}
+
+#[test]
+fn unknown_words_are_refused_with_the_known_ones() {
+    insta::assert_snapshot!(rendered(&["run", "--network", "hots", "--", "x"]), @"
+    sandtable: error: invalid value 'hots' for '--network <NETWORK>'
+      [possible values: none, nat, host]
+
+      tip: a similar value exists: 'host'
+    ");
+    for option in ["--engine", "--profile", "--mode", "--network", "--git-config", "--secrets", "--name"] {
+        assert_eq!(refused(&["run", option, "No such word", "--", "x"]).exit(), exit::Own::Input, "{option}");
+    }
+    for later in ["shell", "snapshot", "doctor", "merge", "tool", "help"] {
+        assert_eq!(refused(&[later]).exit(), exit::Own::Input, "{later}");
+    }
+    for later in ["--image=x", "--base=source", "--env=A", "-e", "--cpus=1", "--timeout=1", "-d"] {
+        assert_eq!(refused(&["run", later, "--", "x"]).exit(), exit::Own::Input, "{later}");
+    }
+}
+
+#[test]
+fn no_command_is_an_error_that_helps() {
+    for words in [&[][..], &["policy"]] {
+        let text = rendered(words);
+        assert!(
+            text.starts_with("sandtable: error: which command?\n") && text.contains("Commands:"),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn the_command_is_passed_on_as_it_is() {
+    use std::os::unix::ffi::OsStringExt as _;
+    let odd = OsString::from_vec(vec![b'-', 0xff]);
+    let args: Vec<OsString> = ["sandtable", "run", "--rm", "--", "--rm", "-q"]
+        .into_iter()
+        .map(Into::into)
+        .chain([odd.clone()])
+        .collect();
+    let cli = parse(&args).expect("well-formed");
+    let shown = format!("{:?}", cli.command);
+    assert!(shown.contains(&format!("command: [\"--rm\", \"-q\", {odd:?}]")), "{shown}");
+}
+
+#[test]
+fn a_flag_that_cannot_be_read_names_the_option() {
+    let settings = SettingArgs { mounts: vec!["/a:ro".into()], ..SettingArgs::default() };
+    let error = CliError::from(settings.layer().expect_err("refused"));
+    insta::assert_snapshot!(error.rendered(crate::ui::style::Colour::Never), @"
+    sandtable: error: option `--mount` has no usable value
+      because: mount `/a:ro` has destination `ro`, which is not an absolute path
+      try: the mode is the third part: `SRC:DST:ro`
+    ");
+}
+
+#[test]
+fn help_of_the_program() {
+    insta::assert_snapshot!(answer(&["--help"]), @"
+    A sandbox for coding agents: run on a private view of your repository, look, then keep or drop
+
+    Usage: sandtable <COMMAND>
+
+    Commands:
+      run      Run a command in a new sandbox on the repository around the current directory
+      exec     Run another command in an existing sandbox
+      ls       List the sandboxes
+      inspect  Show what a sandbox is and what its last command did
+      stop     End what runs in a sandbox; its state stays
+      rm       Remove sandboxes and everything in them
+      policy   Show the policy that would hold, and where each line of it comes from
+
+    Options:
+      -h, --help
+              Print help (see a summary with '-h')
+
+      -V, --version
+              Print version
+
+    Exit codes:
+      N      the command's own code
+      128+N  the command died by signal N
+      127    the command was not found in the sandbox
+      126    the command was found and cannot be executed
+      125    the machine must change: the sandbox could not be started, or was lost
+      2      the input must change: usage, configuration, missing consent
+      1      a state command could not do what it was asked for
+    A number of Sandtable's own is marked as such in the report (`exit.origin`).
+    ");
+}
+
+#[test]
+fn help_of_run() {
+    insta::assert_snapshot!(answer(&["run", "-h"]), @r#"
+    Run a command in a new sandbox on the repository around the current directory
+
+    Usage: sandtable run [OPTIONS] -- <CMD>...
+
+    Arguments:
+      <CMD>...  The command and its arguments, passed on as they are, never through a shell
+
+    Options:
+          --engine <ENGINE>                What runs the sandbox [possible values: auto, native, docker, podman, seatbelt]
+          --profile <PROFILE>              A named bundle of settings [possible values: none, dev, safe, tight, offline]
+          --name <NAME>                    Name of the sandbox instead of one made up
+      -C, --directory <DIR>                Start in DIR; the repository around it is the source
+          --mode <MODE>                    How the workspace is kept apart from the source [possible values: auto, overlay]
+      -v, --mount <SRC[:DST[:ro|rw|cow]]>  Show a file or directory of the host inside: read-only, writable, or copy-on-write
+          --network <NETWORK>              Which network the command sees [possible values: none, nat, host]
+          --git-config <HOW>               How much of your git configuration the command sees [possible values: literal, sanitized, off]
+          --secrets <HOW>                  What happens to files of the source whose names say secret [possible values: warn, mask]
+          --rm                             Keep nothing: the sandbox goes when the command ends
+          --best-effort                    Start even if a control cannot be enforced; what is lost is listed
+          --dangerously-allow-source       Allow `/`, the home directory or a tree with credentials as the source
+          --dry-run                        Show the policy and the plan, and do nothing
+          --json                           With --dry-run: as JSON
+          --report <FILE>                  Write what was done and changed to FILE, as JSON
+      -q, --quiet                          Say nothing but errors
+      -h, --help                           Print help (see more with '--help')
+
+    Examples:
+      sandtable run -- make test                      run, then list what changed; the source stays as it is
+      sandtable run --profile safe -- ./install.sh    no network, masked secrets, filtered git configuration
+      sandtable run --rm -v ~/data -- ./report        show a directory read-only, keep nothing
+      sandtable run --name try -- sh -c 'rm -rf src'  then: sandtable exec try -- git status
+      sandtable run --dry-run -- true                 show the policy and the plan, do nothing
+
+    Every option can also be set by a variable (`--git-config` is SANDTABLE_GIT_CONFIG) and in
+    ~/.config/sandtable/config.toml (`git_config = "off"`). A project's .sandtable.toml can only narrow.
+    "#);
+    assert!(answer(&["run", "--help"]).contains(exit::TABLE));
+}
+
+#[test]
+fn every_command_has_help_and_the_program_a_version() {
+    for command in
+        [&["exec"][..], &["ls"], &["inspect"], &["stop"], &["rm"], &["policy"], &["policy", "show"]]
+    {
+        let words: Vec<&str> = command.iter().copied().chain(["--help"]).collect();
+        assert!(answer(&words).contains("Usage: sandtable"), "{command:?}");
+    }
+    assert_eq!(answer(&["--version"]), concat!("sandtable ", env!("CARGO_PKG_VERSION"), "\n"));
+}

@@ -1,0 +1,41 @@
+//! `sandtable exec`: another command in an existing sandbox.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use sandtable_sandbox::model::id::SandboxName;
+use sandtable_sandbox::model::path::BoxPath;
+use sandtable_sandbox::session::{self, ExecRequest};
+
+use super::finish;
+use crate::app::App;
+use crate::args::OutputArgs;
+use crate::config;
+use crate::error::CliError;
+use crate::report::Report;
+
+/// What `exec` takes.
+#[derive(Debug, Args)]
+pub(crate) struct ExecArgs {
+    /// The sandbox
+    name: SandboxName,
+    /// Start in DIR, an absolute path inside the sandbox
+    #[arg(short = 'C', long, value_name = "DIR")]
+    directory: Option<PathBuf>,
+    #[command(flatten)]
+    output: OutputArgs,
+    /// The command and its arguments, passed on as they are, never through a shell
+    #[arg(last = true, required = true, value_name = "CMD")]
+    command: Vec<OsString>,
+}
+
+pub(crate) fn run(app: &App, args: ExecArgs) -> Result<ExitCode, CliError> {
+    let output = config::output(&app.environment, args.output.layer())?;
+    let directory = args.directory.map(BoxPath::new).transpose().map_err(CliError::InsideDirectory)?;
+    let report = output.report.as_deref().map(Report::open).transpose()?;
+    let request = ExecRequest { command: args.command, directory };
+    let outcome = session::exec(&app.sandboxes()?, &args.name, request)?;
+    finish(app, &output, report, &outcome)
+}

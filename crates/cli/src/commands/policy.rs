@@ -1,0 +1,71 @@
+//! `sandtable policy`: the policy that would hold, and where each line of it comes from.
+
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+use sandtable_sandbox::model::resolved::ResolvedSpec;
+use sandtable_sandbox::model::spec::Spec;
+use serde::Serialize;
+
+use super::SCHEMA;
+use crate::app::App;
+use crate::args::{SettingArgs, flag};
+use crate::config;
+use crate::config::key::Key;
+use crate::config::layer::Layer;
+use crate::error::CliError;
+use crate::ui::policy;
+
+/// The commands about the policy.
+#[derive(Debug, Subcommand)]
+pub(crate) enum PolicyCommand {
+    /// Show every setting, mount and variable with its origin
+    Show(Box<ShowArgs>),
+}
+
+/// What `policy show` takes.
+#[derive(Debug, Args)]
+pub(crate) struct ShowArgs {
+    #[command(flatten)]
+    settings: SettingArgs,
+    /// Answer as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What `--json` answers.
+#[derive(Serialize)]
+struct Answer<'a> {
+    schema: u32,
+    spec: &'a Spec,
+    resolved: ResolvedSpec,
+}
+
+pub(crate) fn run(app: &App, command: PolicyCommand) -> Result<ExitCode, CliError> {
+    let PolicyCommand::Show(args) = command;
+    let json = Layer { json: flag(Key::Json, args.json.then_some(true)), ..Layer::default() };
+    let loaded = config::load(&app.environment, args.settings.layer()?.or(json))?;
+    let resolved = app.resolve(&loaded)?;
+    if loaded.output.json.value {
+        let resolved = policy::redacted(&resolved);
+        app.ui.json(&Answer { schema: SCHEMA, spec: &loaded.spec, resolved })?;
+    } else {
+        app.ui.answer(&policy::render(&loaded.spec, &resolved))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ui::policy::tests::{resolved, spec};
+
+    #[test]
+    fn the_answer_has_the_shape_its_schema_promises() {
+        let spec = spec();
+        crate::schema::check(
+            "policy-show.json",
+            &Answer { schema: SCHEMA, spec: &spec, resolved: resolved(&spec) },
+        );
+    }
+}

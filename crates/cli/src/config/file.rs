@@ -1,0 +1,308 @@
+//! Configuration files: the user's own, and a project's, which is foreign.
+//!
+//! Both are a flat table of settings. A project's file is opened without following a symbolic link, must
+//! be a regular file and small: it comes with the repository, and whoever wrote that is not the user.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FileType, Mode, OFlags};
+use rustix::io::Errno;
+use sandtable_sandbox::model::setting::Origin;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::key::{Key, Kind, closest};
+use super::layer::Layer;
+use super::value::{Raw, ValueError};
+
+/// The name of a project's file.
+pub(crate) const PROJECT_FILE: &str = ".sandtable.toml";
+
+/// No configuration needs more.
+const LIMIT: u64 = 64 * 1024;
+
+/// A file that was read.
+#[derive(Clone, Debug)]
+pub(crate) struct ConfigFile {
+    pub(crate) path: PathBuf,
+    pub(crate) layer: Layer,
+    /// Where each setting of the file stands.
+    pub(crate) places: BTreeMap<Key, Place>,
+}
+
+/// A place in a file, both counted from one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) line: usize,
+    pub(crate) column: usize,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.line, self.column)
+    }
+}
+
+/// Why a file could not be used.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum FileError {
+    #[error("could not read configuration file `{}`", path.display())]
+    Read { path: PathBuf, source: io::Error },
+    #[error("configuration file `{}` is a symbolic link, and a project's file must not be one", .0.display())]
+    Link(PathBuf),
+    #[error("configuration file `{}` is not a regular file", .0.display())]
+    NotAFile(PathBuf),
+    #[error("configuration file `{}` is larger than {LIMIT} bytes", .0.display())]
+    TooLarge(PathBuf),
+    #[error("`{}:{place}` is not TOML: {message}", path.display())]
+    Syntax { path: PathBuf, place: Place, message: String },
+    #[error("unknown key `{key}` at `{}:{place}`", path.display())]
+    UnknownKey { path: PathBuf, place: Place, key: String, meant: Option<&'static str> },
+    #[error("key `{key}` at `{}:{place}` has no usable value", path.display())]
+    Value { path: PathBuf, place: Place, key: &'static str, source: Box<ValueError> },
+}
+
+/// Reads the user's file, if there is one. `~/` in it means `home`.
+pub(crate) fn user(path: &Path, home: Option<&Path>) -> Result<Option<ConfigFile>, FileError> {
+    let Some(text) = contents(path, OFlags::empty())? else { return Ok(None) };
+    Reader { path, origin: Origin::UserFile { path: path.to_owned() }, home }.read(&text).map(Some)
+}
+
+/// Reads the file of the project around `directory`, if there is one.
+pub(crate) fn project(directory: &Path) -> Result<Option<ConfigFile>, FileError> {
+    let Some(path) = top(directory).map(|top| top.join(PROJECT_FILE)) else { return Ok(None) };
+    let Some(text) = contents(&path, OFlags::NOFOLLOW)? else { return Ok(None) };
+    Reader { path: &path, origin: Origin::ProjectFile { path: path.clone() }, home: None }
+        .read(&text)
+        .map(Some)
+}
+
+/// The top of the repository around a directory, or the directory itself. A directory that is not there
+/// has none; saying so is left to those who need it.
+fn top(directory: &Path) -> Option<PathBuf> {
+    let directory = fs_err::canonicalize(directory).ok()?;
+    let repository = directory.ancestors().find(|at| at.join(".git").symlink_metadata().is_ok());
+    Some(repository.unwrap_or(&directory).to_owned())
+}
+
+/// The text of a file, or `None` if there is no such file.
+fn contents(path: &Path, extra: OFlags) -> Result<Option<String>, FileError> {
+    let failed = |source: io::Error| FileError::Read { path: path.to_owned(), source };
+    // Without `NONBLOCK` a pipe in the place of the file would keep us waiting for ever.
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK | extra;
+    let file = match rustix::fs::open(path, flags, Mode::empty()) {
+        Ok(file) => file,
+        Err(Errno::NOENT | Errno::NOTDIR) => return Ok(None),
+        Err(Errno::LOOP) if extra.contains(OFlags::NOFOLLOW) => {
+            return Err(FileError::Link(path.to_owned()));
+        }
+        Err(Errno::NXIO) => return Err(FileError::NotAFile(path.to_owned())),
+        Err(error) => return Err(failed(error.into())),
+    };
+    let status = rustix::fs::fstat(&file).map_err(|error| failed(error.into()))?;
+    if FileType::from_raw_mode(status.st_mode) != FileType::RegularFile {
+        return Err(FileError::NotAFile(path.to_owned()));
+    }
+    let mut bytes = Vec::new();
+    File::from(file).take(LIMIT + 1).read_to_end(&mut bytes).map_err(failed)?;
+    if bytes.len() as u64 > LIMIT {
+        return Err(FileError::TooLarge(path.to_owned()));
+    }
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let readable = String::from_utf8_lossy(&error.as_bytes()[..error.utf8_error().valid_up_to()]);
+        let place = place_of(&readable, readable.len());
+        FileError::Syntax { path: path.to_owned(), place, message: "not UTF-8 text".to_owned() }
+    })?;
+    Ok(Some(text))
+}
+
+/// What is known while a file is read.
+struct Reader<'a> {
+    path: &'a Path,
+    origin: Origin,
+    home: Option<&'a Path>,
+}
+
+impl Reader<'_> {
+    fn read(&self, text: &str) -> Result<ConfigFile, FileError> {
+        let path = || self.path.to_owned();
+        let table = DeTable::parse(text).map_err(|error| FileError::Syntax {
+            path: path(),
+            place: place_of(text, error.span().map_or(0, |span| span.start)),
+            message: error.message().to_owned(),
+        })?;
+        let mut file = ConfigFile { path: path(), layer: Layer::default(), places: BTreeMap::new() };
+        for (word, value) in table.get_ref() {
+            let place = place_of(text, word.span().start);
+            let Some(key) = Key::from_word(word.get_ref()) else {
+                let meant = closest(word.get_ref(), Key::ALL.iter().map(|key| key.word()));
+                return Err(FileError::UnknownKey {
+                    path: path(),
+                    place,
+                    key: word.get_ref().to_string(),
+                    meant,
+                });
+            };
+            let refused = |source: ValueError| FileError::Value {
+                path: path(),
+                place: place_of(text, value.span().start),
+                key: key.word(),
+                source: Box::new(source),
+            };
+            self.set(&mut file.layer, key, value).map_err(refused)?;
+            file.places.insert(key, place);
+        }
+        Ok(file)
+    }
+
+    fn set(&self, layer: &mut Layer, key: Key, value: &Spanned<DeValue<'_>>) -> Result<(), ValueError> {
+        let mut raw = raw(value.get_ref())?;
+        if let (Kind::Path, Raw::Text(text)) = (key.kind(), &raw) {
+            raw = Raw::Text(self.anchored(Path::new(text))?.into());
+        }
+        layer.set(key, raw, &self.origin)?;
+        if key == Key::Mounts {
+            for mount in &mut layer.mounts {
+                mount.value.source = self.anchored(&mount.value.source)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A path with `~/` replaced. A file is read from many directories, so a relative path in it means nothing.
+    fn anchored(&self, path: &Path) -> Result<PathBuf, ValueError> {
+        match (path.strip_prefix("~"), self.home) {
+            (Ok(rest), Some(home)) => Ok(home.join(rest)),
+            _ if path.is_absolute() => Ok(path.to_owned()),
+            _ => Err(ValueError::Relative(path.to_owned())),
+        }
+    }
+}
+
+fn raw(value: &DeValue<'_>) -> Result<Raw, ValueError> {
+    match value {
+        DeValue::String(text) => Ok(Raw::Text(text.as_ref().into())),
+        DeValue::Boolean(on) => Ok(Raw::Switch(*on)),
+        DeValue::Array(items) => {
+            let items = items.iter().map(|item| raw(item.get_ref())?.text());
+            Ok(Raw::List(items.collect::<Result<_, _>>()?))
+        }
+        other => Err(ValueError::Shape { expected: "a text, a boolean or a list", found: other.type_str() }),
+    }
+}
+
+fn place_of(text: &str, offset: usize) -> Place {
+    let before = &text.as_bytes()[..offset.min(text.len())];
+    let start = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |newline| newline + 1);
+    let line = before.split(|byte| *byte == b'\n').count();
+    Place { line, column: String::from_utf8_lossy(&before[start..]).chars().count() + 1 }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    struct Project(tempfile::TempDir);
+
+    impl Project {
+        fn new() -> Self {
+            Self(tempfile::tempdir().expect("a temporary directory"))
+        }
+
+        fn at(&self, name: &str) -> PathBuf {
+            self.0.path().join(name)
+        }
+
+        fn with(text: &[u8]) -> Self {
+            let project = Self::new();
+            fs_err::write(project.at(PROJECT_FILE), text).expect("a fresh directory");
+            project
+        }
+
+        /// The error, with the directory's random name taken out.
+        fn refused(&self) -> String {
+            let error = project(self.0.path()).expect_err("refused");
+            let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}"));
+            let text = format!("{error}{}", cause.unwrap_or_default());
+            text.replace(&self.0.path().canonicalize().expect("it exists").display().to_string(), "[top]")
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_with_its_place() {
+        let refused = |text: &str| Project::with(text.as_bytes()).refused();
+        insta::assert_snapshot!(refused("# é\nnetwork = \"none\nrm = true"), @r#"`[top]/.sandtable.toml:2:16` is not TOML: invalid basic string, expected `"`"#);
+        insta::assert_snapshot!(refused("\n  netwrok = \"none\""), @"unknown key `netwrok` at `[top]/.sandtable.toml:2:3`");
+        insta::assert_snapshot!(refused("[run]\nnetwork = \"none\""), @"unknown key `run` at `[top]/.sandtable.toml:1:2`");
+        insta::assert_snapshot!(refused("network = \"of\""), @"key `network` at `[top]/.sandtable.toml:1:11` has no usable value: unknown value `of`; one of `none`, `nat`, `host`");
+        insta::assert_snapshot!(refused("network = true"), @"key `network` at `[top]/.sandtable.toml:1:11` has no usable value: expected a text in quotes, found a boolean");
+        insta::assert_snapshot!(refused("rm = 1"), @"key `rm` at `[top]/.sandtable.toml:1:6` has no usable value: expected a text, a boolean or a list, found integer");
+        insta::assert_snapshot!(refused("rm = \"true\""), @"key `rm` at `[top]/.sandtable.toml:1:6` has no usable value: expected `true` or `false`, found a text");
+        insta::assert_snapshot!(refused("mounts = [\"a:/b\"]"), @"key `mounts` at `[top]/.sandtable.toml:1:10` has no usable value: path `a` is relative");
+        insta::assert_snapshot!(refused("rm = true\nrm = false"), @"`[top]/.sandtable.toml:2:1` is not TOML: duplicate key");
+    }
+
+    #[test]
+    fn every_setting_with_words_refuses_unknown_ones() {
+        for key in Key::ALL {
+            let bad = match key.kind() {
+                Kind::Text => "\"No such word\"",
+                Kind::Path => "\"relative\"",
+                Kind::Switch => "\"yes\"",
+                Kind::List => "[\"/a:/b:rx\"]",
+            };
+            let refused = Project::with(format!("{} = {bad}", key.word()).as_bytes()).refused();
+            assert!(refused.starts_with(&format!("key `{}` at", key.word())), "{refused}");
+        }
+    }
+
+    #[test]
+    fn a_projects_file_must_be_a_small_regular_file_of_text() {
+        let link = Project::new();
+        fs_err::write(link.at("elsewhere"), "network = \"none\"").expect("a fresh directory");
+        symlink("elsewhere", link.at(PROJECT_FILE)).expect("a fresh directory");
+        insta::assert_snapshot!(link.refused(), @"configuration file `[top]/.sandtable.toml` is a symbolic link, and a project's file must not be one");
+        let directory = Project::new();
+        fs_err::create_dir(directory.at(PROJECT_FILE)).expect("a fresh directory");
+        insta::assert_snapshot!(directory.refused(), @"configuration file `[top]/.sandtable.toml` is not a regular file");
+        let pipe = Project::new();
+        rustix::fs::mknodat(rustix::fs::CWD, pipe.at(PROJECT_FILE), FileType::Fifo, Mode::RUSR, 0)
+            .expect("a pipe");
+        insta::assert_snapshot!(pipe.refused(), @"configuration file `[top]/.sandtable.toml` is not a regular file");
+        insta::assert_snapshot!(Project::with(&vec![b'#'; 65537]).refused(), @"configuration file `[top]/.sandtable.toml` is larger than 65536 bytes");
+        insta::assert_snapshot!(Project::with(b"#\n# \xff").refused(), @"`[top]/.sandtable.toml:2:3` is not TOML: not UTF-8 text");
+    }
+
+    #[test]
+    fn the_file_at_the_top_of_the_repository_counts() {
+        let project_dir = Project::with(b"network = \"none\"");
+        fs_err::create_dir_all(project_dir.at("a/b")).expect("a fresh directory");
+        fs_err::write(project_dir.at("a/.sandtable.toml"), "rm = true").expect("a fresh directory");
+        let found =
+            |directory: &str| project(&project_dir.at(directory)).expect("fine").map(|file| file.places);
+        assert!(found("a/b").is_none(), "no repository: only the directory itself");
+        assert!(found("a").is_some_and(|places| places.contains_key(&Key::Rm)));
+        fs_err::create_dir(project_dir.at(".git")).expect("a fresh directory");
+        assert!(found("a/b").is_some_and(|places| places.contains_key(&Key::Network)));
+        assert!(found("missing").is_none());
+    }
+
+    #[test]
+    fn the_users_file_may_be_a_link_and_may_name_the_home_directory() {
+        let user_dir = Project::new();
+        fs_err::write(user_dir.at("real"), "mounts = [\"~/x:/x\"]\nreport = \"~/r.json\"")
+            .expect("a fresh directory");
+        symlink("real", user_dir.at("config.toml")).expect("a fresh directory");
+        let file =
+            user(&user_dir.at("config.toml"), Some(Path::new("/home/u"))).expect("fine").expect("there");
+        assert_eq!(file.layer.mounts[0].value.source, Path::new("/home/u/x"));
+        assert_eq!(file.layer.report.expect("set").value, Path::new("/home/u/r.json"));
+        assert!(user(&user_dir.at("missing"), None).expect("fine").is_none());
+    }
+}

@@ -1,0 +1,159 @@
+//! The names of the settings, one list for flags, variables and files.
+
+/// A setting, as named in configuration files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Key {
+    Engine,
+    Profile,
+    Name,
+    Directory,
+    Mode,
+    Mounts,
+    Network,
+    GitConfig,
+    Secrets,
+    Rm,
+    BestEffort,
+    AllowSource,
+    DryRun,
+    Json,
+    Report,
+    Quiet,
+}
+
+/// What kind of value a setting takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Text,
+    Path,
+    Switch,
+    List,
+}
+
+impl Key {
+    pub(crate) const ALL: &'static [Self] = &[
+        Self::Engine,
+        Self::Profile,
+        Self::Name,
+        Self::Directory,
+        Self::Mode,
+        Self::Mounts,
+        Self::Network,
+        Self::GitConfig,
+        Self::Secrets,
+        Self::Rm,
+        Self::BestEffort,
+        Self::AllowSource,
+        Self::DryRun,
+        Self::Json,
+        Self::Report,
+        Self::Quiet,
+    ];
+
+    /// The name in configuration files; in upper case and behind `SANDTABLE_`, the variable.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Engine => "engine",
+            Self::Profile => "profile",
+            Self::Name => "name",
+            Self::Directory => "directory",
+            Self::Mode => "mode",
+            Self::Mounts => "mounts",
+            Self::Network => "network",
+            Self::GitConfig => "git_config",
+            Self::Secrets => "secrets",
+            Self::Rm => "rm",
+            Self::BestEffort => "best_effort",
+            Self::AllowSource => "dangerously_allow_source",
+            Self::DryRun => "dry_run",
+            Self::Json => "json",
+            Self::Report => "report",
+            Self::Quiet => "quiet",
+        }
+    }
+
+    /// The flag on the command line.
+    pub(crate) fn flag(self) -> &'static str {
+        match self {
+            Self::Engine => "--engine",
+            Self::Profile => "--profile",
+            Self::Name => "--name",
+            Self::Directory => "--directory",
+            Self::Mode => "--mode",
+            Self::Mounts => "--mount",
+            Self::Network => "--network",
+            Self::GitConfig => "--git-config",
+            Self::Secrets => "--secrets",
+            Self::Rm => "--rm",
+            Self::BestEffort => "--best-effort",
+            Self::AllowSource => "--dangerously-allow-source",
+            Self::DryRun => "--dry-run",
+            Self::Json => "--json",
+            Self::Report => "--report",
+            Self::Quiet => "--quiet",
+        }
+    }
+
+    pub(crate) fn kind(self) -> Kind {
+        match self {
+            Self::Directory | Self::Report => Kind::Path,
+            Self::Mounts => Kind::List,
+            Self::Rm | Self::BestEffort | Self::AllowSource | Self::DryRun | Self::Json | Self::Quiet => {
+                Kind::Switch
+            }
+            _ => Kind::Text,
+        }
+    }
+
+    /// The setting of that name.
+    pub(crate) fn from_word(word: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|key| key.word() == word)
+    }
+}
+
+/// The candidate that `given` was most likely meant to be, if one is close enough.
+pub(crate) fn closest<'a>(given: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let limit = given.len() / 3;
+    candidates
+        .map(|candidate| (distance(given, candidate), candidate))
+        .filter(|(distance, _)| *distance <= limit.max(1))
+        .min()
+        .map(|(_, candidate)| candidate)
+}
+
+/// How many single-character edits lie between two words.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, from) in a.chars().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
+        for (j, to) in b.iter().enumerate() {
+            let replaced = diagonal + usize::from(from != *to);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_lead_back_to_their_setting() {
+        for key in Key::ALL {
+            assert_eq!(Key::from_word(key.word()), Some(*key));
+        }
+        assert_eq!(Key::from_word("Network"), None);
+    }
+
+    #[test]
+    fn a_slip_of_the_pen_is_recognised_and_nonsense_is_not() {
+        let words = || Key::ALL.iter().map(|key| key.word());
+        assert_eq!(closest("netwrok", words()), Some("network"));
+        assert_eq!(closest("git-config", words()), Some("git_config"));
+        assert_eq!(closest("mount", words()), Some("mounts"));
+        assert_eq!(closest("frobnicate", words()), None);
+    }
+}

@@ -1,0 +1,165 @@
+//! One layer of configuration: what a single source said, each value with its origin. Layers are put on
+//! top of each other with [`Layer::or`]; the strongest word wins, and mounts add up.
+
+use std::ffi::OsString;
+use std::fmt::Display;
+use std::path::PathBuf;
+
+use sandtable_sandbox::model::id::SandboxName;
+use sandtable_sandbox::model::setting::{Origin, Setting};
+use sandtable_sandbox::model::spec::{
+    EngineChoice, GitConfig, Lifetime, MountRequest, Network, Profile, Secrets, SourceGuard, Strictness,
+    WorkspaceMode,
+};
+
+use super::key::Key;
+use super::mount;
+use super::value::{Raw, ValueError};
+
+/// What one source said, or several that were put on top of each other.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Layer {
+    pub(crate) engine: Option<Setting<EngineChoice>>,
+    pub(crate) profile: Option<Setting<Profile>>,
+    pub(crate) name: Option<Setting<SandboxName>>,
+    pub(crate) directory: Option<Setting<PathBuf>>,
+    pub(crate) mode: Option<Setting<WorkspaceMode>>,
+    pub(crate) mounts: Vec<Setting<MountRequest>>,
+    pub(crate) network: Option<Setting<Network>>,
+    pub(crate) git_config: Option<Setting<GitConfig>>,
+    pub(crate) secrets: Option<Setting<Secrets>>,
+    pub(crate) lifetime: Option<Setting<Lifetime>>,
+    pub(crate) strictness: Option<Setting<Strictness>>,
+    pub(crate) source_guard: Option<Setting<SourceGuard>>,
+    pub(crate) dry_run: Option<Setting<bool>>,
+    pub(crate) json: Option<Setting<bool>>,
+    pub(crate) report: Option<Setting<PathBuf>>,
+    pub(crate) quiet: Option<Setting<bool>>,
+}
+
+impl Layer {
+    /// Reads one value into its place.
+    pub(crate) fn set(&mut self, key: Key, raw: Raw, origin: &Origin) -> Result<(), ValueError> {
+        match key {
+            Key::Engine => put(&mut self.engine, origin, raw.word()?),
+            Key::Profile => put(&mut self.profile, origin, raw.word()?),
+            Key::Name => put(&mut self.name, origin, raw.word()?),
+            Key::Directory => put(&mut self.directory, origin, raw.text()?.into()),
+            Key::Mode => put(&mut self.mode, origin, raw.word()?),
+            Key::Mounts => self.mounts = mounts(&raw.list()?, origin)?,
+            Key::Network => put(&mut self.network, origin, raw.word()?),
+            Key::GitConfig => put(&mut self.git_config, origin, raw.word()?),
+            Key::Secrets => put(&mut self.secrets, origin, raw.word()?),
+            Key::Rm => put(&mut self.lifetime, origin, either(raw, Lifetime::Discard, Lifetime::Keep)?),
+            Key::BestEffort => {
+                put(&mut self.strictness, origin, either(raw, Strictness::BestEffort, Strictness::Strict)?);
+            }
+            Key::AllowSource => {
+                put(&mut self.source_guard, origin, either(raw, SourceGuard::Allow, SourceGuard::Refuse)?);
+            }
+            Key::DryRun => put(&mut self.dry_run, origin, raw.switch()?),
+            Key::Json => put(&mut self.json, origin, raw.switch()?),
+            Key::Report => put(&mut self.report, origin, raw.text()?.into()),
+            Key::Quiet => put(&mut self.quiet, origin, raw.switch()?),
+        }
+        Ok(())
+    }
+
+    /// This layer on top of a weaker one.
+    #[must_use]
+    pub(crate) fn or(self, weaker: Self) -> Self {
+        Self {
+            engine: self.engine.or(weaker.engine),
+            profile: self.profile.or(weaker.profile),
+            name: self.name.or(weaker.name),
+            directory: self.directory.or(weaker.directory),
+            mode: self.mode.or(weaker.mode),
+            mounts: added_up(self.mounts, weaker.mounts),
+            network: self.network.or(weaker.network),
+            git_config: self.git_config.or(weaker.git_config),
+            secrets: self.secrets.or(weaker.secrets),
+            lifetime: self.lifetime.or(weaker.lifetime),
+            strictness: self.strictness.or(weaker.strictness),
+            source_guard: self.source_guard.or(weaker.source_guard),
+            dry_run: self.dry_run.or(weaker.dry_run),
+            json: self.json.or(weaker.json),
+            report: self.report.or(weaker.report),
+            quiet: self.quiet.or(weaker.quiet),
+        }
+    }
+
+    /// The value of a setting, for people.
+    pub(crate) fn shown(&self, key: Key) -> String {
+        match key {
+            Key::Engine => shown(self.engine.as_ref()),
+            Key::Profile => shown(self.profile.as_ref()),
+            Key::Name => shown(self.name.as_ref()),
+            Key::Directory => path(self.directory.as_ref()),
+            Key::Mode => shown(self.mode.as_ref()),
+            Key::Mounts => {
+                let mounts = self.mounts.iter().map(|mount| shown_mount(&mount.value));
+                Some(mounts.collect::<Vec<_>>().join(", "))
+                    .filter(|text| !text.is_empty())
+                    .unwrap_or(nothing())
+            }
+            Key::Network => shown(self.network.as_ref()),
+            Key::GitConfig => shown(self.git_config.as_ref()),
+            Key::Secrets => shown(self.secrets.as_ref()),
+            Key::Rm => said(self.lifetime.as_ref(), &Lifetime::Discard),
+            Key::BestEffort => said(self.strictness.as_ref(), &Strictness::BestEffort),
+            Key::AllowSource => said(self.source_guard.as_ref(), &SourceGuard::Allow),
+            Key::DryRun => shown(self.dry_run.as_ref()),
+            Key::Json => shown(self.json.as_ref()),
+            Key::Report => path(self.report.as_ref()),
+            Key::Quiet => shown(self.quiet.as_ref()),
+        }
+    }
+}
+
+/// A mount as it could be written.
+pub(crate) fn shown_mount(mount: &MountRequest) -> String {
+    let target = mount.target.as_ref().unwrap_or(&mount.source);
+    format!("{}:{}:{}", mount.source.display(), target.display(), mount.access)
+}
+
+fn put<T>(place: &mut Option<Setting<T>>, origin: &Origin, value: T) {
+    *place = Some(Setting::new(value, origin.clone()));
+}
+
+fn either<T>(raw: Raw, on: T, off: T) -> Result<T, ValueError> {
+    Ok(if raw.switch()? { on } else { off })
+}
+
+fn mounts(items: &[OsString], origin: &Origin) -> Result<Vec<Setting<MountRequest>>, ValueError> {
+    items.iter().map(|item| Ok(Setting::new(mount::parse(item)?, origin.clone()))).collect()
+}
+
+/// All mounts of both layers; where both name the same place inside, the stronger one's.
+fn added_up(
+    mut strong: Vec<Setting<MountRequest>>,
+    weak: Vec<Setting<MountRequest>>,
+) -> Vec<Setting<MountRequest>> {
+    let place = |mount: &Setting<MountRequest>| {
+        mount.value.target.clone().unwrap_or_else(|| mount.value.source.clone())
+    };
+    let taken: Vec<PathBuf> = strong.iter().map(place).collect();
+    strong.extend(weak.into_iter().filter(|mount| !taken.contains(&place(mount))));
+    strong
+}
+
+fn nothing() -> String {
+    "nothing".to_owned()
+}
+
+fn shown<T: Display>(setting: Option<&Setting<T>>) -> String {
+    setting.map_or_else(nothing, |setting| setting.value.to_string())
+}
+
+/// A setting that files know as a switch.
+fn said<T: PartialEq>(setting: Option<&Setting<T>>, on: &T) -> String {
+    setting.map_or_else(nothing, |setting| (setting.value == *on).to_string())
+}
+
+fn path(setting: Option<&Setting<PathBuf>>) -> String {
+    setting.map_or_else(nothing, |setting| setting.value.display().to_string())
+}

@@ -1,0 +1,176 @@
+//! Configuration: flags, variables and files become one request whose every value knows where it came
+//! from.
+//!
+//! Strongest first: flag, `SANDTABLE_*`, `LLXPRT_SANDBOX_*`, `SANDBOX_*`, the project's file, the profile,
+//! the user's file, the default. A project's file may only narrow what holds without it ([`narrow`]).
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use sandtable_sandbox::model::resolved::Warning;
+use sandtable_sandbox::model::setting::{Origin, Setting};
+use sandtable_sandbox::model::spec::{MountRequest, Profile, Spec};
+
+use crate::env::{self, Environment};
+
+pub(crate) mod file;
+pub(crate) mod key;
+pub(crate) mod layer;
+pub(crate) mod mount;
+pub(crate) mod narrow;
+mod profiles;
+pub(crate) mod value;
+mod variables;
+
+#[cfg(test)]
+mod tests;
+
+use file::{ConfigFile, FileError};
+use layer::Layer;
+use narrow::Widening;
+use value::ValueError;
+
+/// Everything that was said, put together.
+#[derive(Debug)]
+pub(crate) struct Loaded {
+    pub(crate) spec: Spec,
+    pub(crate) output: Output,
+    pub(crate) warnings: Vec<Warning>,
+}
+
+/// What a command shows, and where.
+#[derive(Clone, Debug)]
+pub(crate) struct Output {
+    pub(crate) dry_run: Setting<bool>,
+    pub(crate) json: Setting<bool>,
+    pub(crate) quiet: Setting<bool>,
+    pub(crate) report: Option<PathBuf>,
+}
+
+/// Why there is no request.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    #[error(transparent)]
+    Environment(#[from] env::Error),
+    #[error("option `{name}` has no usable value")]
+    Flag { name: &'static str, source: ValueError },
+    #[error("variable `{name}` has no usable value")]
+    Variable { name: &'static str, source: ValueError },
+    #[error("unknown variable `{name}`")]
+    UnknownVariable { name: String, meant: Option<&'static str> },
+    #[error(transparent)]
+    File(#[from] FileError),
+    #[error(transparent)]
+    Widening(#[from] Box<Widening>),
+    #[error("there is no current directory")]
+    CurrentDirectory(#[source] io::Error),
+}
+
+/// Puts the layers together for a sandbox.
+pub(crate) fn load(environment: &Environment, flags: Layer) -> Result<Loaded, Error> {
+    let strong = flags.or(variables::layer(environment)?);
+    let user = user_layer(environment)?;
+    let directory = directory(&strong, &user)?;
+    let strong = Layer { directory: Some(directory), mounts: anchored(strong.mounts)?, ..strong };
+    let without = settled(&strong, Layer::default(), &user);
+    let settled = match project_file(&strong)? {
+        None => without,
+        Some(project) => {
+            let with = settled(&strong, project.layer.clone(), &user);
+            narrow::check(&project, &without, &with)?;
+            with
+        }
+    };
+    let mut loaded = finished(settled);
+    loaded.warnings = variables::warnings(environment);
+    Ok(loaded)
+}
+
+/// What a command that concerns no project shows, and where.
+pub(crate) fn output(environment: &Environment, flags: Layer) -> Result<Output, Error> {
+    let strong = flags.or(variables::layer(environment)?);
+    Ok(shown(settled(&strong, Layer::default(), &user_layer(environment)?)))
+}
+
+fn user_layer(environment: &Environment) -> Result<Layer, Error> {
+    let Some(path) = environment.user_file()? else { return Ok(Layer::default()) };
+    let home = environment.home()?;
+    let file = file::user(&path, home.as_ref().map(AsRef::<Path>::as_ref))?;
+    Ok(file.map(|file| file.layer).unwrap_or_default())
+}
+
+fn project_file(strong: &Layer) -> Result<Option<ConfigFile>, Error> {
+    let directory = strong.directory.as_ref().expect("the caller has settled it");
+    Ok(file::project(&directory.value)?)
+}
+
+/// The directory a project's file is looked for in: it cannot be the file's own choice.
+fn directory(strong: &Layer, user: &Layer) -> Result<Setting<PathBuf>, Error> {
+    match strong.directory.as_ref().or(user.directory.as_ref()) {
+        None => Ok(Setting::default_value(current()?)),
+        Some(given) => Ok(Setting::new(absolute(&given.value)?, given.origin.clone())),
+    }
+}
+
+/// All layers on top of each other.
+fn settled(strong: &Layer, project: Layer, user: &Layer) -> Layer {
+    let upper = strong.clone().or(project);
+    let profile = upper.profile.as_ref().or(user.profile.as_ref()).map_or(Profile::None, |set| set.value);
+    upper.or(profiles::profile(profile)).or(user.clone()).or(profiles::defaults())
+}
+
+fn finished(layer: Layer) -> Loaded {
+    let output = shown(layer.clone());
+    let spec = Spec {
+        engine: always(layer.engine),
+        profile: always(layer.profile),
+        directory: always(layer.directory),
+        name: layer.name,
+        mode: always(layer.mode),
+        mounts: layer.mounts,
+        network: always(layer.network),
+        git_config: always(layer.git_config),
+        secrets: always(layer.secrets),
+        source_guard: always(layer.source_guard),
+        strictness: always(layer.strictness),
+        lifetime: always(layer.lifetime),
+    };
+    Loaded { spec, output, warnings: Vec::new() }
+}
+
+fn shown(layer: Layer) -> Output {
+    Output {
+        dry_run: always(layer.dry_run),
+        json: always(layer.json),
+        quiet: always(layer.quiet),
+        report: layer.report.map(|report| report.value),
+    }
+}
+
+fn always<T>(setting: Option<Setting<T>>) -> Setting<T> {
+    setting.expect("the table of defaults has every setting that always has a value")
+}
+
+/// Sources of mounts from the command line and the environment start from the current directory.
+fn anchored(mounts: Vec<Setting<MountRequest>>) -> Result<Vec<Setting<MountRequest>>, Error> {
+    let anchor = |mount: Setting<MountRequest>| {
+        let source = absolute(&mount.value.source)?;
+        Ok(Setting::new(MountRequest { source, ..mount.value }, mount.origin))
+    };
+    mounts.into_iter().map(anchor).collect()
+}
+
+fn absolute(path: &Path) -> Result<PathBuf, Error> {
+    if path.is_absolute() { Ok(path.to_owned()) } else { Ok(current()?.join(path)) }
+}
+
+fn current() -> Result<PathBuf, Error> {
+    std::env::current_dir().map_err(Error::CurrentDirectory)
+}
+
+impl Output {
+    /// Whether somebody asked for JSON on the command line itself.
+    pub(crate) fn json_by_flag(&self) -> bool {
+        self.json.value && matches!(self.json.origin, Origin::Flag { .. })
+    }
+}

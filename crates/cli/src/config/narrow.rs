@@ -1,0 +1,134 @@
+//! What a project's file may say. It comes with the repository, so it is foreign: it may make the sandbox
+//! tighter, never wider. Each setting has a rule; what is compared is the outcome with the file against
+//! the outcome without it, so that a line which a flag outvotes does no harm, and a profile is judged by
+//! what it changes.
+
+use std::path::PathBuf;
+
+use sandtable_sandbox::model::setting::Setting;
+use sandtable_sandbox::model::spec::{GitConfig, Network, Secrets, SourceGuard, Strictness};
+
+use super::file::{ConfigFile, Place};
+use super::key::Key;
+use super::layer::Layer;
+
+/// A line of a project's file that would make the sandbox wider.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "key `{}` at `{}:{place}` would widen the policy: {} `{given}`, and without it `{holds}`",
+    key.word(), path.display(), effect(*key, *setting)
+)]
+pub(crate) struct Widening {
+    pub(crate) path: PathBuf,
+    pub(crate) place: Place,
+    /// The line to blame.
+    pub(crate) key: Key,
+    /// The setting that would be wider: another one when the line names a profile.
+    pub(crate) setting: Key,
+    pub(crate) given: String,
+    /// What the line itself says.
+    pub(crate) asked: String,
+    pub(crate) holds: String,
+}
+
+fn effect(key: Key, setting: Key) -> String {
+    if key == setting { "it asks for".to_owned() } else { format!("with it `{}` is", setting.word()) }
+}
+
+/// Compares what holds `with` a project's file with what holds `without` it.
+pub(crate) fn check(project: &ConfigFile, without: &Layer, with: &Layer) -> Result<(), Box<Widening>> {
+    let mut settings = Key::ALL.iter().copied();
+    let Some(setting) = settings.find(|key| widened(*key, without, with)) else { return Ok(()) };
+    let blamed = if project.places.contains_key(&setting) { setting } else { Key::Profile };
+    Err(Box::new(Widening {
+        path: project.path.clone(),
+        place: project.places.get(&blamed).copied().unwrap_or(Place { line: 1, column: 1 }),
+        key: blamed,
+        setting,
+        given: with.shown(setting),
+        asked: with.shown(blamed),
+        holds: without.shown(setting),
+    }))
+}
+
+fn widened(key: Key, without: &Layer, with: &Layer) -> bool {
+    match key {
+        Key::Network => {
+            let order = [Network::None, Network::Nat, Network::Host];
+            wider(&order, without.network.as_ref(), with.network.as_ref())
+        }
+        Key::Secrets => {
+            let order = [Secrets::Mask, Secrets::Warn];
+            wider(&order, without.secrets.as_ref(), with.secrets.as_ref())
+        }
+        Key::GitConfig => {
+            let order = [GitConfig::Off, GitConfig::Sanitized, GitConfig::Literal];
+            wider(&order, without.git_config.as_ref(), with.git_config.as_ref())
+        }
+        Key::BestEffort => {
+            let order = [Strictness::Strict, Strictness::BestEffort];
+            wider(&order, without.strictness.as_ref(), with.strictness.as_ref())
+        }
+        Key::AllowSource => {
+            let order = [SourceGuard::Refuse, SourceGuard::Allow];
+            wider(&order, without.source_guard.as_ref(), with.source_guard.as_ref())
+        }
+        Key::Mounts => {
+            let known = |mount: &_| without.mounts.iter().any(|known| known.value == *mount);
+            !with.mounts.iter().all(|mount| known(&mount.value))
+        }
+        // A profile is judged by what it sets.
+        Key::Profile => false,
+        // Where the user works, what is kept, what is shown and where it is written is not the project's
+        // business; an engine or a mode is no wider than another, but not its choice either.
+        Key::Engine
+        | Key::Name
+        | Key::Directory
+        | Key::Mode
+        | Key::Rm
+        | Key::DryRun
+        | Key::Json
+        | Key::Report
+        | Key::Quiet => without.shown(key) != with.shown(key),
+    }
+}
+
+/// Whether `with` stands behind `without` in `order`, narrowest first.
+fn wider<T: PartialEq>(order: &[T], without: Option<&Setting<T>>, with: Option<&Setting<T>>) -> bool {
+    let rank = |setting: Option<&Setting<T>>| {
+        setting.and_then(|setting| order.iter().position(|value| *value == setting.value))
+    };
+    rank(with) > rank(without)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_value_of_an_ordered_setting_has_its_place() {
+        // A value that were missing from its order would count as the narrowest of all.
+        fn ranks<T: Copy>(values: &[T], wider_than: impl Fn(T, T) -> bool) {
+            for (i, a) in values.iter().enumerate() {
+                for (j, b) in values.iter().enumerate() {
+                    assert!(i == j || wider_than(*a, *b) != wider_than(*b, *a), "{i} {j}");
+                }
+            }
+        }
+        let set = |value| Some(Setting::default_value(value));
+        ranks(Network::ALL, |a, b| {
+            let layer = |value| Layer { network: set(value), ..Layer::default() };
+            widened(Key::Network, &layer(a), &layer(b))
+        });
+        let set = |value| Some(Setting::default_value(value));
+        ranks(Secrets::ALL, |a, b| {
+            let layer = |value| Layer { secrets: set(value), ..Layer::default() };
+            widened(Key::Secrets, &layer(a), &layer(b))
+        });
+        let set = |value| Some(Setting::default_value(value));
+        ranks(GitConfig::ALL, |a, b| {
+            let layer = |value| Layer { git_config: set(value), ..Layer::default() };
+            widened(Key::GitConfig, &layer(a), &layer(b))
+        });
+    }
+}

@@ -1,0 +1,95 @@
+//! A value as some layer gave it, before the setting it belongs to has read it.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use sandtable_sandbox::model::choice::UnknownWord;
+use sandtable_sandbox::model::id::NameError;
+
+use super::key::Kind;
+use super::mount::{self, MountError};
+
+/// A value of one of the shapes that files and variables know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Raw {
+    Text(OsString),
+    Switch(bool),
+    List(Vec<OsString>),
+}
+
+/// Why a value was refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum ValueError {
+    #[error(transparent)]
+    Word(#[from] UnknownWord),
+    #[error(transparent)]
+    Name(#[from] NameError),
+    #[error(transparent)]
+    Mount(#[from] MountError),
+    #[error("unknown value `{0}`; one of `1`, `true`, `0`, `false`")]
+    Switch(String),
+    #[error("the value is not UTF-8 text")]
+    NotText,
+    #[error("expected {expected}, found {found}")]
+    Shape { expected: &'static str, found: &'static str },
+    #[error("`{0}` asks for no sandbox at all, and there is no such thing here")]
+    SwitchedOff(String),
+    #[error("path `{}` is relative", .0.display())]
+    Relative(PathBuf),
+}
+
+impl Raw {
+    /// The shape a variable's text has for a setting of that kind.
+    pub(crate) fn from_variable(kind: Kind, text: OsString) -> Result<Self, ValueError> {
+        match kind {
+            Kind::Text | Kind::Path => Ok(Self::Text(text)),
+            Kind::List => Ok(Self::List(mount::list(&text))),
+            Kind::Switch => match text.to_str() {
+                Some("1" | "true") => Ok(Self::Switch(true)),
+                Some("0" | "false") => Ok(Self::Switch(false)),
+                _ => Err(ValueError::Switch(text.to_string_lossy().into_owned())),
+            },
+        }
+    }
+
+    /// The value of a setting with a set of words.
+    pub(crate) fn word<T>(self) -> Result<T, ValueError>
+    where
+        T: FromStr,
+        ValueError: From<T::Err>,
+    {
+        let text = self.text()?.into_string().map_err(|_| ValueError::NotText)?;
+        Ok(text.parse::<T>()?)
+    }
+
+    pub(crate) fn text(self) -> Result<OsString, ValueError> {
+        match self {
+            Self::Text(text) => Ok(text),
+            other => Err(other.misplaced("a text in quotes")),
+        }
+    }
+
+    pub(crate) fn switch(self) -> Result<bool, ValueError> {
+        match self {
+            Self::Switch(on) => Ok(on),
+            other => Err(other.misplaced("`true` or `false`")),
+        }
+    }
+
+    pub(crate) fn list(self) -> Result<Vec<OsString>, ValueError> {
+        match self {
+            Self::List(items) => Ok(items),
+            other => Err(other.misplaced("a list of texts")),
+        }
+    }
+
+    fn misplaced(&self, expected: &'static str) -> ValueError {
+        let found = match self {
+            Self::Text(_) => "a text",
+            Self::Switch(_) => "a boolean",
+            Self::List(_) => "a list",
+        };
+        ValueError::Shape { expected, found }
+    }
+}

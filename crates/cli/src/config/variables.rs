@@ -1,0 +1,185 @@
+//! The layer that comes from the environment.
+//!
+//! Every variable of the table is read, even one that a stronger one outvotes: a value that means nothing
+//! is an error wherever it stands.
+
+use std::ffi::OsStr;
+
+use sandtable_sandbox::model::choice::UnknownWord;
+use sandtable_sandbox::model::resolved::Warning;
+use sandtable_sandbox::model::setting::Origin;
+
+use super::Error;
+use super::key::{Key, closest};
+use super::layer::Layer;
+use super::value::{Raw, ValueError};
+use crate::env::{self, Dialect, Environment, SETTINGS, SettingVariable};
+
+/// What the variables say.
+pub(crate) fn layer(environment: &Environment) -> Result<Layer, Error> {
+    refuse_unknown(environment)?;
+    let mut all = Layer::default();
+    for variable in SETTINGS {
+        let Some(value) = environment.get(variable.name) else { continue };
+        let mut one =
+            read(variable, value).map_err(|source| Error::Variable { name: variable.name, source })?;
+        if !all.mounts.is_empty() {
+            // The variables are names of one list, not lists that add up.
+            one.mounts.clear();
+        }
+        all = all.or(one);
+    }
+    Ok(all)
+}
+
+/// What the user should know about variables that change nothing.
+pub(crate) fn warnings(environment: &Environment) -> Vec<Warning> {
+    let nested = environment.get(env::SANDBOX).map(|name| {
+        let name = name.to_string_lossy();
+        Warning::new("nested", format!("`SANDBOX` is `{name}`: this runs inside another sandbox"))
+    });
+    let ignored = env::NOT_YET.iter().filter(|name| environment.get(name).is_some()).map(|name| {
+        Warning::new("launcher-variable", format!("variable `{name}` has no effect in this version"))
+    });
+    nested.into_iter().chain(ignored).collect()
+}
+
+fn refuse_unknown(environment: &Environment) -> Result<(), Error> {
+    let known = || SETTINGS.iter().map(|variable| variable.name);
+    for name in environment.names().filter(|name| name.starts_with(env::OWN_PREFIX)) {
+        if !known().chain(env::HARNESS.iter().copied()).any(|known| known == name) {
+            let meant = closest(name, known());
+            return Err(Error::UnknownVariable { name: name.to_owned(), meant });
+        }
+    }
+    Ok(())
+}
+
+fn read(variable: &SettingVariable, value: &OsStr) -> Result<Layer, ValueError> {
+    let raw = match (variable.dialect, variable.key) {
+        (Dialect::Launcher, Key::Engine) => Raw::Text(launcher_engine(value)?.into()),
+        (Dialect::Launcher, Key::Network) => Raw::Text(launcher_network(value)?.into()),
+        (_, key) => Raw::from_variable(key.kind(), value.to_owned())?,
+    };
+    let mut layer = Layer::default();
+    layer.set(variable.key, raw, &Origin::Variable { name: variable.name.to_owned() })?;
+    Ok(layer)
+}
+
+/// The engine a launcher means. It reads its words without regard to case and blanks, so we do.
+fn launcher_engine(value: &OsStr) -> Result<&'static str, ValueError> {
+    let text = value.to_str().ok_or(ValueError::NotText)?;
+    match text.trim().to_ascii_lowercase().as_str() {
+        "1" | "true" | "auto" => Ok("auto"),
+        "docker" => Ok("docker"),
+        "podman" => Ok("podman"),
+        "sandbox-exec" | "seatbelt" => Ok("seatbelt"),
+        "native" => Ok("native"),
+        "0" | "false" => Err(ValueError::SwitchedOff(text.to_owned())),
+        _ => Err(UnknownWord {
+            given: text.to_owned(),
+            known: "`1`, `true`, `docker`, `podman`, `sandbox-exec`, `auto`, `native`, `seatbelt`",
+        }
+        .into()),
+    }
+}
+
+/// The network a launcher means.
+fn launcher_network(value: &OsStr) -> Result<&'static str, ValueError> {
+    let text = value.to_str().ok_or(ValueError::NotText)?;
+    match text.trim().to_ascii_lowercase().as_str() {
+        "off" | "none" => Ok("none"),
+        "on" | "nat" => Ok("nat"),
+        "host" => Ok("host"),
+        _ => Err(UnknownWord { given: text.to_owned(), known: "`off`, `on`, `none`, `nat`, `host`" }.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sandtable_sandbox::model::spec::{EngineChoice, Network};
+
+    use super::*;
+
+    fn engine(value: &str) -> Option<EngineChoice> {
+        let layer = layer(&Environment::of(&[("LLXPRT_SANDBOX", value)])).ok()?;
+        layer.engine.map(|engine| engine.value)
+    }
+
+    #[test]
+    fn the_launchers_engine_words_are_understood() {
+        assert_eq!(engine("1"), Some(EngineChoice::Auto));
+        assert_eq!(engine(" TRUE "), Some(EngineChoice::Auto));
+        assert_eq!(engine("docker"), Some(EngineChoice::Docker));
+        assert_eq!(engine("podman"), Some(EngineChoice::Podman));
+        assert_eq!(engine("sandbox-exec"), Some(EngineChoice::Seatbelt));
+        assert_eq!(engine("firejail"), None);
+        assert_eq!(engine(""), None);
+    }
+
+    #[test]
+    fn a_launcher_cannot_switch_the_sandbox_off() {
+        for off in ["0", "false", "False"] {
+            let refused = layer(&Environment::of(&[("LLXPRT_SANDBOX", off)]));
+            let switched_off =
+                |error: &Error| matches!(error, Error::Variable { source: ValueError::SwitchedOff(_), .. });
+            assert!(refused.is_err_and(|error| switched_off(&error)), "{off}");
+        }
+    }
+
+    #[test]
+    fn of_several_variables_for_one_setting_the_first_of_the_table_wins() {
+        let network = |variables: &[(&str, &str)]| {
+            layer(&Environment::of(variables)).expect("known words").network.map(|network| network.value)
+        };
+        let (ours, theirs, old) =
+            (("SANDTABLE_NETWORK", "host"), ("LLXPRT_SANDBOX_NETWORK", "on"), ("SANDBOX_NETWORK", "off"));
+        assert_eq!(network(&[ours, theirs, old]), Some(Network::Host));
+        assert_eq!(network(&[theirs, old]), Some(Network::Nat));
+        assert_eq!(network(&[old]), Some(Network::None));
+        assert_eq!(
+            network(&[("SANDTABLE_NETWORK", ""), ("LLXPRT_SANDBOX_NETWORK", ""), old]),
+            Some(Network::None)
+        );
+        let mounts =
+            layer(&Environment::of(&[("LLXPRT_SANDBOX_MOUNTS", "/a,/b:/c:rw"), ("SANDBOX_MOUNTS", "/d")]));
+        assert_eq!(mounts.expect("two mounts").mounts.len(), 2);
+    }
+
+    #[test]
+    fn no_variable_of_the_table_takes_an_unknown_value() {
+        for variable in SETTINGS {
+            let bad = match variable.key {
+                // Any path will do for these.
+                Key::Directory | Key::Report => continue,
+                Key::Mounts => "/a:/b:rx",
+                _ => "No such word",
+            };
+            let refused = layer(&Environment::of(&[(variable.name, bad)]));
+            let named =
+                |error: &Error| matches!(error, Error::Variable { name, .. } if *name == variable.name);
+            assert!(refused.as_ref().is_err_and(named), "{}: {refused:?}", variable.name);
+        }
+    }
+
+    #[test]
+    fn a_bad_value_is_an_error_even_when_it_would_not_count() {
+        let masked = Environment::of(&[("SANDTABLE_NETWORK", "none"), ("SANDBOX_NETWORK", "opne")]);
+        assert!(layer(&masked).is_err());
+    }
+
+    #[test]
+    fn a_misspelt_variable_is_an_error() {
+        let refused = layer(&Environment::of(&[("SANDTABLE_NETWROK", "none")]));
+        assert!(matches!(refused, Err(Error::UnknownVariable { meant: Some("SANDTABLE_NETWORK"), .. })));
+        assert!(layer(&Environment::of(&[("SANDTABLE_NETWROK", "")])).is_ok());
+    }
+
+    #[test]
+    fn variables_without_effect_are_reported() {
+        let set =
+            Environment::of(&[("SANDBOX", "tidy-lark"), ("SANDBOX_MEMORY", "2g"), ("SANDBOX_CPUS", "")]);
+        let codes: Vec<String> = warnings(&set).into_iter().map(|warning| warning.code).collect();
+        assert_eq!(codes, ["nested", "launcher-variable"]);
+    }
+}

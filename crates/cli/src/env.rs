@@ -1,0 +1,240 @@
+//! The environment: the only place that reads it, and the only place that knows the names.
+//!
+//! An empty variable counts as unset, everywhere. Variables that set a setting are one table
+//! ([`SETTINGS`]), strongest first for each setting; what their values mean is `config`'s business.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+use sandtable_sandbox::host::Host;
+use sandtable_sandbox::model::path::HostPath;
+
+use crate::config::key::Key;
+
+/// The home directory: base of the XDG defaults, and what `~/` means in the user's file.
+pub(crate) const HOME: &str = "HOME";
+/// Our state lives in its `sandtable`; `$HOME/.local/share` when unset.
+pub(crate) const XDG_DATA_HOME: &str = "XDG_DATA_HOME";
+/// The user's file is its `sandtable/config.toml`; `$HOME/.config` when unset.
+pub(crate) const XDG_CONFIG_HOME: &str = "XDG_CONFIG_HOME";
+/// Any value: no colour.
+pub(crate) const NO_COLOR: &str = "NO_COLOR";
+/// `dumb`: no colour.
+pub(crate) const TERM: &str = "TERM";
+/// Set inside a sandbox to its name. On the host it is only reported; it never switches anything off.
+pub(crate) const SANDBOX: &str = "SANDBOX";
+/// How our own variables start. One that is not in [`SETTINGS`] is an error: it is a misspelt wish.
+pub(crate) const OWN_PREFIX: &str = "SANDTABLE_";
+/// Names of our prefix that mean nothing to the program: the tests and benchmarks of this repository set
+/// them for themselves, and may call the program with them still set.
+pub(crate) const HARNESS: &[&str] = &[
+    "SANDTABLE_BIN",
+    "SANDTABLE_FAILPOINT_BIN",
+    "SANDTABLE_INSIDE_NULL",
+    "SANDTABLE_LONG",
+    "SANDTABLE_TEST_USER",
+    // Names a control whose step is skipped. Only builds with the feature read it; all others refuse it.
+    #[cfg(feature = "failpoints")]
+    "SANDTABLE_FAIL_SKIP",
+];
+
+/// A variable that sets a setting.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SettingVariable {
+    pub(crate) name: &'static str,
+    pub(crate) key: Key,
+    pub(crate) dialect: Dialect,
+}
+
+/// Whose words a variable uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Dialect {
+    /// The words of the flags and files.
+    Own,
+    /// The launcher's words, and ours.
+    Launcher,
+}
+
+/// Every variable that sets a setting. Of two for the same setting, the earlier wins.
+pub(crate) const SETTINGS: &[SettingVariable] = &[
+    own("SANDTABLE_ENGINE", Key::Engine),
+    own("SANDTABLE_PROFILE", Key::Profile),
+    own("SANDTABLE_NAME", Key::Name),
+    own("SANDTABLE_DIRECTORY", Key::Directory),
+    own("SANDTABLE_MODE", Key::Mode),
+    own("SANDTABLE_MOUNTS", Key::Mounts),
+    own("SANDTABLE_NETWORK", Key::Network),
+    own("SANDTABLE_GIT_CONFIG", Key::GitConfig),
+    own("SANDTABLE_SECRETS", Key::Secrets),
+    own("SANDTABLE_RM", Key::Rm),
+    own("SANDTABLE_BEST_EFFORT", Key::BestEffort),
+    own("SANDTABLE_DANGEROUSLY_ALLOW_SOURCE", Key::AllowSource),
+    own("SANDTABLE_DRY_RUN", Key::DryRun),
+    own("SANDTABLE_JSON", Key::Json),
+    own("SANDTABLE_REPORT", Key::Report),
+    own("SANDTABLE_QUIET", Key::Quiet),
+    launcher("LLXPRT_SANDBOX", Key::Engine),
+    launcher("LLXPRT_SANDBOX_NETWORK", Key::Network),
+    launcher("LLXPRT_SANDBOX_MOUNTS", Key::Mounts),
+    launcher("SANDBOX_NETWORK", Key::Network),
+    launcher("SANDBOX_MOUNTS", Key::Mounts),
+];
+
+/// Launcher variables whose part has not landed. They are reported, so that nobody believes in a limit
+/// that does not hold.
+pub(crate) const NOT_YET: &[&str] = &[
+    "LLXPRT_SANDBOX_CPUS",
+    "LLXPRT_SANDBOX_IMAGE",
+    "LLXPRT_SANDBOX_MEMORY",
+    "LLXPRT_SANDBOX_PIDS",
+    "LLXPRT_SANDBOX_PROXY_COMMAND",
+    "LLXPRT_SANDBOX_SSH_AGENT",
+    "SANDBOX_CPUS",
+    "SANDBOX_ENV",
+    "SANDBOX_FLAGS",
+    "SANDBOX_IMAGE",
+    "SANDBOX_MEMORY",
+    "SANDBOX_PIDS",
+    "SANDBOX_PORTS",
+    "SANDBOX_PROXY_COMMAND",
+    "SANDBOX_SET_UID_GID",
+    "SANDBOX_SSH_AGENT",
+];
+
+const fn own(name: &'static str, key: Key) -> SettingVariable {
+    SettingVariable { name, key, dialect: Dialect::Own }
+}
+
+const fn launcher(name: &'static str, key: Key) -> SettingVariable {
+    SettingVariable { name, key, dialect: Dialect::Launcher }
+}
+
+/// Why the environment is of no use.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    #[error("there is no place for sandboxes: neither `{XDG_DATA_HOME}` nor `{HOME}` is set")]
+    NoHome,
+    #[error("variable `{name}` is not an absolute path: `{}`", .value.display())]
+    NotAPath { name: &'static str, value: PathBuf },
+}
+
+/// The variables of this process, or of a test.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Environment(BTreeMap<OsString, OsString>);
+
+impl Environment {
+    /// Reads the environment. Called once, in `main`.
+    #[expect(clippy::disallowed_methods, reason = "this is the one place that reads the environment")]
+    pub(crate) fn of_process() -> Self {
+        Self(std::env::vars_os().collect())
+    }
+
+    #[cfg(test)]
+    pub(crate) fn of(variables: &[(&str, &str)]) -> Self {
+        Self(variables.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect())
+    }
+
+    /// A variable's value, unless it is unset or empty.
+    pub(crate) fn get(&self, name: &str) -> Option<&OsStr> {
+        self.0.get(OsStr::new(name)).map(OsString::as_os_str).filter(|value| !value.is_empty())
+    }
+
+    /// The names of the variables that are set and not empty, as far as they are text.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().filter(|(_, value)| !value.is_empty()).filter_map(|(name, _)| name.to_str())
+    }
+
+    pub(crate) fn home(&self) -> Result<Option<HostPath>, Error> {
+        self.path(HOME)
+    }
+
+    /// Where sandboxes are kept.
+    pub(crate) fn data(&self) -> Result<HostPath, Error> {
+        if let Some(base) = self.path(XDG_DATA_HOME)? {
+            return Ok(base.join("sandtable"));
+        }
+        Ok(self.home()?.ok_or(Error::NoHome)?.join(".local/share/sandtable"))
+    }
+
+    /// Where the user's file would be.
+    pub(crate) fn user_file(&self) -> Result<Option<PathBuf>, Error> {
+        let base = match self.path(XDG_CONFIG_HOME)? {
+            Some(base) => Some(base),
+            None => self.home()?.map(|home| home.join(".config")),
+        };
+        Ok(base.map(|base| base.join("sandtable/config.toml").into()))
+    }
+
+    /// The caller, as the library sees it.
+    pub(crate) fn host(&self) -> Result<Host, Error> {
+        let (home, data) = (self.home()?, self.data()?);
+        let uid = rustix::process::getuid().as_raw();
+        let gid = rustix::process::getgid().as_raw();
+        let mut host = Host { uid, gid, home, data, environment: BTreeMap::new(), odd_variables: Vec::new() };
+        for (name, value) in &self.0 {
+            if let (Some(name), Some(value)) = (name.to_str(), value.to_str()) {
+                host.environment.insert(name.to_owned(), value.to_owned());
+            } else {
+                host.odd_variables.push(name.to_string_lossy().into_owned());
+            }
+        }
+        Ok(host)
+    }
+
+    fn path(&self, name: &'static str) -> Result<Option<HostPath>, Error> {
+        let refused = |value: &OsStr| Error::NotAPath { name, value: Path::new(value).to_owned() };
+        self.get(name).map(|value| HostPath::new(value).map_err(|_| refused(value))).transpose()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::ffi::OsStringExt as _;
+
+    use super::*;
+
+    fn text(path: &HostPath) -> String {
+        path.to_string()
+    }
+
+    #[test]
+    fn state_lives_in_the_xdg_directory_or_below_home() {
+        let both = Environment::of(&[(HOME, "/home/u"), (XDG_DATA_HOME, "/data")]);
+        assert_eq!(both.data().as_ref().map(text).ok(), Some("/data/sandtable".to_owned()));
+        let home = Environment::of(&[(HOME, "/home/u"), (XDG_DATA_HOME, "")]);
+        assert_eq!(home.data().as_ref().map(text).ok(), Some("/home/u/.local/share/sandtable".to_owned()));
+        let data = Environment::of(&[(XDG_DATA_HOME, "/data")]);
+        assert_eq!(
+            data.host().map(|host| (host.home, text(&host.data))).ok(),
+            Some((None, "/data/sandtable".to_owned()))
+        );
+    }
+
+    #[test]
+    fn without_a_place_for_state_nothing_starts() {
+        assert!(matches!(Environment::default().data(), Err(Error::NoHome)));
+        let relative = Environment::of(&[(XDG_DATA_HOME, "data")]);
+        assert!(matches!(relative.data(), Err(Error::NotAPath { name: XDG_DATA_HOME, .. })));
+        let home = Environment::of(&[(HOME, "u"), (XDG_DATA_HOME, "/data")]);
+        assert!(matches!(home.host(), Err(Error::NotAPath { name: HOME, .. })));
+    }
+
+    #[test]
+    fn variables_that_are_not_text_are_named_only() {
+        let mut environment = Environment::of(&[(HOME, "/home/u"), ("A", "b")]);
+        environment.0.insert("ODD".into(), OsString::from_vec(vec![0xff]));
+        let host = environment.host().expect("home is set");
+        assert_eq!(host.odd_variables, ["ODD"]);
+        assert_eq!(host.environment.get("A").map(String::as_str), Some("b"));
+    }
+
+    #[test]
+    fn every_setting_has_a_variable_of_its_own_name() {
+        for key in Key::ALL {
+            let name = format!("{OWN_PREFIX}{}", key.word().to_ascii_uppercase());
+            let ours = SETTINGS.iter().find(|variable| variable.name == name);
+            assert!(ours.is_some_and(|variable| variable.key == *key), "{name}");
+        }
+    }
+}

@@ -1,0 +1,289 @@
+//! What can go wrong on the command line: the only place that turns an error into an exit code and into a
+//! word about what to do next.
+
+use std::error::Error as _;
+use std::fmt::Write as _;
+use std::io;
+use std::path::PathBuf;
+
+use sandtable_sandbox::model::id::NameError;
+use sandtable_sandbox::model::path::PathError;
+use sandtable_sandbox::model::spec::MountAccess;
+use sandtable_sandbox::{resolve, session};
+
+use crate::config;
+use crate::config::file::FileError;
+use crate::config::key::{Key, Kind};
+use crate::config::mount::MountError;
+use crate::config::value::ValueError;
+use crate::env;
+use crate::exit::Own;
+use crate::ui::escape;
+use crate::ui::style::{Colour, Role};
+
+/// Why a command did not do what it was asked for.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CliError {
+    #[error("{text}")]
+    Usage { text: String, hint: Option<String> },
+    #[error(transparent)]
+    Config(Box<config::Error>),
+    #[error(transparent)]
+    Resolve(Box<resolve::Error>),
+    #[error(transparent)]
+    Session(Box<session::Error>),
+    #[error(transparent)]
+    Name(#[from] NameError),
+    #[error("option `--directory` needs an absolute path inside the sandbox")]
+    InsideDirectory(#[source] PathError),
+    #[error("option `--json` goes with `--dry-run`")]
+    JsonWithoutDryRun,
+    #[error("could not open report file `{}`", path.display())]
+    ReportOpen { path: PathBuf, source: io::Error },
+    #[error("the command ended with {code}, but its report could not be written to `{}`", path.display())]
+    ReportWrite { path: PathBuf, code: u8, source: io::Error },
+    #[error("could not write the answer to standard output")]
+    Answer(#[source] io::Error),
+    #[error("could not write the answer as JSON")]
+    Json(#[source] serde_json::Error),
+}
+
+impl From<env::Error> for CliError {
+    fn from(error: env::Error) -> Self {
+        config::Error::from(error).into()
+    }
+}
+
+impl From<config::Error> for CliError {
+    fn from(error: config::Error) -> Self {
+        Self::Config(Box::new(error))
+    }
+}
+
+impl From<resolve::Error> for CliError {
+    fn from(error: resolve::Error) -> Self {
+        Self::Resolve(Box::new(error))
+    }
+}
+
+impl From<session::Error> for CliError {
+    fn from(error: session::Error) -> Self {
+        Self::Session(Box::new(error))
+    }
+}
+
+impl CliError {
+    pub(crate) fn exit(&self) -> Own {
+        match self {
+            Self::Usage { .. }
+            | Self::Config(_)
+            | Self::Name(_)
+            | Self::InsideDirectory(_)
+            | Self::JsonWithoutDryRun
+            | Self::ReportOpen { .. } => Own::Input,
+            Self::Resolve(error) => Own::of(error.blame()),
+            Self::Session(error) => match **error {
+                session::Error::CommandNotFound { .. } => Own::NotFound,
+                session::Error::CommandNotExecutable { .. } => Own::NotExecutable,
+                _ => Own::of(error.blame()),
+            },
+            Self::ReportWrite { .. } => Own::Machine,
+            Self::Answer(_) | Self::Json(_) => Own::Failed,
+        }
+    }
+
+    /// The stable name of what went wrong, where there is one.
+    fn code(&self) -> Option<&'static str> {
+        match self {
+            Self::Resolve(error) => Some(error.code()),
+            Self::Session(error) => Some(error.code()),
+            _ => None,
+        }
+    }
+
+    /// What the user can do.
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Usage { hint, .. } => hint.clone(),
+            Self::Config(error) => config_hint(error),
+            Self::Resolve(error) => error.remedy(),
+            Self::Session(error) => error.remedy(),
+            Self::JsonWithoutDryRun => Some("a run's own record goes to a file: `--report FILE`".to_owned()),
+            Self::ReportOpen { .. } => Some("nothing ran; name a file that can be written".to_owned()),
+            _ => None,
+        }
+    }
+
+    /// The message for the terminal: what, why, and what to do, nothing in it that steers a terminal.
+    pub(crate) fn rendered(&self, colour: Colour) -> String {
+        let label = colour.paint(Role::Error, "error");
+        let text = match self {
+            Self::Usage { text, .. } => escape::lines(text),
+            other => escape::line(&other.to_string()),
+        };
+        let mut out = format!("sandtable: {label}: {text}");
+        if let Some(code) = self.code() {
+            write!(out, " [{code}]").expect("a string takes everything");
+        }
+        out.push('\n');
+        let mut cause = self.source();
+        while let Some(error) = cause {
+            writeln!(out, "  because: {}", escape::line(&error.to_string()))
+                .expect("a string takes everything");
+            cause = error.source();
+        }
+        for line in self.hint().iter().flat_map(|hint| hint.lines()) {
+            writeln!(out, "  try: {}", escape::line(line)).expect("a string takes everything");
+        }
+        out
+    }
+}
+
+fn config_hint(error: &config::Error) -> Option<String> {
+    match error {
+        config::Error::Environment(env::Error::NoHome) => {
+            Some(format!("set `{}` to a directory of your own", env::XDG_DATA_HOME))
+        }
+        config::Error::Variable { name, source: ValueError::SwitchedOff(_) } => {
+            Some(format!("unset `{name}`, or run the command without sandtable"))
+        }
+        config::Error::Variable { source, .. } | config::Error::Flag { source, .. } => value_hint(source),
+        config::Error::UnknownVariable { meant: Some(meant), .. } => Some(format!("did you mean `{meant}`?")),
+        config::Error::UnknownVariable { name, .. } => Some(format!("unset `{name}`")),
+        config::Error::File(error) => file_hint(error),
+        config::Error::Widening(widening) => Some(format!(
+            "remove the line, or, if you want it, pass `{}` yourself",
+            flag_for(widening.key, &widening.asked)
+        )),
+        config::Error::CurrentDirectory(_) => {
+            Some("change to a directory that exists, or pass `-C DIR`".to_owned())
+        }
+        config::Error::Environment(env::Error::NotAPath { .. }) => None,
+    }
+}
+
+fn file_hint(error: &FileError) -> Option<String> {
+    match error {
+        FileError::UnknownKey { meant: Some(meant), .. } => Some(format!("did you mean `{meant}`?")),
+        FileError::UnknownKey { .. } => {
+            let known: Vec<String> = Key::ALL.iter().map(|key| format!("`{}`", key.word())).collect();
+            Some(format!("the keys are {}", known.join(", ")))
+        }
+        FileError::Value { source, .. } => value_hint(source),
+        _ => None,
+    }
+}
+
+fn value_hint(error: &ValueError) -> Option<String> {
+    match error {
+        ValueError::Relative(_) => Some("write an absolute path, or `~/…` in your own file".to_owned()),
+        ValueError::Mount(error) => Some(mount_hint(error)),
+        _ => None,
+    }
+}
+
+/// What a mount should have looked like.
+fn mount_hint(error: &MountError) -> String {
+    match error {
+        MountError::RelativeTarget { target, .. } if target.parse::<MountAccess>().is_ok() => {
+            format!("the mode is the third part: `SRC:DST:{target}`")
+        }
+        MountError::TooManyParts(_) => r"a colon that belongs to a path is written `\:`".to_owned(),
+        _ => "a mount is `SRC[:DST[:ro|rw|cow]]`".to_owned(),
+    }
+}
+
+/// The option that says on the command line what a project's file may not say.
+fn flag_for(key: Key, asked: &str) -> String {
+    match key.kind() {
+        Kind::Switch => key.flag().to_owned(),
+        Kind::List => format!("{} …", key.flag()),
+        Kind::Text | Kind::Path => format!("{} {asked}", key.flag()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sandtable_sandbox::model::blame::Blame;
+
+    use super::*;
+    use crate::config::file::Place;
+    use crate::config::narrow::Widening;
+    use crate::env::Environment;
+
+    fn rendered(error: impl Into<CliError>) -> String {
+        error.into().rendered(Colour::Never)
+    }
+
+    fn refused(variables: &[(&str, &str)]) -> String {
+        let environment = Environment::of(variables);
+        let error = config::load(&environment, config::layer::Layer::default()).expect_err("refused");
+        let error = CliError::from(error);
+        assert_eq!(error.exit(), Own::Input);
+        error.rendered(Colour::Never)
+    }
+
+    #[test]
+    fn a_bad_variable_is_named_with_what_it_could_be() {
+        insta::assert_snapshot!(refused(&[("SANDTABLE_NETWORK", "opne\u{1b}[2J")]), @r"
+        sandtable: error: variable `SANDTABLE_NETWORK` has no usable value
+          because: unknown value `opne\u{1b}[2J`; one of `none`, `nat`, `host`
+        ");
+        insta::assert_snapshot!(refused(&[("SANDTABLE_NETWROK", "none")]), @"
+        sandtable: error: unknown variable `SANDTABLE_NETWROK`
+          try: did you mean `SANDTABLE_NETWORK`?
+        ");
+        insta::assert_snapshot!(refused(&[("LLXPRT_SANDBOX", "false")]), @"
+        sandtable: error: variable `LLXPRT_SANDBOX` has no usable value
+          because: `false` asks for no sandbox at all, and there is no such thing here
+          try: unset `LLXPRT_SANDBOX`, or run the command without sandtable
+        ");
+        insta::assert_snapshot!(refused(&[("SANDTABLE_RM", "yes")]), @"
+        sandtable: error: variable `SANDTABLE_RM` has no usable value
+          because: unknown value `yes`; one of `1`, `true`, `0`, `false`
+        ");
+        insta::assert_snapshot!(refused(&[("SANDBOX_MOUNTS", "/a,/b:/c:rx")]), @"
+        sandtable: error: variable `SANDBOX_MOUNTS` has no usable value
+          because: mount `/b:/c:rx` has no usable mode
+          because: unknown value `rx`; one of `ro`, `rw`, `cow`
+          try: a mount is `SRC[:DST[:ro|rw|cow]]`
+        ");
+        insta::assert_snapshot!(refused(&[("XDG_CONFIG_HOME", "config")]), @"sandtable: error: variable `XDG_CONFIG_HOME` is not an absolute path: `config`");
+    }
+
+    #[test]
+    fn a_widening_line_says_what_would_hold_and_how_to_have_it() {
+        let widening = |key, setting, [given, asked, holds]: [&str; 3]| {
+            let place = Place { line: 3, column: 1 };
+            let [given, asked, holds] = [given, asked, holds].map(str::to_owned);
+            let path = "/repo/.sandtable.toml".into();
+            config::Error::from(Box::new(Widening { path, place, key, setting, given, asked, holds }))
+        };
+        insta::assert_snapshot!(rendered(widening(Key::Network, Key::Network, ["host", "host", "none"])), @"
+        sandtable: error: key `network` at `/repo/.sandtable.toml:3:1` would widen the policy: it asks for `host`, and without it `none`
+          try: remove the line, or, if you want it, pass `--network host` yourself
+        ");
+        insta::assert_snapshot!(rendered(widening(Key::Profile, Key::Network, ["nat", "dev", "none"])), @"
+        sandtable: error: key `profile` at `/repo/.sandtable.toml:3:1` would widen the policy: with it `network` is `nat`, and without it `none`
+          try: remove the line, or, if you want it, pass `--profile dev` yourself
+        ");
+        insta::assert_snapshot!(rendered(widening(Key::BestEffort, Key::BestEffort, ["true", "true", "false"])), @"
+        sandtable: error: key `best_effort` at `/repo/.sandtable.toml:3:1` would widen the policy: it asks for `true`, and without it `false`
+          try: remove the line, or, if you want it, pass `--best-effort` yourself
+        ");
+    }
+
+    #[test]
+    fn each_error_has_its_code() {
+        assert_eq!(CliError::JsonWithoutDryRun.exit() as u8, 2);
+        assert_eq!(CliError::Answer(io::Error::other("x")).exit() as u8, 1);
+        let lost = CliError::ReportWrite { path: "/r".into(), code: 0, source: io::Error::other("full") };
+        assert_eq!(lost.exit() as u8, 125);
+        insta::assert_snapshot!(rendered(lost), @"
+        sandtable: error: the command ended with 0, but its report could not be written to `/r`
+          because: full
+        ");
+        assert_eq!(Own::of(Blame::Machine) as u8, 125);
+        assert_eq!(Own::of(Blame::Input) as u8, 2);
+    }
+}

@@ -1,0 +1,59 @@
+//! Exit codes of Sandtable's own. Every other number is the command's, unchanged; a command that died by
+//! signal *n* is 128 + *n*.
+
+use std::process::ExitCode;
+
+use sandtable_sandbox::model::blame::Blame;
+
+/// A number of Sandtable's own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub(crate) enum Own {
+    /// A state command could not do or say what it was asked for.
+    Failed = 1,
+    /// The user's input must change.
+    Input = 2,
+    /// The machine must change.
+    Machine = 125,
+    /// The command was found and cannot be executed.
+    NotExecutable = 126,
+    /// The command was not found.
+    NotFound = 127,
+}
+
+impl Own {
+    pub(crate) fn of(blame: Blame) -> Self {
+        match blame {
+            Blame::Input => Self::Input,
+            Blame::Machine => Self::Machine,
+        }
+    }
+
+    /// The meaning of a number that the sandbox, not the command, gave.
+    pub(crate) fn meaning(code: u8) -> Option<&'static str> {
+        match code {
+            code if code == Self::Machine as u8 => Some("the sandbox was lost"),
+            code if code == Self::NotExecutable as u8 => Some("the command cannot be executed"),
+            code if code == Self::NotFound as u8 => Some("the command was not found"),
+            _ => None,
+        }
+    }
+}
+
+impl From<Own> for ExitCode {
+    fn from(own: Own) -> Self {
+        Self::from(own as u8)
+    }
+}
+
+/// The table in the long help.
+pub(crate) const TABLE: &str = "\
+Exit codes:
+  N      the command's own code
+  128+N  the command died by signal N
+  127    the command was not found in the sandbox
+  126    the command was found and cannot be executed
+  125    the machine must change: the sandbox could not be started, or was lost
+  2      the input must change: usage, configuration, missing consent
+  1      a state command could not do what it was asked for
+A number of Sandtable's own is marked as such in the report (`exit.origin`).";

@@ -1,0 +1,98 @@
+//! Text that others wrote, made harmless for a terminal. A file name can hold anything but a slash and a
+//! NUL: colour codes, commands to the terminal, characters that turn the line around.
+
+use std::fmt::Write as _;
+
+/// A message in which foreign words may stand: whatever could steer the terminal is spelled out.
+pub(crate) fn line(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        push(&mut out, c);
+    }
+    out
+}
+
+/// The same for text of several lines, which stay lines.
+pub(crate) fn lines(text: &str) -> String {
+    text.split('\n').map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// A name on its own: as it is when that is unmistakable, else in quotes with everything odd spelled out.
+pub(crate) fn name(text: &str) -> String {
+    let odd = |c: char| steers(c) || matches!(c, '"' | '\\');
+    let blank =
+        text.is_empty() || text.starts_with(char::is_whitespace) || text.ends_with(char::is_whitespace);
+    if !blank && !text.chars().any(odd) {
+        return text.to_owned();
+    }
+    let mut out = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => out.extend(['\\', c]),
+            c => push(&mut out, c),
+        }
+    }
+    out.push('"');
+    out
+}
+
+/// A command line for reading: words with blanks or signs of the shell in single quotes.
+pub(crate) fn command(words: &[String]) -> String {
+    let safe = |c: char| c.is_alphanumeric() || "-_./=:,@%+".contains(c);
+    let quoted = |word: &String| match word {
+        word if !word.is_empty() && word.chars().all(safe) => word.clone(),
+        word => format!("'{}'", line(word).replace('\'', r"'\''")),
+    };
+    words.iter().map(quoted).collect::<Vec<_>>().join(" ")
+}
+
+fn push(out: &mut String, c: char) {
+    match c {
+        '\n' => out.push_str("\\n"),
+        '\t' => out.push_str("\\t"),
+        '\r' => out.push_str("\\r"),
+        c if steers(c) => write!(out, "\\u{{{:x}}}", u32::from(c)).expect("a string takes everything"),
+        c => out.push(c),
+    }
+}
+
+/// Control characters of both sets, line separators, and the invisible ones that reorder or join text.
+fn steers(c: char) -> bool {
+    let invisible = matches!(c,
+        '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}');
+    c.is_control() || invisible
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ordinary_names_stay_as_they_are() {
+        for plain in ["README", "src/main.rs", "größe.txt", "with space", "日本", "it's"] {
+            assert_eq!(name(plain), plain);
+        }
+    }
+
+    #[test]
+    fn nothing_that_steers_a_terminal_gets_through() {
+        assert_eq!(name("a\u{1b}[31mred\n"), r#""a\u{1b}[31mred\n""#);
+        assert_eq!(name("\u{9b}2J"), r#""\u{9b}2J""#);
+        assert_eq!(name("exe\u{202e}txt.x"), r#""exe\u{202e}txt.x""#);
+        assert_eq!(name(r#"a"\b"#), r#""a\"\\b""#);
+        assert_eq!(name(" a"), "\" a\"");
+        assert_eq!(name(""), "\"\"");
+        assert_eq!(line("a\rb\tc\u{7f}"), r"a\rb\tc\u{7f}");
+        for code in 0..=u32::from(u16::MAX) {
+            let Some(c) = char::from_u32(code) else { continue };
+            assert!(!line(&c.to_string()).chars().any(char::is_control), "{code:x}");
+        }
+    }
+
+    #[test]
+    fn commands_are_shown_so_that_their_words_can_be_told_apart() {
+        let words = ["sh", "-c", "echo 'x y' > f\n", ""].map(str::to_owned);
+        assert_eq!(command(&words), r"sh -c 'echo '\''x y'\'' > f\n' ''");
+    }
+}

@@ -1,0 +1,74 @@
+//! What people see. Sandtable's own words go to standard error, each message starting with its name;
+//! standard output belongs to the command, or to the answer of a state command.
+//!
+//! Everything that came from a sandbox, a file or the environment passes [`escape`] on its way.
+
+use std::io::{self, IsTerminal as _, Write as _};
+
+use crate::env::{self, Environment};
+use crate::error::CliError;
+
+pub(crate) mod escape;
+pub(crate) mod inspect;
+pub(crate) mod policy;
+pub(crate) mod style;
+pub(crate) mod summary;
+pub(crate) mod table;
+
+use style::{Colour, Role};
+
+/// The terminal.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ui {
+    pub(crate) colour: Colour,
+}
+
+impl Ui {
+    pub(crate) fn new(environment: &Environment) -> Self {
+        let refused = environment.get(env::NO_COLOR).is_some()
+            || environment.get(env::TERM).is_some_and(|term| term == "dumb");
+        let colour = if !refused && io::stderr().is_terminal() { Colour::Ansi } else { Colour::Never };
+        Self { colour }
+    }
+
+    /// One message of ours. The text must be harmless.
+    pub(crate) fn say(self, text: &str) {
+        self.write(&format!("sandtable: {text}\n"));
+    }
+
+    /// Prepared lines of ours.
+    #[expect(clippy::unused_self, reason = "writing is the terminal's business, though it has no state")]
+    pub(crate) fn write(self, text: &str) {
+        // There is nobody left to tell if standard error is closed.
+        io::stderr().lock().write_all(text.as_bytes()).unwrap_or_default();
+    }
+
+    /// What went wrong, why, and what can be done.
+    pub(crate) fn error(self, error: &CliError) {
+        self.write(&error.rendered(self.colour));
+    }
+
+    /// A warning with its code.
+    pub(crate) fn warning(self, code: &str, text: &str) {
+        let label = self.colour.paint(Role::Warning, "warning");
+        self.say(&format!("{label}: {} [{}]", escape::line(text), escape::line(code)));
+    }
+
+    /// An answer, on standard output.
+    #[expect(clippy::unused_self, reason = "writing is the terminal's business, though it has no state")]
+    pub(crate) fn answer(self, text: &str) -> Result<(), CliError> {
+        let mut out = io::stdout().lock();
+        match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+            // Whoever read it has seen enough.
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            written => written.map_err(CliError::Answer),
+        }
+    }
+
+    /// An answer as JSON, on standard output.
+    pub(crate) fn json(self, value: &impl serde::Serialize) -> Result<(), CliError> {
+        let mut text = serde_json::to_string_pretty(value).map_err(CliError::Json)?;
+        text.push('\n');
+        self.answer(&text)
+    }
+}

@@ -1,0 +1,126 @@
+//! The policy for people: every setting, mount and variable with its origin.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use sandtable_sandbox::model::mount::{Content, HostAccess, Mount};
+use sandtable_sandbox::model::resolved::{ResolvedSpec, SourceKind, Variable};
+use sandtable_sandbox::model::setting::{Origin, Setting};
+use sandtable_sandbox::model::spec::{Lifetime, SourceGuard, Spec, Strictness};
+
+use super::{escape, table};
+use crate::config::key::Key;
+
+/// The whole policy.
+pub(crate) fn render(spec: &Spec, resolved: &ResolvedSpec) -> String {
+    let mut out = settings(spec, resolved);
+    out.push_str("\nmounts\n");
+    let mounts: Vec<_> = resolved.mounts.iter().map(mount).collect();
+    out.push_str(&indented(&table::aligned(&mounts)));
+    out.push_str("\nenvironment\n");
+    let variables: Vec<_> = resolved.environment.iter().map(variable).collect();
+    out.push_str(&indented(&table::aligned(&variables)));
+    if !resolved.warnings.is_empty() {
+        out.push_str("\nwarnings\n");
+        let warnings = resolved.warnings.iter();
+        let rows: Vec<_> =
+            warnings.map(|warning| [escape::line(&warning.code), escape::line(&warning.text)]).collect();
+        out.push_str(&indented(&table::aligned(&rows)));
+    }
+    out
+}
+
+/// The settings alone: what holds, and who says so.
+pub(crate) fn settings(spec: &Spec, resolved: &ResolvedSpec) -> String {
+    let source = match &resolved.source.kind {
+        SourceKind::Git => "a git repository".to_owned(),
+        SourceKind::LinkedWorktree { common } => format!("a worktree of {}", path(common.as_path())),
+        SourceKind::Plain => "no git repository".to_owned(),
+    };
+    let engine = format!("{} ({})", resolved.engine, escape::line(&resolved.engine_reason));
+    let mut rows = vec![
+        row(Key::Engine, engine, &spec.engine.origin),
+        row(Key::Profile, spec.profile.value.to_string(), &spec.profile.origin),
+        ["source".to_owned(), path(resolved.source.root.as_path()), source],
+        row(Key::Directory, path(resolved.directory.as_path()), &spec.directory.origin),
+    ];
+    if let Some(name) = &spec.name {
+        rows.push(row(Key::Name, name.value.to_string(), &name.origin));
+    }
+    rows.extend([
+        word(Key::Mode, &spec.mode),
+        word(Key::Network, &spec.network),
+        word(Key::GitConfig, &spec.git_config),
+        word(Key::Secrets, &spec.secrets),
+        switch(Key::Rm, &spec.lifetime, &Lifetime::Discard),
+        switch(Key::BestEffort, &spec.strictness, &Strictness::BestEffort),
+        switch(Key::AllowSource, &spec.source_guard, &SourceGuard::Allow),
+    ]);
+    format!("settings\n{}", indented(&table::aligned(&rows)))
+}
+
+/// The value of a variable as it may be shown: those whose names say secret are not.
+pub(crate) fn value<'a>(name: &str, value: &'a str) -> &'a str {
+    const SECRET: [&str; 8] =
+        ["TOKEN", "KEY", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL", "AUTH"];
+    let name = name.to_ascii_uppercase();
+    if SECRET.iter().any(|word| name.contains(word)) { "[redacted]" } else { value }
+}
+
+/// The same without the values of variables whose names say secret.
+pub(crate) fn redacted(resolved: &ResolvedSpec) -> ResolvedSpec {
+    let shown = |(name, variable): (&String, &Variable)| {
+        let value = value(name, &variable.value).to_owned();
+        (name.clone(), Variable { value, origin: variable.origin.clone() })
+    };
+    let environment: BTreeMap<_, _> = resolved.environment.iter().map(shown).collect();
+    ResolvedSpec { environment, ..resolved.clone() }
+}
+
+/// Each line two blanks further in.
+pub(crate) fn indented(text: &str) -> String {
+    text.lines().flat_map(|line| ["  ", line, "\n"]).collect()
+}
+
+fn word<T: std::fmt::Display>(key: Key, setting: &Setting<T>) -> [String; 3] {
+    row(key, setting.value.to_string(), &setting.origin)
+}
+
+fn switch<T: PartialEq>(key: Key, setting: &Setting<T>, on: &T) -> [String; 3] {
+    row(key, (setting.value == *on).to_string(), &setting.origin)
+}
+
+fn row(key: Key, value: String, origin: &Origin) -> [String; 3] {
+    [key.word().to_owned(), value, escape::line(&origin.to_string())]
+}
+
+fn path(path: &Path) -> String {
+    escape::name(&path.to_string_lossy())
+}
+
+fn mount(mount: &Mount) -> [String; 5] {
+    let (access, what) = match &mount.content {
+        Content::Host { source, access: HostAccess::Read, .. } => ("ro", path(source.as_path())),
+        Content::Host { source, access: HostAccess::Write, .. } => ("rw", path(source.as_path())),
+        Content::Cow { source, .. } => ("cow", path(source.as_path())),
+        Content::Private { .. } => ("rw", "the sandbox's own".to_owned()),
+        Content::Scratch { .. } => ("rw", "empty, in memory".to_owned()),
+        Content::Empty => ("ro", "empty".to_owned()),
+        Content::Link { to } => ("ro", format!("link to {}", escape::name(to))),
+        Content::Text { .. } => ("ro", "a file of our own".to_owned()),
+        Content::Masked => ("--", "hidden".to_owned()),
+        Content::Processes => ("ro", "the sandbox's processes".to_owned()),
+        Content::Devices => ("rw", "a few harmless devices".to_owned()),
+    };
+    let origin = escape::line(&mount.origin.to_string());
+    [path(mount.target.as_path()), access.to_owned(), what, escape::line(&mount.reason), origin]
+}
+
+fn variable((name, variable): (&String, &Variable)) -> [String; 3] {
+    let shown = escape::name(value(name, &variable.value));
+    [escape::line(name), shown, escape::line(&variable.origin.to_string())]
+}
+
+#[cfg(test)]
+#[path = "policy_tests.rs"]
+pub(crate) mod tests;

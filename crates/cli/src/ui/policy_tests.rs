@@ -1,0 +1,111 @@
+use std::path::PathBuf;
+
+use sandtable_sandbox::model::mount::{MountTable, Pins};
+use sandtable_sandbox::model::path::{BoxPath, HostPath};
+use sandtable_sandbox::model::resolved::{EngineName, Identity, Source, Warning};
+use sandtable_sandbox::model::spec::{EngineChoice, GitConfig, Network, Profile, Secrets, WorkspaceMode};
+
+use super::*;
+
+/// A request with something from every layer.
+pub(crate) fn spec() -> Spec {
+    let user = Origin::UserFile { path: "/home/u/.config/sandtable/config.toml".into() };
+    Spec {
+        engine: Setting::default_value(EngineChoice::Auto),
+        profile: Setting::new(Profile::Safe, Origin::Variable { name: "SANDTABLE_PROFILE".to_owned() }),
+        directory: Setting::default_value(PathBuf::from("/repo/sub")),
+        name: Some(Setting::new("try".parse().expect("a name"), Origin::Flag { name: "--name".to_owned() })),
+        mode: Setting::default_value(WorkspaceMode::Auto),
+        mounts: vec![],
+        network: Setting::new(Network::Host, Origin::Flag { name: "--network".to_owned() }),
+        git_config: Setting::new(GitConfig::Sanitized, Origin::Profile { name: "safe".to_owned() }),
+        secrets: Setting::new(
+            Secrets::Mask,
+            Origin::ProjectFile { path: "/re\u{1b}po/.sandtable.toml".into() },
+        ),
+        source_guard: Setting::default_value(SourceGuard::Refuse),
+        strictness: Setting::default_value(Strictness::Strict),
+        lifetime: Setting::new(Lifetime::Discard, user),
+    }
+}
+
+/// What that request means on some machine.
+pub(crate) fn resolved(spec: &Spec) -> ResolvedSpec {
+    let mount = |target: &str, content, reason: &str| Mount {
+        target: BoxPath::new(target).expect("absolute"),
+        content,
+        reason: reason.to_owned(),
+        origin: Origin::Default,
+    };
+    let root = HostPath::new("/repo").expect("absolute");
+    let cow = Content::Cow { source: root.clone(), layer: "0".to_owned(), pins: Pins::None, identity: None };
+    let variable = |value: &str| Variable { value: value.to_owned(), origin: Origin::Default };
+    ResolvedSpec {
+        engine: EngineName::Native,
+        engine_reason: "the only one here".to_owned(),
+        source: Source { root, kind: SourceKind::Git },
+        identity: Identity { uid: 1000, gid: 1000 },
+        home: BoxPath::new("/home/u").expect("absolute"),
+        directory: BoxPath::new("/repo/sub").expect("absolute"),
+        mounts: MountTable::new(vec![
+            mount("/repo", cow, "the workspace"),
+            mount("/repo/.env", Content::Masked, "its name says secret"),
+            mount("/tmp", Content::Scratch { size: 1 }, "private"),
+        ])
+        .expect("nothing contradicts itself"),
+        environment: [
+            ("PATH".to_owned(), variable("/usr/bin:/bin")),
+            ("GH_TOKEN".to_owned(), variable("ghp_123")),
+            ("PS1".to_owned(), variable("\u{1b}[31m$ ")),
+        ]
+        .into(),
+        network: spec.network.clone(),
+        secrets: spec.secrets.clone(),
+        strictness: spec.strictness.clone(),
+        lifetime: spec.lifetime.clone(),
+        warnings: vec![Warning::new("nested", "this runs inside another sandbox")],
+    }
+}
+
+#[test]
+fn every_line_of_the_policy_has_its_origin() {
+    let spec = spec();
+    insta::assert_snapshot!(render(&spec, &resolved(&spec)), @r#"
+    settings
+      engine                    native (the only one here)  default
+      profile                   safe                        variable SANDTABLE_PROFILE
+      source                    /repo                       a git repository
+      directory                 /repo/sub                   default
+      name                      try                         flag --name
+      mode                      auto                        default
+      network                   host                        flag --network
+      git_config                sanitized                   profile safe
+      secrets                   mask                        project file /re\u{1b}po/.sandtable.toml
+      rm                        true                        user file /home/u/.config/sandtable/config.toml
+      best_effort               false                       default
+      dangerously_allow_source  false                       default
+
+    mounts
+      /repo       cow  /repo             the workspace         default
+      /repo/.env  --   hidden            its name says secret  default
+      /tmp        rw   empty, in memory  private               default
+
+    environment
+      GH_TOKEN  [redacted]      default
+      PATH      /usr/bin:/bin   default
+      PS1       "\u{1b}[31m$ "  default
+
+    warnings
+      nested  this runs inside another sandbox
+    "#);
+}
+
+#[test]
+fn secrets_are_not_shown_in_any_form() {
+    for name in ["GH_TOKEN", "api_key", "SSH_AUTH_SOCK", "DB_PASSWORD", "MY_SECRET_THING"] {
+        assert_eq!(value(name, "x"), "[redacted]", "{name}");
+    }
+    assert_eq!(value("PATH", "x"), "x");
+    let json = serde_json::to_string(&redacted(&resolved(&spec()))).expect("plain data");
+    assert!(!json.contains("ghp_123") && json.contains("/usr/bin:/bin"));
+}

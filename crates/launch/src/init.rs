@@ -1,0 +1,213 @@
+//! PID 1 of a sandbox: starts commands for its clients, reaps what ends, and ends with its supervisor.
+//!
+//! It is confined like the workload and holds nothing but its sockets and the layer's lock. When it exits,
+//! for whatever reason, the kernel kills every process of the sandbox.
+
+mod spawn;
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::{SocketFlags, accept_with};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process_group, wait};
+
+use crate::report::Report;
+use crate::sys::process::exit_now;
+use crate::sys::signal::{next_signal, signal_descriptor};
+use crate::wire::{self, Ask, Frame, Status, Tell};
+
+/// Serves clients until the supervisor is gone.
+pub(crate) fn serve(supervisor: OwnedFd, listener: OwnedFd, report: Report) -> ! {
+    let Ok(signals) = signal_descriptor(&[libc::SIGCHLD]) else { exit_now(125) };
+    let clients = vec![Client { socket: supervisor, command: None }];
+    let mut init =
+        Init { report, signals, listener: Some(listener), clients, finished: false, deadline: None };
+    loop {
+        init.turn();
+    }
+}
+
+struct Init {
+    report: Report,
+    signals: OwnedFd,
+    /// Closed once the sandbox is about to end, so that late clients try again with a new sandbox.
+    listener: Option<OwnedFd>,
+    /// The first is the supervisor.
+    clients: Vec<Client>,
+    /// Whether the supervisor's command has ended.
+    finished: bool,
+    /// When whatever still runs is killed.
+    deadline: Option<Instant>,
+}
+
+struct Client {
+    socket: OwnedFd,
+    command: Option<Pid>,
+}
+
+/// What poll found ready.
+enum Event {
+    Signal,
+    NewClient,
+    Client(usize),
+}
+
+impl Init {
+    fn turn(&mut self) {
+        let events = self.wait();
+        // Clients are handled from the last to the first, so that removing one moves none still to come.
+        for event in events.into_iter().rev() {
+            match event {
+                Event::Signal => self.reap(),
+                Event::NewClient => self.accept(),
+                Event::Client(index) => self.listen(index),
+            }
+        }
+        if self.deadline.is_some_and(|deadline| deadline <= Instant::now()) {
+            self.deadline = None;
+            kill_everything(Signal::KILL);
+        }
+    }
+
+    fn wait(&self) -> Vec<Event> {
+        let mut fds = vec![PollFd::new(&self.signals, PollFlags::IN)];
+        let mut meanings = vec![Event::Signal];
+        if let Some(listener) = &self.listener {
+            fds.push(PollFd::new(listener, PollFlags::IN));
+            meanings.push(Event::NewClient);
+        }
+        for (index, client) in self.clients.iter().enumerate() {
+            fds.push(PollFd::new(&client.socket, PollFlags::IN));
+            meanings.push(Event::Client(index));
+        }
+        let left = self.deadline.map(|deadline| timespec(deadline.saturating_duration_since(Instant::now())));
+        match poll(&mut fds, left.as_ref()) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(_) => exit_now(125),
+        }
+        let ready: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
+        meanings.into_iter().zip(ready).filter_map(|(meaning, ready)| ready.then_some(meaning)).collect()
+    }
+
+    fn accept(&mut self) {
+        let Some(listener) = &self.listener else { return };
+        if let Ok(socket) = accept_with(listener, SocketFlags::CLOEXEC) {
+            self.clients.push(Client { socket, command: None });
+        }
+    }
+
+    fn listen(&mut self, index: usize) {
+        match wire::receive::<Ask>(&self.clients[index].socket) {
+            Ok(frame) => self.answer(index, frame),
+            Err(_) => self.leave(index),
+        }
+    }
+
+    fn answer(&mut self, index: usize, frame: Frame<Ask>) {
+        match frame.message {
+            Ask::Run(command) => {
+                let told = match spawn::spawn(&command, frame.descriptors) {
+                    Ok(spawned) => {
+                        self.clients[index].command = Some(spawned.pid);
+                        let terminal: Vec<BorrowedFd<'_>> =
+                            spawned.terminal.iter().map(AsFd::as_fd).collect();
+                        wire::send(
+                            &self.clients[index].socket,
+                            &Tell::Started(self.report.clone()),
+                            &terminal,
+                        )
+                    }
+                    Err(failure) => {
+                        self.finished |= index == 0;
+                        let told =
+                            Tell::NotStarted { step: failure.step, errno: failure.errno.raw_os_error() };
+                        wire::send(&self.clients[index].socket, &told, &[])
+                    }
+                };
+                if told.is_err() {
+                    self.leave(index);
+                }
+                self.tell_supervisor_of_others();
+            }
+            Ask::Signal { number } => {
+                if let (Some(group), Some(signal)) =
+                    (self.clients[index].command, Signal::from_named_raw(number))
+                {
+                    kill_group(group, signal);
+                }
+            }
+            Ask::Stop { grace_ms } => {
+                kill_everything(Signal::TERM);
+                self.deadline = Some(Instant::now() + Duration::from_millis(grace_ms));
+            }
+            // Only meaningful during set-up.
+            Ask::Mounts => self.leave(index),
+        }
+    }
+
+    /// A client is gone. Its command ends with it; the supervisor's absence ends everything.
+    fn leave(&mut self, index: usize) {
+        if index == 0 {
+            exit_now(0);
+        }
+        let client = self.clients.remove(index);
+        if let Some(group) = client.command {
+            kill_group(group, Signal::KILL);
+        }
+        self.tell_supervisor_of_others();
+    }
+
+    /// Takes every process that ended, tells the client whose command it was.
+    fn reap(&mut self) {
+        while next_signal(self.signals.as_fd()).is_some() {}
+        while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) {
+            let status = match (status.exit_status(), status.terminating_signal()) {
+                (Some(code), _) => Status::Exited { code },
+                (None, Some(number)) => Status::Signalled { number },
+                (None, None) => continue,
+            };
+            let Some(index) = self.clients.iter().position(|client| client.command == Some(pid)) else {
+                continue;
+            };
+            self.clients[index].command = None;
+            self.finished |= index == 0;
+            let told = wire::send(&self.clients[index].socket, &Tell::Ended(status), &[]);
+            if told.is_err() {
+                self.leave(index);
+            }
+            self.tell_supervisor_of_others();
+        }
+    }
+
+    /// After the supervisor's own command: how many commands others still have. With none left nobody is
+    /// let in any more, so that no command can be lost between this message and the end.
+    fn tell_supervisor_of_others(&mut self) {
+        if !self.finished {
+            return;
+        }
+        let running = self.clients.iter().skip(1).filter(|client| client.command.is_some()).count();
+        if running == 0 {
+            self.listener = None;
+        }
+        if wire::send(&self.clients[0].socket, &Tell::Others { running }, &[]).is_err() {
+            exit_now(0);
+        }
+    }
+}
+
+fn kill_group(group: Pid, signal: Signal) {
+    // The group may be gone already, which is what was wanted.
+    let _gone = kill_process_group(group, signal);
+}
+
+/// Signals every process of the sandbox but this one.
+fn kill_everything(signal: Signal) {
+    crate::sys::signal::signal_all(signal.as_raw());
+}
+
+fn timespec(duration: Duration) -> Timespec {
+    let seconds = i64::try_from(duration.as_secs()).unwrap_or(i64::MAX);
+    Timespec { tv_sec: seconds, tv_nsec: i64::from(duration.subsec_nanos()) }
+}

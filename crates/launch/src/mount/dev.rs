@@ -1,0 +1,53 @@
+//! The devices of a sandbox: the harmless ones of the host, private terminals, private shared memory.
+
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use rustix::mount::MountAttrFlags;
+
+use super::target::{Kind, link, prepare};
+use super::{Done, READ_ONLY, file_system, open_source, tmpfs};
+use crate::failpoint::skips;
+use crate::report::Control;
+use crate::step::Context as _;
+use crate::sys::mount::{Attributes, Depth, set_attributes};
+
+/// Devices of the host that every program may have.
+pub(crate) const NODES: &[&str] = &["null", "zero", "full", "random", "urandom", "tty"];
+
+/// Links that programs expect.
+pub(crate) const LINKS: &[(&str, &str)] = &[
+    ("ptmx", "pts/ptmx"),
+    ("fd", "/proc/self/fd"),
+    ("stdin", "/proc/self/fd/0"),
+    ("stdout", "/proc/self/fd/1"),
+    ("stderr", "/proc/self/fd/2"),
+];
+
+/// Directories with a mount of their own.
+pub(crate) const DIRECTORIES: &[&str] = &["pts", "shm"];
+
+pub(super) fn mount(root: &OwnedFd, target: &Path) -> Done {
+    let what = || format!("mount `{}`", target.display());
+    if skips(Control::MinimalDev) {
+        let host = open_source(Path::new("/dev"), None, Depth::All)?;
+        return prepare(root, target, Kind::Directory)?.attach(&host);
+    }
+    let devices = tmpfs(&[("mode", "0755"), ("size", "64k")]).context(what)?;
+    prepare(root, target, Kind::Directory)?.attach(&devices)?;
+    for node in NODES {
+        let device = open_source(&Path::new("/dev").join(node), None, Depth::One)?;
+        let wanted = libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NOEXEC;
+        set_attributes(&device, Attributes { set: wanted, id_map: None }, Depth::One).context(what)?;
+        prepare(root, &target.join(node), Kind::File)?.attach(&device)?;
+    }
+    for (name, to) in LINKS {
+        link(root, &target.join(name), Path::new(to))?;
+    }
+    let flags = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NOEXEC;
+    let terminals = file_system("devpts", &[("mode", "0620"), ("ptmxmode", "0666")], flags).context(what)?;
+    prepare(root, &target.join("pts"), Kind::Directory)?.attach(&terminals)?;
+    let memory = tmpfs(&[("mode", "1777")]).context(what)?;
+    prepare(root, &target.join("shm"), Kind::Directory)?.attach(&memory)?;
+    set_attributes(&devices, Attributes { set: READ_ONLY, id_map: None }, Depth::One).context(what)
+}

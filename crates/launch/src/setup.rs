@@ -1,0 +1,80 @@
+//! What PID 1 does from its first instruction to the report: the table of contents of a native sandbox.
+
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+
+use rustix::process::{Gid, Signal, Uid, set_parent_process_death_signal};
+use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
+
+use crate::confine::confine;
+use crate::failpoint::skips;
+use crate::host::HostView;
+use crate::mount;
+use crate::op::{Ids, Plan};
+use crate::report::{Control, Report};
+use crate::step::Context as _;
+use crate::verify::{Seen, observe, shared_namespace};
+use crate::wire::{self, Ask, Failure, Tell};
+
+type Done<T = ()> = Result<T, Failure>;
+
+/// Builds the sandbox around this process and reads back what holds.
+pub(crate) fn set_up(
+    plan: &Plan,
+    host: &HostView,
+    socket: &OwnedFd,
+    keep: &[BorrowedFd<'_>],
+) -> Done<Report> {
+    if let Some(control) = shared_namespace(plan, host) {
+        return Err(Failure { step: format!("enforce {control}: the namespace is the host's"), errno: 0 });
+    }
+    let shifted = take_ids(plan, socket)?;
+    die_with_supervisor()?;
+    mount::build(plan, shifted)?;
+    let confined = confine(plan, keep)?;
+    Ok(observe(&Seen { plan, host, confined, keep }))
+}
+
+/// Gets the ids of the plan: an ordinary user maps itself, root's supervisor does it and sends the mounts
+/// whose owners are shifted accordingly.
+fn take_ids(plan: &Plan, socket: &OwnedFd) -> Done<Vec<OwnedFd>> {
+    match plan.ids {
+        Ids::Same { uid, gid } => {
+            write("/proc/self/setgroups", "deny")?;
+            write("/proc/self/uid_map", &format!("{uid} {uid} 1"))?;
+            write("/proc/self/gid_map", &format!("{gid} {gid} 1"))?;
+            Ok(Vec::new())
+        }
+        Ids::Range { .. } => {
+            let lost = |error: wire::WireError| Failure {
+                step: format!("talk to the supervisor: {error}"),
+                errno: 0,
+            };
+            wire::send(socket, &Tell::NeedsIds, &[]).map_err(lost)?;
+            let frame = wire::receive::<Ask>(socket.as_fd()).map_err(lost)?;
+            let what = || "become the sandbox's user".to_owned();
+            set_thread_groups(&[]).context(what)?;
+            set_thread_res_gid(Gid::ROOT, Gid::ROOT, Gid::ROOT).context(what)?;
+            set_thread_res_uid(Uid::ROOT, Uid::ROOT, Uid::ROOT).context(what)?;
+            Ok(frame.descriptors)
+        }
+    }
+}
+
+/// The kernel kills this process when its supervisor dies. A change of ids resets this, so it comes after.
+fn die_with_supervisor() -> Done {
+    set_parent_process_death_signal(Some(Signal::KILL))
+        .context(|| "tie the sandbox to its supervisor".to_owned())
+}
+
+/// The map of a root sandbox, as the supervisor writes it.
+pub(crate) fn range_map(base: u32, count: u32) -> String {
+    if skips(Control::PrivateIds) { "0 0 65536".to_owned() } else { format!("0 {base} {count}") }
+}
+
+fn write(path: &str, text: &str) -> Done {
+    std::fs::OpenOptions::new()
+        .write(true)
+        .open(path)
+        .and_then(|mut file| std::io::Write::write_all(&mut file, text.as_bytes()))
+        .context(|| format!("write `{path}`"))
+}

@@ -1,0 +1,23 @@
+//! A step of the set-up and how its failure is told.
+
+use rustix::io::Errno;
+
+use crate::wire::Failure;
+
+/// Names what was tried when a system call fails.
+pub(crate) trait Context<T> {
+    /// `what` must read well after "cannot".
+    fn context(self, what: impl FnOnce() -> String) -> Result<T, Failure>;
+}
+
+impl<T> Context<T> for Result<T, Errno> {
+    fn context(self, what: impl FnOnce() -> String) -> Result<T, Failure> {
+        self.map_err(|errno| Failure { step: what(), errno: errno.raw_os_error() })
+    }
+}
+
+impl<T> Context<T> for std::io::Result<T> {
+    fn context(self, what: impl FnOnce() -> String) -> Result<T, Failure> {
+        self.map_err(|error| Failure { step: what(), errno: error.raw_os_error().unwrap_or(0) })
+    }
+}

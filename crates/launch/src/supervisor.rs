@@ -1,0 +1,173 @@
+//! The outer side of a launch: clones PID 1, gives a root sandbox its ids and mounts, and waits for the
+//! report.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::PathBuf;
+
+use rustix::fs::{Mode, OFlags, open};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
+
+use crate::failpoint::skips;
+use crate::host::{HostView, NAMESPACES};
+use crate::init;
+use crate::mount::{open_source, shifted_sources};
+use crate::op::{Ids, Network, Plan};
+use crate::report::{Control, Report};
+use crate::setup::{range_map, set_up};
+use crate::step::Context as _;
+use crate::sys::mount::{Attributes, set_attributes};
+use crate::sys::process::{Side, clone_into, exit_now};
+use crate::wire::{self, Ask, Failure, Tell, WireError};
+
+/// Why a sandbox could not be launched. Nothing has run.
+#[derive(Debug, thiserror::Error)]
+pub enum LaunchError {
+    #[error("cannot make the namespaces of a sandbox")]
+    Namespaces(#[source] Errno),
+    #[error("cannot {step}")]
+    Step {
+        step: String,
+        #[source]
+        cause: Option<Errno>,
+    },
+    #[error("the sandbox ended before it was ready")]
+    Lost(#[source] WireError),
+}
+
+impl From<Failure> for LaunchError {
+    fn from(failure: Failure) -> Self {
+        let cause = (failure.errno != 0).then(|| Errno::from_raw_os_error(failure.errno));
+        Self::Step { step: failure.step, cause }
+    }
+}
+
+/// A sandbox whose PID 1 waits for its first command. Dropping it ends the sandbox.
+#[derive(Debug)]
+pub struct Sandbox {
+    pid: Pid,
+    socket: Option<OwnedFd>,
+    report: Report,
+}
+
+/// Descriptors of the supervisor that PID 1 goes on using.
+#[derive(Debug)]
+pub struct Handles<'fd> {
+    /// Where PID 1 takes further clients from: a listening Unix socket.
+    pub listener: BorrowedFd<'fd>,
+    /// Kept open as long as PID 1 lives: the lock of the layer.
+    pub lock: BorrowedFd<'fd>,
+}
+
+/// Launches PID 1 and returns when it has reported what holds. The process must have one thread.
+pub fn launch(plan: &Plan, handles: &Handles<'_>) -> Result<Sandbox, LaunchError> {
+    let host = HostView::look().context(|| "look at the host".to_owned())?;
+    let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)
+        .context(|| "make a socket".to_owned())?;
+    match clone_into(namespace_flags(plan)).map_err(LaunchError::Namespaces)? {
+        Side::Child => child(plan, &host, theirs, handles),
+        Side::Parent(pid) => {
+            drop(theirs);
+            let mut sandbox = Sandbox { pid, socket: Some(ours), report: Report::default() };
+            sandbox.report = sandbox.wait_ready(plan)?;
+            Ok(sandbox)
+        }
+    }
+}
+
+impl Sandbox {
+    /// What holds.
+    pub fn report(&self) -> &Report {
+        &self.report
+    }
+
+    /// The process id of PID 1 on the host.
+    pub fn pid(&self) -> i32 {
+        self.pid.as_raw_nonzero().get()
+    }
+
+    /// The connection to PID 1.
+    pub fn socket(&self) -> BorrowedFd<'_> {
+        self.socket.as_ref().expect("open until the end").as_fd()
+    }
+
+    fn wait_ready(&self, plan: &Plan) -> Result<Report, LaunchError> {
+        loop {
+            match wire::receive::<Tell>(self.socket()).map_err(LaunchError::Lost)?.message {
+                Tell::NeedsIds => self.give_ids(plan)?,
+                Tell::Ready(report) => return Ok(report),
+                Tell::Failed(failure) => return Err(failure.into()),
+                other => {
+                    let step = format!("understand PID 1, which said {other:?}");
+                    return Err(LaunchError::Step { step, cause: None });
+                }
+            }
+        }
+    }
+
+    /// Maps the private range and sends the mounts that are shifted by it.
+    fn give_ids(&self, plan: &Plan) -> Result<(), LaunchError> {
+        let Ids::Range { base, count } = plan.ids else { return Ok(()) };
+        let proc = PathBuf::from(format!("/proc/{}", self.pid()));
+        let map = range_map(base, count);
+        for file in ["uid_map", "gid_map"] {
+            let path = proc.join(file);
+            std::fs::OpenOptions::new()
+                .write(true)
+                .open(&path)
+                .and_then(|mut file| std::io::Write::write_all(&mut file, map.as_bytes()))
+                .context(|| "map the private id range".to_owned())?;
+        }
+        let namespace = open(proc.join("ns/user"), OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
+            .context(|| "open the user namespace".to_owned())?;
+        let mut mounts = Vec::new();
+        for shifted in shifted_sources(plan) {
+            let tree = open_source(shifted.source, shifted.pinned, shifted.depth)?;
+            let wanted = Attributes { set: 0, id_map: Some(namespace.as_fd()) };
+            set_attributes(&tree, wanted, shifted.depth).context(|| {
+                format!("shift the owners of `{}` into the private id range", shifted.source.display())
+            })?;
+            mounts.push(tree);
+        }
+        let mounts: Vec<BorrowedFd<'_>> = mounts.iter().map(AsFd::as_fd).collect();
+        wire::send(self.socket(), &Ask::Mounts, &mounts).map_err(LaunchError::Lost)
+    }
+}
+
+impl Drop for Sandbox {
+    /// Ends the sandbox and waits until the kernel has taken it down, so that its mounts are gone when the
+    /// lock is released.
+    fn drop(&mut self) {
+        drop(self.socket.take());
+        let _already_gone = kill_process(self.pid, Signal::KILL);
+        let _already_taken = waitpid(Some(self.pid), WaitOptions::empty());
+    }
+}
+
+/// PID 1, from the clone to its end.
+fn child(plan: &Plan, host: &HostView, socket: OwnedFd, handles: &Handles<'_>) -> ! {
+    let keep = [socket.as_fd(), handles.listener, handles.lock];
+    match set_up(plan, host, &socket, &keep) {
+        Ok(report) => {
+            let listener = handles.listener.try_clone_to_owned();
+            if let (Ok(listener), Ok(())) = (listener, wire::send(&socket, &Tell::Ready(report.clone()), &[]))
+            {
+                init::serve(socket, listener, report)
+            }
+            exit_now(125)
+        }
+        Err(failure) => {
+            let _unheard = wire::send(&socket, &Tell::Failed(failure), &[]);
+            exit_now(125)
+        }
+    }
+}
+
+fn namespace_flags(plan: &Plan) -> u64 {
+    let wanted = NAMESPACES.into_iter().filter(|(control, _, _)| {
+        let own = plan.network == Network::Own || *control != Control::NetworkNamespace;
+        own && !skips(*control)
+    });
+    wanted.map(|(_, _, flag)| flag).fold(0, |flags, flag| flags | flag)
+}

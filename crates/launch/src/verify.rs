@@ -1,0 +1,184 @@
+//! Reading back what holds, after every step was done and before any command runs.
+//!
+//! Nothing in here trusts that a step was executed: each control is looked for in the kernel's own answers.
+
+use std::collections::BTreeMap;
+use std::os::fd::{AsRawFd as _, BorrowedFd};
+use std::path::Path;
+
+use fs_err as fs;
+use rustix::fs::{Mode, OFlags, StatVfsMountFlags, open, stat, statvfs};
+use rustix::process::{DumpableBehavior, Resource, dumpable_behavior, getpid, getrlimit, getsid};
+use rustix::thread::{CapabilitiesSecureBits, capabilities_secure_bits};
+
+use crate::confine::Confined;
+use crate::host::{HostView, NAMESPACES, namespaces};
+use crate::mount;
+use crate::op::{Access, Network, Op, Plan};
+use crate::report::{Control, Observed, Report};
+
+/// What the process sees of itself.
+pub(crate) struct Seen<'a> {
+    pub(crate) plan: &'a Plan,
+    pub(crate) host: &'a HostView,
+    pub(crate) confined: Confined,
+    pub(crate) keep: &'a [BorrowedFd<'a>],
+}
+
+/// Every control, observed.
+pub(crate) fn observe(seen: &Seen<'_>) -> Report {
+    let status = read("/proc/self/status");
+    let mut controls = BTreeMap::new();
+    let ours = namespaces().unwrap_or(seen.host.namespaces);
+    for (((control, _, _), ours), theirs) in NAMESPACES.into_iter().zip(ours).zip(seen.host.namespaces) {
+        controls.insert(control, Observed::when(ours != theirs, "the namespace is the host's"));
+    }
+    if seen.plan.network == Network::Host {
+        let why = "the host's network was asked for".to_owned();
+        controls.insert(Control::NetworkNamespace, Observed::Absent { why });
+    }
+    controls.insert(Control::PrivateIds, private_ids());
+    controls.insert(Control::RootView, root_view(seen.host));
+    controls.insert(Control::ReadOnlySystem, read_only_system(seen.plan));
+    controls.insert(Control::ProcMasks, proc_masks());
+    controls.insert(Control::MinimalDev, minimal_dev());
+    let own_keyring = seen.confined.keyring.is_none() || seen.confined.keyring != seen.host.keyring;
+    controls.insert(Control::Keyring, Observed::when(own_keyring, "the session keyring is the host's"));
+    controls.insert(Control::Session, session());
+    let core = getrlimit(Resource::Core);
+    let no_core = core.current == Some(0) && core.maximum == Some(0);
+    controls.insert(Control::NoCoreDumps, Observed::when(no_core, "core dumps are possible"));
+    controls.insert(Control::Descriptors, descriptors(seen.keep));
+    controls.insert(Control::NoCapabilities, no_capabilities(&status));
+    let privileges = field(&status, "NoNewPrivs") == Some("1");
+    controls.insert(Control::NoNewPrivileges, Observed::when(privileges, "programs can gain privileges"));
+    controls.insert(Control::Landlock, seen.confined.landlock.clone());
+    let filtered = field(&status, "Seccomp") == Some("2");
+    controls.insert(Control::Seccomp, Observed::when(filtered, "no system call filter is in force"));
+    controls.insert(Control::SealedInit, sealed_init(&seen.confined));
+    Report { controls }
+}
+
+/// The first namespace of `plan` that is still the host's: the check before anything is mounted.
+pub(crate) fn shared_namespace(plan: &Plan, host: &HostView) -> Option<Control> {
+    let ours = namespaces().unwrap_or(host.namespaces);
+    let mut pairs = NAMESPACES.into_iter().zip(ours).zip(host.namespaces);
+    let shared = pairs.find(|(((control, _, _), ours), theirs)| {
+        let wanted = plan.network == Network::Own || *control != Control::NetworkNamespace;
+        wanted && ours == theirs
+    });
+    shared.map(|(((control, _, _), _), _)| control)
+}
+
+fn private_ids() -> Observed {
+    let map = read("/proc/self/uid_map");
+    let holds_root = map.lines().any(|line| {
+        let mut numbers = line.split_ascii_whitespace().map(str::parse::<u64>);
+        let (_, outside) = (numbers.next(), numbers.next());
+        matches!(outside, Some(Ok(0)) | None)
+    });
+    Observed::when(!map.is_empty() && !holds_root, "an id inside is root for the kernel")
+}
+
+fn root_view(host: &HostView) -> Observed {
+    let identity = |path: &str| stat(path).map(|found| (found.st_dev, found.st_ino));
+    let own = identity("/").is_ok_and(|root| root != host.root);
+    // Were anything still mounted over the root, the way up would lead into it.
+    let alone = identity("/") == identity("/..");
+    Observed::when(own && alone, "the root directory of the host can be reached")
+}
+
+fn read_only_system(plan: &Plan) -> Observed {
+    let read_only =
+        |path: &Path| statvfs(path).is_ok_and(|found| found.f_flag.contains(StatVfsMountFlags::RDONLY));
+    let wanted = plan.ops.iter().filter_map(|op| match op {
+        Op::Bind { target, access: Access::Read, .. } => Some(target.as_path()),
+        _ => None,
+    });
+    let writable = std::iter::once(Path::new("/")).chain(wanted).find(|path| !read_only(path));
+    match writable {
+        None => Observed::Enforced,
+        Some(path) => Observed::Absent { why: format!("`{}` is not mounted read-only", path.display()) },
+    }
+}
+
+fn proc_masks() -> Observed {
+    let proc = Path::new("/proc");
+    let loose = mount::READ_ONLY_PARTS
+        .iter()
+        .map(|part| proc.join(part))
+        .find(|path| statvfs(path).is_ok_and(|found| !found.f_flag.contains(StatVfsMountFlags::RDONLY)));
+    let open_part = mount::MASKED_PARTS.iter().map(|part| proc.join(part)).find(|path| {
+        let regular =
+            stat(path).is_ok_and(|found| rustix::fs::FileType::from_raw_mode(found.st_mode).is_file());
+        regular || open(path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty()).is_ok()
+    });
+    match loose.or(open_part) {
+        None => Observed::Enforced,
+        Some(path) => Observed::Absent { why: format!("`{}` is not masked", path.display()) },
+    }
+}
+
+fn minimal_dev() -> Observed {
+    let known = |name: &str| {
+        mount::NODES.contains(&name)
+            || mount::DIRECTORIES.contains(&name)
+            || mount::LINKS.iter().any(|(link, _)| *link == name)
+    };
+    let Ok(entries) = fs::read_dir("/dev") else {
+        return Observed::Absent { why: "`/dev` cannot be read".to_owned() };
+    };
+    let names = entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
+    match names.into_iter().find(|name| !known(name)) {
+        None => Observed::Enforced,
+        Some(name) => Observed::Absent { why: format!("`/dev/{name}` is there") },
+    }
+}
+
+fn session() -> Observed {
+    let leader = getsid(None) == Ok(getpid());
+    let terminal = open("/dev/tty", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).is_ok();
+    Observed::when(leader && !terminal, "the session is the host's")
+}
+
+fn descriptors(keep: &[BorrowedFd<'_>]) -> Observed {
+    let Ok(entries) = fs::read_dir("/proc/self/fd") else {
+        return Observed::Absent { why: "`/proc/self/fd` cannot be read".to_owned() };
+    };
+    // Reading the directory takes one descriptor itself.
+    let open = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    let foreign = open.filter(|fd| *fd > 2 && !keep.iter().any(|kept| kept.as_raw_fd() == *fd)).count();
+    let null = |fd: i32| {
+        fs::read_link(format!("/proc/self/fd/{fd}")).is_ok_and(|target| target == Path::new("/dev/null"))
+    };
+    Observed::when(foreign <= 1 && (0..3).all(null), "a descriptor of the host is open")
+}
+
+fn no_capabilities(status: &str) -> Observed {
+    let sets = ["CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"];
+    let left = sets
+        .into_iter()
+        .find(|set| field(status, set).is_none_or(|bits| u64::from_str_radix(bits, 16) != Ok(0)));
+    let locked = capabilities_secure_bits().is_ok_and(|bits| {
+        bits.contains(CapabilitiesSecureBits::NO_ROOT | CapabilitiesSecureBits::NO_ROOT_LOCKED)
+    });
+    match left {
+        Some(set) => Observed::Absent { why: format!("{set} is not empty") },
+        None => Observed::when(locked, "root could regain capabilities"),
+    }
+}
+
+fn sealed_init(confined: &Confined) -> Observed {
+    let hidden = dumpable_behavior() == Ok(DumpableBehavior::NotDumpable);
+    Observed::when(hidden && confined.forgotten, "PID 1 can be inspected from inside")
+}
+
+fn read(path: &str) -> String {
+    fs::read_to_string(path).unwrap_or_default()
+}
+
+fn field<'a>(status: &'a str, name: &str) -> Option<&'a str> {
+    let line =
+        status.lines().find(|line| line.strip_prefix(name).is_some_and(|rest| rest.starts_with(':')))?;
+    line.split_once(':').map(|(_, value)| value.trim())
+}

@@ -1,0 +1,41 @@
+//! Which controls a request needs, and whether what was reported is enough.
+
+use sandtable_launch::report::{Control, Observed, Report};
+
+use crate::model::resolved::ResolvedSpec;
+use crate::model::spec::{Network, Strictness};
+
+/// A control that the policy requires and that does not hold.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the control `{control}` is required but not enforced: {why}")]
+pub struct Missing {
+    pub control: Control,
+    pub why: String,
+}
+
+/// The controls `spec` requires: all of them, but for what it gives away on purpose.
+pub fn required(spec: &ResolvedSpec) -> Vec<Control> {
+    let given_away =
+        |control: &Control| *control == Control::NetworkNamespace && spec.network.value == Network::Host;
+    Control::ALL.into_iter().filter(|control| !given_away(control)).collect()
+}
+
+/// Every required control that `report` does not show as enforced.
+pub fn missing(spec: &ResolvedSpec, report: &Report) -> Vec<Missing> {
+    let judge = |control: Control| match report.controls.get(&control) {
+        Some(Observed::Enforced) => None,
+        Some(Observed::Partial { why } | Observed::Absent { why }) => {
+            Some(Missing { control, why: why.clone() })
+        }
+        None => Some(Missing { control, why: "the sandbox did not report it".to_owned() }),
+    };
+    required(spec).into_iter().filter_map(judge).collect()
+}
+
+/// The first missing control that stops the launch: any, unless the caller asked for best effort.
+pub fn refusal(spec: &ResolvedSpec, report: &Report) -> Option<Missing> {
+    match spec.strictness.value {
+        Strictness::Strict => missing(spec, report).into_iter().next(),
+        Strictness::BestEffort => None,
+    }
+}

@@ -1,0 +1,96 @@
+//! What runs sandboxes. An engine lowers a resolved request to a plan, without asking the machine anything,
+//! and launches that plan. Outside this folder no code knows what kind of engine it has.
+
+pub mod enforcement;
+pub mod native;
+
+use std::fmt;
+use std::os::fd::BorrowedFd;
+
+use sandtable_launch::attach::{AttachError, Ending, Invocation};
+use sandtable_launch::report::Report;
+use serde::{Deserialize, Serialize};
+
+use crate::model::id::SandboxName;
+use crate::model::path::HostPath;
+use crate::model::resolved::{EngineName, ResolvedSpec};
+
+/// Where a sandbox keeps its state, and what it is called.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    pub directory: HostPath,
+    pub name: SandboxName,
+    /// First id of the private range, for sandboxes of root.
+    pub id_base: Option<u32>,
+}
+
+/// What an engine will do: inert, printable, comparable.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "engine", rename_all = "snake_case")]
+pub enum Plan {
+    Native(sandtable_launch::op::Plan),
+}
+
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Native(plan) => native::describe(plan, f),
+        }
+    }
+}
+
+/// Descriptors a running sandbox goes on using.
+#[derive(Debug)]
+pub struct Handles<'fd> {
+    /// A listening socket for further commands.
+    pub control: BorrowedFd<'fd>,
+    /// The lock of the sandbox's layer.
+    pub lock: BorrowedFd<'fd>,
+}
+
+/// Why a plan could not be launched. Nothing has run.
+#[derive(Debug, thiserror::Error)]
+pub enum LaunchError {
+    #[error(transparent)]
+    Native(#[from] sandtable_launch::supervisor::LaunchError),
+}
+
+impl LaunchError {
+    /// What the user can do about it, where we know.
+    pub fn remedy(&self) -> Option<String> {
+        match self {
+            Self::Native(error) => native::remedy(error),
+        }
+    }
+}
+
+/// Runs resolved requests in one kind of sandbox.
+pub trait Engine: fmt::Debug {
+    /// Stable, written in records and accepted by `--engine`.
+    fn name(&self) -> EngineName;
+
+    /// Lowers `spec`. Pure: no look at the machine, the same on every operating system.
+    fn plan(&self, spec: &ResolvedSpec, place: &Place) -> Plan;
+
+    /// Starts the plan and returns when the sandbox has reported what holds. No command runs yet.
+    fn launch(&self, plan: &Plan, handles: &Handles<'_>) -> Result<Box<dyn Running>, LaunchError>;
+}
+
+/// A sandbox that waits for its first command, or runs it. Dropping it ends everything inside.
+pub trait Running: fmt::Debug {
+    /// What holds, as the launched child read it back.
+    fn report(&self) -> &Report;
+
+    /// Runs the command on this process's streams; `started` is called once it runs.
+    fn run(&self, invocation: Invocation, started: &mut dyn FnMut()) -> Result<Ending, AttachError>;
+
+    /// Waits until no `exec` has a command inside; `waiting` hears how many still have.
+    fn wait_for_others(&self, waiting: &mut dyn FnMut(usize));
+}
+
+/// The engine of that name.
+pub fn engine(name: EngineName) -> Box<dyn Engine> {
+    match name {
+        EngineName::Native => Box::new(native::Native),
+    }
+}

@@ -1,0 +1,180 @@
+//! The native engine: namespaces, mounts, Landlock and a system call filter, on Linux, without a daemon.
+
+use std::fmt;
+
+use rustix::io::Errno;
+use sandtable_launch::attach::{self, AttachError, Ending, Invocation};
+use sandtable_launch::op::{self, Allow, Beneath, Ids, Op, Shift};
+use sandtable_launch::report::Report;
+use sandtable_launch::supervisor;
+
+use super::{Engine, Handles, LaunchError, Place, Plan, Running};
+use crate::model::mount::{Content, FileIdentity, HostAccess, Mount, Ownership, Pins};
+use crate::model::resolved::{EngineName, ResolvedSpec};
+use crate::model::spec::Network;
+
+/// How many ids a root sandbox has.
+pub const ID_COUNT: u32 = 1 << 16;
+
+/// The native engine.
+#[derive(Clone, Copy, Debug)]
+pub struct Native;
+
+impl Engine for Native {
+    fn name(&self) -> EngineName {
+        EngineName::Native
+    }
+
+    fn plan(&self, spec: &ResolvedSpec, place: &Place) -> Plan {
+        Plan::Native(op::Plan {
+            hostname: place.name.to_string(),
+            ids: match place.id_base {
+                Some(base) => Ids::Range { base, count: ID_COUNT },
+                None => Ids::Same { uid: spec.identity.uid, gid: spec.identity.gid },
+            },
+            network: match spec.network.value {
+                Network::Host => op::Network::Host,
+                Network::None | Network::Nat => op::Network::Own,
+            },
+            ops: spec.mounts.iter().map(|mount| lower(mount, place)).collect(),
+            landlock: landlock(spec),
+        })
+    }
+
+    fn launch(&self, plan: &Plan, handles: &Handles<'_>) -> Result<Box<dyn Running>, LaunchError> {
+        let Plan::Native(plan) = plan;
+        let handles = supervisor::Handles { listener: handles.control, lock: handles.lock };
+        Ok(Box::new(supervisor::launch(plan, &handles)?))
+    }
+}
+
+impl Running for supervisor::Sandbox {
+    fn report(&self) -> &Report {
+        Self::report(self)
+    }
+
+    fn run(&self, invocation: Invocation, started: &mut dyn FnMut()) -> Result<Ending, AttachError> {
+        attach::run(self.socket(), invocation, |_| started())
+    }
+
+    fn wait_for_others(&self, waiting: &mut dyn FnMut(usize)) {
+        attach::wait_for_others(self.socket(), waiting);
+    }
+}
+
+fn lower(mount: &Mount, place: &Place) -> Op {
+    let target = mount.target.as_path().to_owned();
+    match &mount.content {
+        Content::Host { source, access, ownership, identity } => Op::Bind {
+            source: source.as_path().to_owned(),
+            target,
+            access: match access {
+                HostAccess::Read => op::Access::Read,
+                HostAccess::Write => op::Access::Write,
+            },
+            shift: match ownership {
+                Ownership::System => Shift::Keep,
+                Ownership::Caller => Shift::Shift,
+            },
+            pinned: identity.map(pinned),
+        },
+        Content::Cow { source, layer, pins, identity } => Op::Overlay {
+            lower: source.as_path().to_owned(),
+            layer: place.directory.join("layers").join(layer).into(),
+            target,
+            pins: *pins == Pins::Present,
+            pinned: identity.map(pinned),
+        },
+        Content::Private { area } => Op::Bind {
+            source: place.directory.join(area).into(),
+            target,
+            access: op::Access::Write,
+            shift: Shift::Shift,
+            pinned: None,
+        },
+        Content::Scratch { size } => Op::Tmpfs { target, size: *size },
+        Content::Empty => Op::Directory { target },
+        Content::Link { to } => Op::Symlink { target, to: to.into() },
+        Content::Text { contents } => Op::File { target, contents: contents.clone() },
+        Content::Masked => Op::Mask { target },
+        Content::Processes => Op::Proc { target },
+        Content::Devices => Op::Dev { target },
+    }
+}
+
+fn pinned(identity: FileIdentity) -> op::Identity {
+    op::Identity { device: identity.device, inode: identity.inode }
+}
+
+/// Everything may be read, since the mounts decide what is there; changed may be what is meant to be.
+fn landlock(spec: &ResolvedSpec) -> Vec<Beneath> {
+    let mut rules = vec![Beneath { target: "/".into(), allow: Allow::Read }];
+    for mount in spec.mounts.iter() {
+        let target = mount.target.as_path();
+        let mut allow = |target: std::path::PathBuf, allow| rules.push(Beneath { target, allow });
+        match &mount.content {
+            Content::Cow { .. }
+            | Content::Private { .. }
+            | Content::Scratch { .. }
+            | Content::Host { access: HostAccess::Write, .. } => allow(target.to_owned(), Allow::Write),
+            Content::Devices => {
+                allow(target.to_owned(), Allow::Devices);
+                allow(target.join("shm"), Allow::Write);
+            }
+            Content::Processes => allow(target.to_owned(), Allow::Devices),
+            Content::Host { access: HostAccess::Read, .. }
+            | Content::Empty
+            | Content::Link { .. }
+            | Content::Text { .. }
+            | Content::Masked => {}
+        }
+    }
+    rules
+}
+
+/// What helps against a failed launch.
+pub(super) fn remedy(error: &supervisor::LaunchError) -> Option<String> {
+    use supervisor::LaunchError::{Namespaces, Step};
+    let errno = match error {
+        Namespaces(errno) | Step { cause: Some(errno), .. } => *errno,
+        Step { cause: None, .. } | supervisor::LaunchError::Lost(_) => return None,
+    };
+    match (error, errno) {
+        (Namespaces(_), Errno::PERM | Errno::ACCESS) => Some(
+            "this machine forbids user namespaces: allow them with `sysctl kernel.unprivileged_userns_clone=1`, or on \
+             Ubuntu `sysctl kernel.apparmor_restrict_unprivileged_userns=0`; inside a container start it with a \
+             seccomp profile that allows `clone` with namespaces"
+                .to_owned(),
+        ),
+        (Namespaces(_), Errno::NOSPC) => {
+            Some("too few namespaces are allowed: raise `sysctl user.max_user_namespaces` and its neighbours".to_owned())
+        }
+        (Step { step, .. }, _) if step.starts_with("shift the owners") => Some(
+            "this file system cannot shift owners (idmapped mounts): put the directory on ext4, xfs or btrfs, or run as \
+             an ordinary user"
+                .to_owned(),
+        ),
+        (Step { step, .. }, Errno::PERM) if step.contains("`/proc`") => Some(
+            "part of `/proc` is covered here, as in most containers, so the kernel allows no new one: run outside the \
+             container, or start it with `--security-opt systempaths=unconfined`"
+                .to_owned(),
+        ),
+        (Step { .. }, Errno::STALE) => Some("run the command again".to_owned()),
+        _ => None,
+    }
+}
+
+/// The plan for people: who, which network, then one line per mount.
+pub(super) fn describe(plan: &op::Plan, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    writeln!(f, "host name  {}", plan.hostname)?;
+    writeln!(f, "ids        {}", plan.ids)?;
+    let network = match plan.network {
+        op::Network::Own => "own namespace, loopback only",
+        op::Network::Host => "the host's",
+    };
+    writeln!(f, "network    {network}")?;
+    for op in &plan.ops {
+        writeln!(f, "  {op}")?;
+    }
+    Ok(())
+}

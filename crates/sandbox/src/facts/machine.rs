@@ -1,0 +1,164 @@
+//! The real machine. Every question is a system call or two; nothing is kept.
+
+use std::io::{self, Read as _};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Access, FileType, StatVfsMountFlags};
+
+use super::{Answer, Entry, Facts, Failure, FileSystem, Kind, Owned, Question, parse_mountinfo};
+
+/// Asks the machine this process runs on.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct MachineFacts;
+
+impl Facts for MachineFacts {
+    fn ask(&self, question: &Question) -> Answer {
+        answer(question).unwrap_or_else(|error| Answer::Failed(failure(&error)))
+    }
+}
+
+fn answer(question: &Question) -> io::Result<Answer> {
+    Ok(match question {
+        Question::Kind { path } => Answer::Kind(entry(path)?),
+        Question::RealPath { path } => Answer::Path(fs_err::canonicalize(path)?),
+        Question::ReadLink { path } => Answer::Path(fs_err::read_link(path)?),
+        Question::ReadSmall { path, limit } => Answer::Text(read_small(path, *limit)?),
+        Question::Mounts => {
+            Answer::Mounts(parse_mountinfo(&fs_err::read("/proc/self/mountinfo")?).map_err(io::Error::other)?)
+        }
+        Question::FileSystem { path } => Answer::FileSystem(file_system(path)?),
+        Question::TopLevel { path, limit } => Answer::TopLevel(top_level(path, *limit)?),
+        Question::Program { name, search } => Answer::Path(program(name, search)?),
+        Question::Kernel => Answer::Text(rustix::system::uname().release().to_string_lossy().into_owned()),
+        Question::Setting { name } => {
+            let text = read_small(&Path::new("/proc/sys").join(name), 4096)?;
+            Answer::Text(text.trim().to_owned())
+        }
+        Question::Groups => {
+            Answer::Groups(rustix::process::getgroups()?.into_iter().map(rustix::fs::Gid::as_raw).collect())
+        }
+    })
+}
+
+fn failure(error: &io::Error) -> Failure {
+    match error.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Failure::Missing,
+        io::ErrorKind::PermissionDenied => Failure::Denied,
+        _ => Failure::Other(error.to_string()),
+    }
+}
+
+fn entry(path: &Path) -> io::Result<Entry> {
+    let stat = rustix::fs::lstat(path)?;
+    let kind = match FileType::from_raw_mode(stat.st_mode) {
+        FileType::RegularFile => Kind::File,
+        FileType::Directory => Kind::Directory,
+        FileType::Symlink => Kind::Symlink,
+        FileType::Socket => Kind::Socket,
+        _ => Kind::Special,
+    };
+    Ok(Entry {
+        kind,
+        mode: stat.st_mode & 0o7777,
+        uid: stat.st_uid,
+        gid: stat.st_gid,
+        device: stat.st_dev,
+        inode: stat.st_ino,
+        readable: rustix::fs::access(path, Access::READ_OK).is_ok(),
+    })
+}
+
+fn read_small(path: &Path, limit: u64) -> io::Result<String> {
+    // Opened without blocking, so that a named pipe in the place of a file cannot hold us up.
+    let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::CLOEXEC | rustix::fs::OFlags::NONBLOCK;
+    let file = std::fs::File::from(rustix::fs::open(path, flags, rustix::fs::Mode::empty())?);
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("not a regular file"));
+    }
+    let mut text = String::new();
+    file.take(limit + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > limit {
+        return Err(io::Error::other(format!("larger than {limit} bytes")));
+    }
+    Ok(text)
+}
+
+fn file_system(path: &Path) -> io::Result<FileSystem> {
+    let magic = rustix::fs::statfs(path)?.f_type.cast_unsigned();
+    let flags = rustix::fs::statvfs(path)?.f_flag;
+    Ok(FileSystem { magic, read_only: flags.contains(StatVfsMountFlags::RDONLY) })
+}
+
+fn top_level(path: &Path, limit: usize) -> io::Result<Vec<Owned>> {
+    let mut entries = Vec::new();
+    for entry in fs_err::read_dir(path)?.take(limit) {
+        let entry = entry?;
+        // An entry that is gone since the directory was read has no owner to speak of.
+        let Ok(metadata) = fs_err::symlink_metadata(entry.path()) else { continue };
+        let name = entry.file_name().to_string_lossy().into_owned();
+        entries.push(Owned { name, uid: metadata.uid(), gid: metadata.gid() });
+    }
+    entries.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(entries)
+}
+
+fn program(name: &str, search: &[PathBuf]) -> io::Result<PathBuf> {
+    search
+        .iter()
+        .filter(|directory| directory.is_absolute())
+        .map(|directory| directory.join(name))
+        .find(|path| path.is_file() && rustix::fs::access(path, Access::EXEC_OK).is_ok())
+        .ok_or_else(|| io::ErrorKind::NotFound.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    fn facts() -> Box<dyn Facts> {
+        Box::new(MachineFacts)
+    }
+
+    #[test]
+    fn files_links_and_directories_are_told_apart() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().canonicalize().unwrap().join(name);
+        fs_err::write(path("file"), "text\n").unwrap();
+        symlink("file", path("link")).unwrap();
+        let facts = facts();
+        let file = facts.kind(path("file")).unwrap();
+        assert_eq!((file.kind, file.readable), (Kind::File, true));
+        assert_eq!(facts.kind(path("link")).unwrap().kind, Kind::Symlink);
+        assert_eq!(facts.real_path(path("link")), Ok(path("file")));
+        assert_eq!(facts.read_link(path("link")), Ok("file".into()));
+        assert_eq!(facts.kind(path("none")), Err(Failure::Missing));
+        assert_eq!(facts.kind(path("file/below")), Err(Failure::Missing));
+        assert_eq!(facts.read_small(path("file"), 5), Ok("text\n".to_owned()));
+        assert!(matches!(facts.read_small(path("file"), 4), Err(Failure::Other(_))));
+        let names: Vec<String> =
+            facts.top_level(dir.path(), 10).unwrap().into_iter().map(|owned| owned.name).collect();
+        assert_eq!(names, ["file", "link"]);
+    }
+
+    #[test]
+    fn a_named_pipe_is_not_waited_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let pipe = dir.path().join("pipe");
+        rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RUSR).unwrap();
+        assert!(matches!(facts().read_small(&pipe, 10), Err(Failure::Other(_))));
+    }
+
+    #[test]
+    fn the_machine_knows_itself() {
+        let facts = facts();
+        assert!(facts.mounts().unwrap().iter().any(|mount| mount.target == Path::new("/")));
+        assert!(facts.kernel().unwrap().contains('.'));
+        assert_eq!(facts.program("sh", &["/bin".into()]), Ok("/bin/sh".into()));
+        assert_eq!(facts.program("sh", &["bin".into()]), Err(Failure::Missing));
+        assert!(facts.file_system("/").unwrap().magic != 0);
+        assert!(facts.setting("kernel/pid_max").unwrap().parse::<u32>().is_ok());
+    }
+}

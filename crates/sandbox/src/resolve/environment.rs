@@ -1,0 +1,77 @@
+//! The environment of a command: what the allow-list takes from the caller, and what is made anew.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use serde::Deserialize;
+
+use super::case::Case;
+use super::data::{Reasoned, parsed};
+use super::glob::matches;
+use super::{search, shows_host, warnings};
+use crate::model::mount::MountTable;
+use crate::model::path::BoxPath;
+use crate::model::resolved::{Variable, Warning};
+use crate::model::setting::Origin;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Rules {
+    variables: Vec<Reasoned>,
+    pub(super) path: Vec<Reasoned>,
+}
+
+pub(super) static RULES: LazyLock<Rules> = LazyLock::new(|| parsed(include_str!("environment.toml")));
+
+/// The variables of the caller that are seen inside.
+pub fn environment_rules() -> &'static [Reasoned] {
+    &RULES.variables
+}
+
+/// The whole environment, but for the sandbox's name.
+pub(super) fn build(
+    case: &Case<'_>,
+    mounts: &MountTable,
+    found: &mut Vec<Warning>,
+) -> BTreeMap<String, Variable> {
+    let mut environment: BTreeMap<String, Variable> = case
+        .host
+        .environment
+        .iter()
+        .filter(|(name, value)| is_allowed(name) && !value.is_empty())
+        .map(|(name, value)| (name.clone(), from_caller(name, value.clone())))
+        .collect();
+    for name in case.host.odd_variables.iter().filter(|name| is_allowed(name)) {
+        found.push(warnings::variable_not_unicode(name));
+    }
+    let path = from_caller("PATH", search::inside(case, mounts, found));
+    environment.insert("PATH".to_owned(), path);
+    environment.insert("HOME".to_owned(), made(case.home_inside().to_string()));
+    environment.insert("SHELL".to_owned(), shell(case, mounts));
+    environment.insert("TMPDIR".to_owned(), made("/tmp".to_owned()));
+    environment
+}
+
+fn is_allowed(name: &str) -> bool {
+    RULES.variables.iter().any(|rule| matches(&rule.name, name))
+}
+
+/// The caller's shell if it exists inside, else the one that every system has.
+fn shell(case: &Case<'_>, mounts: &MountTable) -> Variable {
+    let written = case.host.environment.get("SHELL");
+    let visible = |path: &&String| {
+        BoxPath::new(path).is_ok_and(|path| shows_host(mounts, &path)) && case.facts.kind(path).is_ok()
+    };
+    match written.filter(visible) {
+        Some(path) => from_caller("SHELL", path.clone()),
+        None => made("/bin/sh".to_owned()),
+    }
+}
+
+fn from_caller(name: &str, value: String) -> Variable {
+    Variable { value, origin: Origin::Variable { name: name.to_owned() } }
+}
+
+fn made(value: String) -> Variable {
+    Variable { value, origin: Origin::Default }
+}

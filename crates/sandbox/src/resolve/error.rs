@@ -1,0 +1,216 @@
+//! Why a request cannot be met. Each error says whose move it is, has a stable code for scripts, and, where
+//! there is one, names the way on.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use crate::facts::Failure;
+use crate::model::blame::Blame;
+use crate::model::mount::MountError;
+use crate::model::path::{HostPath, PathError};
+use crate::model::resolved::EngineName;
+use crate::model::spec::{EngineChoice, Network};
+
+/// Why there is no resolved request.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    #[error("engine `{engine}` exists on macOS only")]
+    EngineElsewhere { engine: EngineChoice },
+    #[error("engine `{engine}` was asked for but is not installed: no `{engine}` on PATH")]
+    EngineMissing { engine: EngineChoice, package: &'static str },
+    #[error("engine `{engine}` is installed at `{}`, but this version runs sandboxes natively only", program.display())]
+    EngineUnsupported { engine: EngineChoice, program: PathBuf },
+    #[error("engine `{engine}` cannot provide network `{network}` in this version")]
+    NetworkUnsupported { engine: EngineName, network: Network },
+
+    #[error("the directory `{}` cannot be used", path.display())]
+    SourceMissing {
+        path: PathBuf,
+        #[source]
+        why: Failure,
+    },
+    #[error("`{}` is not a directory", path.display())]
+    SourceNotDirectory { path: PathBuf },
+    #[error("the path `{}` is not valid UTF-8", path.display())]
+    SourceNotUnicode { path: PathBuf },
+    #[error("`{path}` is too wide to be a workspace: it {why}")]
+    SourceTooWide { path: HostPath, why: Width },
+    #[error("`{path}` holds no files but the kernel's own view")]
+    SourcePseudo { path: HostPath },
+    #[error("the workspace `{path}` contains the credential store `{}`", store.display())]
+    SourceHoldsCredentials { path: HostPath, store: PathBuf },
+    #[error("`{path}` contains Sandtable's own state at `{state}`")]
+    SourceHoldsState { path: HostPath, state: HostPath },
+    #[error("`{path}` lies in Sandtable's own state at `{state}`")]
+    SourceInState { path: HostPath, state: HostPath },
+
+    #[error("the list of mounts could not be read")]
+    MountsUnknown {
+        #[source]
+        why: Failure,
+    },
+    #[error("an overlay cannot show what is mounted below `{path}`: {}", listed(below))]
+    Submounts { path: HostPath, below: Vec<PathBuf> },
+    #[error("`{path}` cannot be the lower part of an overlay: it is on {file_system}, and {reason}")]
+    SourceFileSystem { path: HostPath, file_system: &'static str, reason: &'static str },
+    #[error("the state directory `{path}` cannot be reached")]
+    StateUnknown {
+        path: HostPath,
+        #[source]
+        why: Failure,
+    },
+    #[error("the state directory `{path}` is on a read-only file system")]
+    StateReadOnly { path: HostPath },
+    #[error(
+        "the state directory `{path}` cannot hold a sandbox's layer: it is on {file_system}, and {reason}"
+    )]
+    StateFileSystem { path: HostPath, file_system: &'static str, reason: &'static str },
+
+    #[error("mount source `{}` cannot be used", path.display())]
+    MountMissing {
+        path: PathBuf,
+        #[source]
+        why: Failure,
+    },
+    #[error("mount source `{}` leads through a symbolic link to `{}`", written.display(), real.display())]
+    MountSymlink { written: PathBuf, real: PathBuf },
+    #[error("`{path}` cannot be mounted: {why}")]
+    MountSource { path: HostPath, why: String },
+    #[error("`{path}` cannot be mounted copy-on-write: it is not a directory")]
+    MountCowFile { path: HostPath },
+    #[error("nothing can be mounted at `{}`: {why}", path.display())]
+    MountTarget { path: PathBuf, why: String },
+    #[error("the path of a mount is not usable")]
+    MountPath(#[source] PathError),
+    #[error("the mounts contradict each other")]
+    Conflict(#[source] MountError),
+}
+
+/// In which way a directory is too wide.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Width {
+    Everything,
+    Home,
+    AboveHome,
+    System,
+}
+
+impl fmt::Display for Width {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Everything => "is the root of the file system",
+            Self::Home => "is the home directory",
+            Self::AboveHome => "contains the home directory",
+            Self::System => "is or contains a directory of the system",
+        })
+    }
+}
+
+impl Error {
+    /// Whose move it is.
+    pub fn blame(&self) -> Blame {
+        match self {
+            Self::EngineMissing { .. }
+            | Self::EngineUnsupported { .. }
+            | Self::NetworkUnsupported { .. }
+            | Self::MountsUnknown { .. }
+            | Self::Submounts { .. }
+            | Self::SourceFileSystem { .. }
+            | Self::StateUnknown { .. }
+            | Self::StateReadOnly { .. }
+            | Self::StateFileSystem { .. } => Blame::Machine,
+            Self::EngineElsewhere { .. }
+            | Self::SourceMissing { .. }
+            | Self::SourceNotDirectory { .. }
+            | Self::SourceNotUnicode { .. }
+            | Self::SourceTooWide { .. }
+            | Self::SourcePseudo { .. }
+            | Self::SourceHoldsCredentials { .. }
+            | Self::SourceHoldsState { .. }
+            | Self::SourceInState { .. }
+            | Self::MountMissing { .. }
+            | Self::MountSymlink { .. }
+            | Self::MountSource { .. }
+            | Self::MountCowFile { .. }
+            | Self::MountTarget { .. }
+            | Self::MountPath(_)
+            | Self::Conflict(_) => Blame::Input,
+        }
+    }
+
+    /// A word for scripts that never changes.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::EngineElsewhere { .. } => "engine-elsewhere",
+            Self::EngineMissing { .. } => "engine-missing",
+            Self::EngineUnsupported { .. } => "engine-unsupported",
+            Self::NetworkUnsupported { .. } => "network-unsupported",
+            Self::SourceMissing { .. } => "source-missing",
+            Self::SourceNotDirectory { .. } => "source-not-directory",
+            Self::SourceNotUnicode { .. } => "source-not-unicode",
+            Self::SourceTooWide { .. } => "source-too-wide",
+            Self::SourcePseudo { .. } => "source-pseudo",
+            Self::SourceHoldsCredentials { .. } => "source-holds-credentials",
+            Self::SourceHoldsState { .. } => "source-holds-state",
+            Self::SourceInState { .. } => "source-in-state",
+            Self::MountsUnknown { .. } => "mounts-unknown",
+            Self::Submounts { .. } => "submounts",
+            Self::SourceFileSystem { .. } => "source-file-system",
+            Self::StateUnknown { .. } => "state-unknown",
+            Self::StateReadOnly { .. } => "state-read-only",
+            Self::StateFileSystem { .. } => "state-file-system",
+            Self::MountMissing { .. } => "mount-missing",
+            Self::MountSymlink { .. } => "mount-symlink",
+            Self::MountSource { .. } => "mount-source",
+            Self::MountCowFile { .. } => "mount-cow-file",
+            Self::MountTarget { .. } => "mount-target",
+            Self::MountPath(_) => "mount-path",
+            Self::Conflict(_) => "mount-conflict",
+        }
+    }
+
+    /// What to do about it.
+    pub fn remedy(&self) -> Option<String> {
+        Some(match self {
+            Self::EngineMissing { package, .. } => {
+                format!("`apt-get install {package}`, or leave out `--engine` to run natively")
+            }
+            Self::EngineElsewhere { .. } | Self::EngineUnsupported { .. } => {
+                "use `--engine native`, or leave out `--engine`".to_owned()
+            }
+            Self::NetworkUnsupported { .. } => "use `--network none` or `--network host`".to_owned(),
+            Self::SourceTooWide { .. } => {
+                "run in the directory of one project, or say `--dangerously-allow-source`".to_owned()
+            }
+            Self::SourceHoldsCredentials { store, .. } => {
+                format!("move `{}` out of it, or say `--dangerously-allow-source`", store.display())
+            }
+            Self::SourceHoldsState { .. } => {
+                "run in a narrower directory, or let `XDG_DATA_HOME` name a directory outside it".to_owned()
+            }
+            Self::SourceNotUnicode { .. } => "rename the directory".to_owned(),
+            Self::Submounts { below, .. } => {
+                format!("run in a directory without mounts below it, or unmount {}", listed(below))
+            }
+            Self::SourceFileSystem { .. } => "copy the project to another file system".to_owned(),
+            Self::StateUnknown { .. } | Self::StateReadOnly { .. } | Self::StateFileSystem { .. } => {
+                "let `XDG_DATA_HOME` name a directory on a local, writable file system such as ext4, xfs or btrfs"
+                    .to_owned()
+            }
+            Self::MountsUnknown { .. } => "make `/proc` available".to_owned(),
+            Self::MountSymlink { real, .. } => format!("name `{}` itself if that is meant", real.display()),
+            Self::MountCowFile { .. } => "mount it `:ro` or `:rw`, or mount its directory".to_owned(),
+            _ => return None,
+        })
+    }
+}
+
+fn listed(paths: &[PathBuf]) -> String {
+    const SHOWN: usize = 5;
+    let mut text: Vec<String> =
+        paths.iter().take(SHOWN).map(|path| format!("`{}`", path.display())).collect();
+    if paths.len() > SHOWN {
+        text.push(format!("{} more", paths.len() - SHOWN));
+    }
+    text.join(", ")
+}

@@ -1,0 +1,85 @@
+//! The user's git configuration inside: the files themselves, or a filtered copy. Passwords of git are in
+//! neither.
+
+mod filter;
+mod include;
+mod reader;
+
+use std::path::PathBuf;
+
+use super::case::{Case, Home};
+use super::source::Workspace;
+use super::warnings;
+use crate::facts::Kind;
+use crate::model::mount::{Content, HostAccess, Mount, Ownership};
+use crate::model::path::HostPath;
+use crate::model::resolved::Warning;
+use crate::model::spec::GitConfig;
+
+/// Shown as they are in mode `literal`.
+const FILES: &[&str] = &[".gitconfig", ".config/git/config", ".gitignore_global"];
+/// Read in this order for the filtered copy; a later one wins, as with git.
+const CONFIGURATION: &[&str] = &[".config/git/config", ".gitconfig"];
+
+pub(super) fn mounts(case: &Case<'_>, workspace: &Workspace, found: &mut Vec<Warning>) -> Vec<Mount> {
+    let Some(home) = case.home.as_ref().filter(|home| !workspace.holds(&home.real.same_inside())) else {
+        return Vec::new();
+    };
+    match case.spec.git_config.value {
+        GitConfig::Off => Vec::new(),
+        GitConfig::Literal => FILES.iter().filter_map(|name| literal(case, home, workspace, name)).collect(),
+        GitConfig::Sanitized => sanitized(case, home, workspace, found).into_iter().collect(),
+    }
+}
+
+fn literal(case: &Case<'_>, home: &Home, workspace: &Workspace, name: &str) -> Option<Mount> {
+    let target = home.real.join(name).same_inside();
+    if workspace.holds(&target) {
+        return None;
+    }
+    let source = HostPath::new(regular(case, home, name)?).ok()?;
+    let content = Content::Host {
+        identity: case.identity(&source),
+        source,
+        access: HostAccess::Read,
+        ownership: Ownership::Caller,
+    };
+    let reason = "the user's git configuration".to_owned();
+    Some(Mount { target, content, reason, origin: case.spec.git_config.origin.clone() })
+}
+
+/// The readable regular file at `name`, or the one a link there leads to. A link to a credential store is
+/// no configuration.
+fn regular(case: &Case<'_>, home: &Home, name: &str) -> Option<PathBuf> {
+    let place = home.real.join(name);
+    case.facts.kind(&place).ok()?;
+    let real = case.facts.real_path(&place).ok()?;
+    let entry = case.facts.kind(&real).ok()?;
+    let store = real.file_name().is_some_and(|name| name == ".git-credentials" || name == "credentials");
+    (entry.kind == Kind::File && entry.readable && !store && real.to_str().is_some()).then_some(real)
+}
+
+fn sanitized(case: &Case<'_>, home: &Home, workspace: &Workspace, found: &mut Vec<Warning>) -> Option<Mount> {
+    let target = home.real.join(".gitconfig").same_inside();
+    if workspace.holds(&target) {
+        return None;
+    }
+    let mut reading = include::Reading::new(case, home, workspace);
+    for name in CONFIGURATION {
+        if let Some(real) = regular(case, home, name) {
+            reading.file(&real);
+        }
+    }
+    found.extend(reading.skipped.iter().map(|(path, why)| warnings::git_config_skipped(path, why)));
+    let contents = filter::written(&reading.entries);
+    if contents.is_empty() {
+        return None;
+    }
+    let reason = "the harmless part of the user's git configuration".to_owned();
+    Some(Mount {
+        target,
+        content: Content::Text { contents },
+        reason,
+        origin: case.spec.git_config.origin.clone(),
+    })
+}

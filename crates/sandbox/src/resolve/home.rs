@@ -1,0 +1,28 @@
+//! The home directory inside: empty but for what is exposed, and kept with the sandbox.
+
+use super::case::Case;
+use super::source::Workspace;
+use crate::model::mount::{Content, Mount};
+use crate::model::setting::Origin;
+
+pub(super) fn mounts(case: &Case<'_>, workspace: &Workspace) -> Vec<Mount> {
+    let target = case.home_inside();
+    if workspace.holds(&target) {
+        return Vec::new();
+    }
+    let mut mounts = vec![Mount {
+        target: target.clone(),
+        content: Content::Private { area: "home".to_owned() },
+        reason: "a home directory of the sandbox's own".to_owned(),
+        origin: Origin::Default,
+    }];
+    if let Some(home) = case.home.as_ref().filter(|home| home.written != home.real) {
+        mounts.push(Mount {
+            target: home.written.same_inside(),
+            content: Content::Link { to: target.to_string() },
+            reason: "the home directory's other name".to_owned(),
+            origin: Origin::Default,
+        });
+    }
+    mounts
+}

@@ -1,0 +1,96 @@
+//! From what was asked to what it means here.
+//!
+//! [`resolve`] makes every decision that needs a look at the machine, asks through [`Facts`] only, and changes
+//! nothing. What it returns is complete: no later step looks again. Policy is data (`*.toml` beside this
+//! file), each line with its reason.
+
+mod case;
+mod data;
+mod engine;
+mod environment;
+mod error;
+mod gitconfig;
+mod glob;
+mod home;
+mod identity;
+mod overlay;
+mod repository;
+mod search;
+mod secrets;
+mod source;
+mod system;
+#[cfg(test)]
+mod tests;
+mod toolchains;
+mod user_mounts;
+mod warnings;
+
+pub use data::Reasoned;
+pub use environment::environment_rules;
+pub use error::Error;
+pub use secrets::secret_names;
+
+use case::Case;
+use source::Workspace;
+
+use crate::facts::Facts;
+use crate::host::Host;
+use crate::model::mount::{Content, Mount, MountTable};
+use crate::model::path::BoxPath;
+use crate::model::resolved::{ResolvedSpec, Source, Warning};
+use crate::model::spec::Spec;
+
+/// Says what `spec` means for `host` on the machine that `facts` describes.
+pub fn resolve(spec: &Spec, host: &Host, facts: &dyn Facts) -> Result<ResolvedSpec, Error> {
+    let (engine, engine_reason) = engine::choose(spec, host, facts)?;
+    engine::check_network(spec, engine)?;
+    let case = Case::new(spec, host, facts)?;
+    let mut warnings = Vec::new();
+    let workspace = source::find(&case, &mut warnings)?;
+    overlay::check_state(&case)?;
+    let mounts = mounts(&case, &workspace, &mut warnings)?;
+    identity::check_owners(&case, &workspace.root, &mut warnings);
+    let environment = environment::build(&case, &mounts, &mut warnings);
+    Ok(ResolvedSpec {
+        engine,
+        engine_reason,
+        identity: identity::of(host),
+        home: case.home_inside(),
+        directory: workspace.directory.same_inside(),
+        source: Source { root: workspace.root, kind: workspace.kind },
+        mounts,
+        environment,
+        network: spec.network.clone(),
+        secrets: spec.secrets.clone(),
+        strictness: spec.strictness.clone(),
+        lifetime: spec.lifetime.clone(),
+        warnings,
+    })
+}
+
+/// The whole file system. What the user asked for comes before what we would have shown at the same place
+/// of the home directory; everywhere else two mounts at one place are a conflict.
+fn mounts(case: &Case<'_>, workspace: &Workspace, warnings: &mut Vec<Warning>) -> Result<MountTable, Error> {
+    let mut mounts = workspace.mounts(case)?;
+    let asked = user_mounts::all(case)?;
+    let mut system = system::mounts(case)?;
+    system.retain(|mount| mount.target != workspace.root.same_inside());
+    let mut shown = gitconfig::mounts(case, workspace, warnings);
+    shown.extend(toolchains::mounts(case, workspace, &system, warnings)?);
+    shown.retain(|mount| asked.iter().all(|request| request.target != mount.target));
+    mounts.extend(home::mounts(case, workspace));
+    mounts.extend(asked);
+    mounts.extend(shown);
+    system::keep_temporary_directory(&mut system, &mounts);
+    mounts.extend(system);
+    let table = MountTable::new(mounts).map_err(Error::Conflict)?;
+    user_mounts::check_places(case, &table)?;
+    system::with_state_masked(case, table)
+}
+
+/// Whether `path` shows files of the host, by way of a link of ours or not.
+fn shows_host(mounts: &MountTable, path: &BoxPath) -> bool {
+    mounts.at(path).is_some_and(|mount: &Mount| {
+        matches!(mount.content, Content::Host { .. } | Content::Cow { .. } | Content::Link { .. })
+    })
+}

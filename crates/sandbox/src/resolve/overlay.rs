@@ -1,0 +1,110 @@
+//! What an overlay cannot do, known before it fails: the kernel's answer would be a bare error number.
+
+use std::sync::LazyLock;
+
+use serde::Deserialize;
+
+use super::case::Case;
+use super::data::parsed;
+use super::error::Error;
+use crate::model::mount::{Content, Pins};
+use crate::model::path::HostPath;
+
+const TMPFS: u64 = 0x0102_1994;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FileSystems {
+    systems: Vec<FileSystemRule>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FileSystemRule {
+    magic: u64,
+    name: String,
+    refuses: Vec<Part>,
+    reason: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Part {
+    Upper,
+    Lower,
+}
+
+static FILE_SYSTEMS: LazyLock<FileSystems> = LazyLock::new(|| parsed(include_str!("filesystems.toml")));
+
+/// A copy-on-write view of the directory `path`, which is a real path.
+pub(super) fn cow(case: &Case<'_>, path: &HostPath, layer: &str, pins: Pins) -> Result<Content, Error> {
+    check_lower(case, path)?;
+    let identity = case.identity(path);
+    Ok(Content::Cow { source: path.clone(), layer: layer.to_owned(), pins, identity })
+}
+
+/// Refuses a directory that an overlay cannot stand on, or that holds the layers themselves.
+fn check_lower(case: &Case<'_>, path: &HostPath) -> Result<(), Error> {
+    if case.state.real.is_within(path) {
+        return Err(Error::SourceHoldsState { path: path.clone(), state: case.state.real.clone() });
+    }
+    let below = case.mounts_below(path)?;
+    if !below.is_empty() {
+        return Err(Error::Submounts { path: path.clone(), below });
+    }
+    let Ok(system) = case.facts.file_system(path) else { return Ok(()) };
+    match refusal(system.magic, Part::Lower) {
+        None => Ok(()),
+        Some(rule) => {
+            Err(Error::SourceFileSystem { path: path.clone(), file_system: &rule.name, reason: &rule.reason })
+        }
+    }
+}
+
+/// Refuses a state directory that cannot hold layers.
+pub(super) fn check_state(case: &Case<'_>) -> Result<(), Error> {
+    let path = case.state.real.clone();
+    let system = match case.facts.file_system(&case.state.existing) {
+        Ok(system) => system,
+        Err(why) => return Err(Error::StateUnknown { path, why }),
+    };
+    if system.read_only {
+        return Err(Error::StateReadOnly { path });
+    }
+    if let Some(rule) = refusal(system.magic, Part::Upper) {
+        return Err(Error::StateFileSystem { path, file_system: &rule.name, reason: &rule.reason });
+    }
+    // Since 6.6 tmpfs has the `user.*` attributes in which an unprivileged overlay keeps its marks.
+    if system.magic == TMPFS && !is_at_least(&case.facts.kernel().unwrap_or_default(), (6, 6)) {
+        let reason = "before Linux 6.6 it has no attributes of users";
+        return Err(Error::StateFileSystem { path, file_system: "tmpfs", reason });
+    }
+    Ok(())
+}
+
+fn refusal(magic: u64, part: Part) -> Option<&'static FileSystemRule> {
+    FILE_SYSTEMS.systems.iter().find(|rule| rule.magic == magic && rule.refuses.contains(&part))
+}
+
+fn is_at_least(release: &str, wanted: (u32, u32)) -> bool {
+    let mut numbers =
+        release.split(|c: char| !c.is_ascii_digit()).map(|part| part.parse::<u32>().unwrap_or(0));
+    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) >= wanted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_at_least;
+
+    #[test]
+    fn kernels_are_compared_by_number() {
+        assert!(
+            is_at_least("6.6.0", (6, 6)) && is_at_least("6.10-rc1", (6, 6)) && is_at_least("7.0", (6, 6))
+        );
+        assert!(
+            !is_at_least("6.5.13-generic", (6, 6))
+                && !is_at_least("5.15", (6, 6))
+                && !is_at_least("", (6, 6))
+        );
+    }
+}

@@ -1,0 +1,150 @@
+//! The system's part of the file system: what `system.toml` shows and hides, and the few places every
+//! program expects.
+
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+
+use serde::Deserialize;
+
+use super::case::Case;
+use super::data::{ReasonedPath, parsed};
+use super::error::Error;
+use super::glob::matches;
+use crate::facts::{Entry, Kind};
+use crate::model::mount::{Content, HostAccess, Mount, MountTable, Ownership};
+use crate::model::path::{BoxPath, HostPath};
+use crate::model::setting::Origin;
+use crate::model::spec::Network;
+
+const RESOLVER: &str = "/etc/resolv.conf";
+const VAR_TMP: &str = "/var/tmp";
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct System {
+    roots: Vec<ReasonedPath>,
+    masks: Vec<ReasonedPath>,
+}
+
+static SYSTEM: LazyLock<System> = LazyLock::new(|| parsed(include_str!("system.toml")));
+
+/// Whether `path` is one of the system's directories or contains one.
+pub(super) fn is_wide(path: &HostPath) -> bool {
+    let places = ["/var", "/run"].iter().map(Path::new);
+    let roots = SYSTEM.roots.iter().map(|root| root.path.as_path());
+    roots.chain(places).any(|place| place.starts_with(path.as_path()))
+}
+
+pub(super) fn mounts(case: &Case<'_>) -> Result<Vec<Mount>, Error> {
+    let mut mounts = fixed();
+    for root in &SYSTEM.roots {
+        if let Some(content) = shown(case, &root.path) {
+            mounts.push(mount(&root.path, content, &root.reason)?);
+        }
+    }
+    for mask in &SYSTEM.masks {
+        for path in unfolded(case, &mask.path) {
+            if case.facts.kind(&path).is_ok_and(|entry| could_read(case, &entry)) {
+                mounts.push(mount(&path, Content::Masked, &mask.reason)?);
+            }
+        }
+    }
+    mounts.extend(resolver(case));
+    Ok(mounts)
+}
+
+/// `/var/tmp` is `/tmp`, unless something is mounted below it, which cannot be below a link.
+pub(super) fn keep_temporary_directory(system: &mut Vec<Mount>, others: &[Mount]) {
+    let place = BoxPath::new(VAR_TMP).expect("absolute");
+    if others.iter().any(|mount| mount.target == place) {
+        system.retain(|mount| mount.target != place);
+    } else if others.iter().any(|mount| mount.target.is_within(&place))
+        && let Some(mount) = system.iter_mut().find(|mount| mount.target == place)
+    {
+        mount.content = Content::Scratch { size: 0 };
+    }
+}
+
+/// Hides our own state where a directory of the host that is shown holds it.
+pub(super) fn with_state_masked(case: &Case<'_>, table: MountTable) -> Result<MountTable, Error> {
+    let place = case.state.real.same_inside();
+    if !matches!(table.at(&place), Some(Mount { content: Content::Host { .. }, .. })) {
+        return Ok(table);
+    }
+    let mut mounts: Vec<Mount> = table.iter().cloned().collect();
+    mounts.push(mount(place.as_path(), Content::Masked, "no sandbox sees the state of another")?);
+    MountTable::new(mounts).map_err(Error::Conflict)
+}
+
+/// A size of nought leaves the bound to the kernel: half of the memory.
+fn fixed() -> Vec<Mount> {
+    let places = [
+        ("/proc", Content::Processes, "the sandbox's own processes"),
+        ("/dev", Content::Devices, "the few devices every program may have"),
+        ("/tmp", Content::Scratch { size: 0 }, "temporary files, gone with the processes"),
+        ("/run", Content::Empty, "no socket of the host is reachable"),
+        ("/var", Content::Empty, "the host's state is not seen"),
+        (VAR_TMP, Content::Link { to: "/tmp".to_owned() }, "the other place for temporary files"),
+    ];
+    places.map(|(path, content, reason)| mount(Path::new(path), content, reason).expect("absolute")).into()
+}
+
+fn mount(path: &Path, content: Content, reason: &str) -> Result<Mount, Error> {
+    let target = BoxPath::new(path).map_err(Error::MountPath)?;
+    Ok(Mount { target, content, reason: reason.to_owned(), origin: Origin::Default })
+}
+
+/// How a place of the system appears inside, if it exists.
+fn shown(case: &Case<'_>, path: &Path) -> Option<Content> {
+    match case.facts.kind(path).ok()?.kind {
+        Kind::Symlink => {
+            let to = case.facts.read_link(path).ok()?.to_str()?.to_owned();
+            Some(Content::Link { to })
+        }
+        Kind::Directory => Some(read_only(HostPath::new(path).ok()?)),
+        Kind::File | Kind::Socket | Kind::Special => None,
+    }
+}
+
+fn read_only(source: HostPath) -> Content {
+    Content::Host { source, access: HostAccess::Read, ownership: Ownership::System, identity: None }
+}
+
+/// The paths a mask names: itself, or the entries its last component fits.
+fn unfolded(case: &Case<'_>, path: &Path) -> Vec<PathBuf> {
+    let (Some(directory), Some(pattern)) = (path.parent(), path.file_name().and_then(|name| name.to_str()))
+    else {
+        return Vec::new();
+    };
+    if !pattern.contains('*') {
+        return vec![path.to_owned()];
+    }
+    let entries = case.facts.top_level(directory, 1000).unwrap_or_default();
+    let names = entries.into_iter().map(|entry| entry.name).filter(|name| matches(pattern, name));
+    names.map(|name| directory.join(name)).collect()
+}
+
+/// Whether the workload could read it. An ordinary caller keeps its ids and its groups, so what it can read
+/// counts; the workload of root has ids of its own and reads only what everyone may.
+fn could_read(case: &Case<'_>, entry: &Entry) -> bool {
+    match entry.kind {
+        // A link is hidden by what it leads to, not by itself: nothing can be mounted on it.
+        Kind::Symlink => false,
+        _ if case.host.uid == 0 => entry.mode & 0o005 != 0,
+        _ => entry.readable,
+    }
+}
+
+/// The file that `/etc/resolv.conf` leads to, when it lies outside what is shown and names are to be looked
+/// up at all.
+fn resolver(case: &Case<'_>) -> Option<Mount> {
+    if case.spec.network.value != Network::Host || case.facts.kind(RESOLVER).ok()?.kind != Kind::Symlink {
+        return None;
+    }
+    let real = HostPath::new(case.facts.real_path(RESOLVER).ok()?).ok()?;
+    let shown = SYSTEM.roots.iter().any(|root| real.as_path().starts_with(&root.path));
+    if shown || case.facts.kind(&real).ok()?.kind != Kind::File {
+        return None;
+    }
+    mount(real.as_path(), read_only(real.clone()), "the resolver's configuration, which /etc points to").ok()
+}

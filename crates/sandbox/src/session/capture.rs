@@ -1,0 +1,244 @@
+//! What a command changed, and what moved in the source meanwhile.
+//!
+//! While the command runs, a thread looks over the source, stat only. If the command ends first, the thread
+//! is told to stop: what was removed in so short a time is then named by its directory. After the command
+//! one more look over the source finds the drift; the layers are read by `store`.
+
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+use rustix::fs::{CWD, Mode, OFlags, openat};
+use sandtable_store::layer::{self, Lower};
+use sandtable_store::source::{self, Drift, Listing, Options, Owners, Stamp};
+
+use super::directory::SandboxDirectory;
+use super::error::Error;
+use super::record::{
+    ChangeEntry, ChangeKind, Changes, DriftEntry, DriftKind, EntryType, GitState, Record, SkippedEntry,
+};
+use crate::model::mount::{Content, Mount, Pins};
+use crate::model::path::HostPath;
+use crate::model::resolved::{Identity, ResolvedSpec, Warning};
+use crate::model::spec::{Lifetime, Secrets};
+use crate::resolve::secret_names;
+
+/// The layer of the workspace; the others belong to mounts beside it.
+const WORKSPACE: &str = "workspace";
+/// How many names a warning lists.
+const NAMED: usize = 5;
+
+/// What was found after a command.
+#[derive(Debug, Default)]
+pub(super) struct Capture {
+    pub(super) changes: Option<Changes>,
+    pub(super) drift: Vec<DriftEntry>,
+    pub(super) warnings: Vec<Warning>,
+}
+
+/// The source, watched from before it is mounted.
+#[derive(Debug)]
+pub(super) struct Watch {
+    root: PathBuf,
+    lifetime: Lifetime,
+    identity: Identity,
+    /// Whatever changed in the source since this moment is not the state the sandbox was made on.
+    moment: Stamp,
+    cancel: Arc<AtomicBool>,
+    scan: Option<JoinHandle<Option<Listing>>>,
+}
+
+impl Watch {
+    /// Takes the moment. Must be called before the source is mounted.
+    pub(super) fn new(resolved: &ResolvedSpec) -> Self {
+        Self {
+            root: resolved.source.root.as_path().to_owned(),
+            lifetime: resolved.lifetime.value,
+            identity: resolved.identity,
+            moment: Stamp::now(),
+            cancel: Arc::new(AtomicBool::new(false)),
+            scan: None,
+        }
+    }
+
+    /// Starts to look over the source. The command runs by now, so a thread may.
+    pub(super) fn start(&mut self) {
+        if self.lifetime == Lifetime::Discard {
+            return;
+        }
+        let (root, cancel) = (self.root.clone(), Arc::clone(&self.cancel));
+        // A source that cannot be looked over now is looked over after the command, and told of then.
+        self.scan = Some(std::thread::spawn(move || source::scan(&root, &Options::new(&cancel)).ok()));
+    }
+
+    /// Reads the layers and compares the source with what it was.
+    pub(super) fn capture(mut self, directory: &SandboxDirectory, record: &Record) -> Result<Capture, Error> {
+        self.cancel.store(true, Ordering::Relaxed);
+        let before = self.scan.take().and_then(|scan| scan.join().ok().flatten());
+        let changes = changes(directory, record)?;
+        let mut capture = Capture { changes: Some(changes), ..Capture::default() };
+        match self.look_again() {
+            Ok(after) => {
+                let drift = source::compare(before.as_ref(), &after, self.moment);
+                capture.drift = drift.iter().map(drift_entry).collect();
+                capture.warnings = warnings(&after, record.resolved.secrets.value);
+            }
+            Err(error) => {
+                let text = format!("the source could not be looked over after the command: {error}");
+                capture.warnings.push(Warning::new("drift-unknown", text));
+            }
+        }
+        Ok(capture)
+    }
+
+    fn look_again(&self) -> Result<Listing, source::Error> {
+        let (users, groups) = ([self.identity.uid], [self.identity.gid]);
+        // Root's private range holds every id that files usually have.
+        let owners = (self.identity.uid != 0).then_some(Owners { users: &users, groups: &groups });
+        let go_on = AtomicBool::new(false);
+        source::scan(&self.root, &Options { secrets: secret_names(), owners, cancel: &go_on })
+    }
+}
+
+/// What the layers hold against their sources.
+fn changes(directory: &SandboxDirectory, record: &Record) -> Result<Changes, Error> {
+    let mut changes = Changes {
+        added: 0,
+        modified: 0,
+        removed: 0,
+        entries: Vec::new(),
+        git: GitState::Untouched,
+        skipped: Vec::new(),
+    };
+    for mount in record.resolved.mounts.iter() {
+        let Content::Cow { source, layer, pins, .. } = &mount.content else { continue };
+        let found = read_layer(directory, source, layer, *pins)
+            .map_err(|source| Error::Capture { name: record.name.clone(), source })?;
+        add(&mut changes, mount, layer, found);
+    }
+    Ok(changes)
+}
+
+fn read_layer(
+    directory: &SandboxDirectory,
+    source: &HostPath,
+    layer: &str,
+    pins: Pins,
+) -> Result<layer::Outcome, layer::Error> {
+    let place = directory.path().join("layers").join(layer);
+    let upper = open(&place.join("upper"))?;
+    let mut lower = Vec::new();
+    if pins == Pins::Present {
+        lower.push(open(&place.join("pins"))?);
+    }
+    lower.push(open(source)?);
+    layer::read(upper.as_fd(), &Lower::new(lower), &layer::Options::default())
+}
+
+fn open(path: &HostPath) -> Result<OwnedFd, layer::Error> {
+    openat(CWD, path.as_path(), OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
+        .map_err(|errno| layer::Error::Open(errno.into()))
+}
+
+/// Adds what one layer holds. Layers of toolchains are caches of the sandbox: counted, not listed.
+fn add(changes: &mut Changes, mount: &Mount, layer: &str, found: layer::Outcome) {
+    let target = mount.target.to_string();
+    let beside = (layer != WORKSPACE).then_some(&target);
+    if found.git == layer::GitState::Changed {
+        changes.git = GitState::Changed;
+    }
+    if layer == "git" {
+        if !found.changes.is_empty() {
+            changes.git = GitState::Changed;
+        }
+        return;
+    }
+    let listed = layer == WORKSPACE || layer.starts_with("mount-");
+    if !listed && !found.changes.is_empty() {
+        let why = format!("{} changed paths of a toolchain stay in the sandbox", found.changes.len());
+        changes.skipped.push(SkippedEntry { path: target, why });
+        return;
+    }
+    for change in found.changes {
+        match change.kind {
+            layer::ChangeKind::Added => changes.added += 1,
+            layer::ChangeKind::Removed => changes.removed += 1,
+            _ => changes.modified += 1,
+        }
+        changes.entries.push(change_entry(&change, beside));
+    }
+    let place = |path: &sandtable_store::path::RelPath| match beside {
+        Some(mount) => format!("{mount}/{}", path.display_escaped()),
+        None => path.display_escaped(),
+    };
+    let skipped = found
+        .skipped
+        .iter()
+        .map(|entry| SkippedEntry { path: place(&entry.path), why: entry.why.to_string() });
+    let foreign = found.foreign.iter().map(|entry| SkippedEntry {
+        path: place(&entry.path),
+        why: format!("attribute {} is not obeyed: {}", entry.attribute, entry.why),
+    });
+    let found: Vec<SkippedEntry> = skipped.chain(foreign).collect();
+    changes.skipped.extend(found);
+}
+
+fn change_entry(change: &layer::Change, mount: Option<&String>) -> ChangeEntry {
+    let (path, path_hex) = change.path.to_text();
+    ChangeEntry {
+        kind: match change.kind {
+            layer::ChangeKind::Added => ChangeKind::Added,
+            layer::ChangeKind::Modified => ChangeKind::Modified,
+            layer::ChangeKind::Removed => ChangeKind::Removed,
+            layer::ChangeKind::ModeChanged => ChangeKind::ModeChanged,
+            layer::ChangeKind::TypeChanged => ChangeKind::TypeChanged,
+        },
+        path,
+        path_hex,
+        entry: match change.entry {
+            layer::EntryType::File => EntryType::File,
+            layer::EntryType::Directory => EntryType::Directory,
+            layer::EntryType::Symlink => EntryType::Symlink,
+            layer::EntryType::Special => EntryType::Special,
+        },
+        below: change.below,
+        mount: mount.cloned(),
+    }
+}
+
+fn drift_entry(drift: &Drift) -> DriftEntry {
+    let kind = match drift.kind {
+        source::DriftKind::Added => DriftKind::Added,
+        source::DriftKind::Modified => DriftKind::Modified,
+        source::DriftKind::Removed => DriftKind::Removed,
+        source::DriftKind::Contents => DriftKind::Contents,
+    };
+    DriftEntry { kind, path: drift.path.display_escaped() }
+}
+
+/// What the look over the source found that the user should know.
+fn warnings(listing: &Listing, secrets: Secrets) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    let mut warn = |code: &str, what: &str, paths: &[sandtable_store::path::RelPath]| {
+        if let [_, ..] = paths {
+            let mut names: Vec<String> =
+                paths.iter().take(NAMED).map(|path| format!("`{}`", path.display_escaped())).collect();
+            if paths.len() > NAMED {
+                names.push(format!("and {} more", paths.len() - NAMED));
+            }
+            warnings.push(Warning::new(code, format!("{what}: {}", names.join(", "))));
+        }
+    };
+    if secrets == Secrets::Warn {
+        warn("secret-names", "the sandbox could read files whose names say secret", &listing.secrets());
+    }
+    warn(
+        "foreign-owner",
+        "files of other owners or groups cannot be changed inside (EOVERFLOW); `chown` them to be able to",
+        &listing.outsiders(),
+    );
+    warn("source-unreadable", "directories of the source that could not be read", listing.unreadable());
+    warnings
+}

@@ -1,0 +1,130 @@
+//! Making a sandbox: its directory, its layers, its record. Complete or not there.
+
+use std::ffi::OsString;
+use std::os::fd::AsFd as _;
+use std::sync::atomic::AtomicBool;
+use std::time::SystemTime;
+
+use fs_err as fs;
+use rustix::fs::{CWD, Mode, OFlags, openat};
+use sandtable_store::layer::pins::write_whiteouts;
+use sandtable_store::lock::FileLock;
+use sandtable_store::source::find_secrets;
+
+use super::directory::{SandboxDirectory, Sandboxes, random};
+use super::error::Error;
+use super::files::RECORD;
+use super::readable;
+use super::record::{Record, SCHEMA};
+use crate::engine::Place;
+use crate::model::id::SandboxName;
+use crate::model::mount::{Content, Pins};
+use crate::model::path::HostPath;
+use crate::model::resolved::ResolvedSpec;
+use crate::resolve::secret_names;
+
+/// A sandbox that exists on disk and whose lock is held.
+#[derive(Debug)]
+pub(super) struct Created {
+    pub(super) directory: SandboxDirectory,
+    pub(super) lock: FileLock,
+    pub(super) record: Record,
+}
+
+/// Makes a sandbox for `resolved`, under `name` or a name of its own.
+pub(super) fn create(
+    sandboxes: &Sandboxes,
+    resolved: ResolvedSpec,
+    name: Option<SandboxName>,
+    command: &[OsString],
+) -> Result<Created, Error> {
+    let (name, directory, lock) = take_name(sandboxes, name)?;
+    let record = draft(resolved, name, command);
+    let filled = fill(&directory, &record.resolved).and_then(|()| directory.write(RECORD, &record));
+    match filled {
+        Ok(()) => Ok(Created { directory, lock, record }),
+        Err(error) => {
+            // What was made so far is ours alone; a failure to remove it is left to the next call.
+            let _reaped_later = directory.delete();
+            Err(error)
+        }
+    }
+}
+
+/// The name asked for, or one of our own that is free.
+fn take_name(
+    sandboxes: &Sandboxes,
+    asked: Option<SandboxName>,
+) -> Result<(SandboxName, SandboxDirectory, FileLock), Error> {
+    loop {
+        let name = asked.clone().unwrap_or_else(|| SandboxName::from_random(random()));
+        match (sandboxes.make(&name)?, &asked) {
+            (Some((directory, lock)), _) => return Ok((name, directory, lock)),
+            (None, Some(_)) => return Err(Error::NameTaken(name)),
+            (None, None) => {}
+        }
+    }
+}
+
+/// From the moment this is written the sandbox exists.
+fn draft(resolved: ResolvedSpec, name: SandboxName, command: &[OsString]) -> Record {
+    Record {
+        schema: SCHEMA,
+        sandbox: format!("{:016x}{:016x}", random(), random()),
+        name,
+        created_at: SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |age| age.as_secs()),
+        id_base: id_base(&resolved),
+        command: readable(command),
+        resolved,
+    }
+}
+
+/// Makes the directories that the mounts of `resolved` need.
+fn fill(directory: &SandboxDirectory, resolved: &ResolvedSpec) -> Result<(), Error> {
+    make(&directory.path().join("layers"))?;
+    for mount in resolved.mounts.iter() {
+        match &mount.content {
+            Content::Private { area } => make(&directory.path().join(area))?,
+            Content::Cow { source, layer, pins, .. } => {
+                let layer = directory.path().join("layers").join(layer);
+                make(&layer)?;
+                make(&layer.join("upper"))?;
+                make(&layer.join("work"))?;
+                if *pins == Pins::Present {
+                    make(&layer.join("pins"))?;
+                    hide_secrets(source, &layer.join("pins"))?;
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn make(path: &HostPath) -> Result<(), Error> {
+    fs::create_dir(path.as_path()).map_err(Error::state("make", path.as_path()))
+}
+
+/// Covers every file of `source` whose name says secret with a whiteout in the `pins` layer.
+fn hide_secrets(source: &HostPath, pins: &HostPath) -> Result<(), Error> {
+    let secrets =
+        find_secrets(source.as_path(), secret_names(), &AtomicBool::new(false)).map_err(Error::Secrets)?;
+    let open = |path: &HostPath| {
+        openat(CWD, path.as_path(), OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
+            .map_err(|errno| Error::state("open", path.as_path())(errno.into()))
+    };
+    let (lower, pins) = (open(source)?, open(pins)?);
+    write_whiteouts(pins.as_fd(), Some(lower.as_fd()), &secrets).map_err(Error::Hide)
+}
+
+/// The first id of a private range for sandboxes of root: one of 4,094 ranges of 65,536 ids above those that
+/// distributions hand out to users and containers and below the negative half.
+pub(super) fn id_base(resolved: &ResolvedSpec) -> Option<u32> {
+    let slot = u32::try_from(random() % 4094).expect("below 4,094");
+    (resolved.identity.uid == 0).then_some(0x7000_0000 + (slot << 16))
+}
+
+/// Where a plan for `record` is to be executed.
+pub(super) fn place(directory: &SandboxDirectory, record: &Record) -> Place {
+    Place { directory: directory.path().clone(), name: record.name.clone(), id_base: record.id_base }
+}

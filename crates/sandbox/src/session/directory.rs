@@ -1,0 +1,214 @@
+//! Where sandboxes live on disk, and the lock that says which of them run.
+
+use std::os::fd::{AsFd, AsRawFd as _, OwnedFd};
+use std::time::{Duration, Instant, SystemTime};
+
+use fs_err as fs;
+use rustix::fs::{CWD, Mode, OFlags, mkdirat, openat};
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, listen, socket_with,
+};
+use rustix::rand::{GetRandomFlags, getrandom};
+use sandtable_store::lock::FileLock;
+use sandtable_store::remove::remove_tree;
+
+use super::error::Error;
+use super::files::RECORD;
+use crate::model::id::SandboxName;
+use crate::model::path::HostPath;
+
+/// The directory of all sandboxes.
+#[derive(Clone, Debug)]
+pub struct Sandboxes {
+    root: HostPath,
+}
+
+/// The socket of PID 1, there from the launch to the end.
+const CONTROL: &str = "control";
+/// How long an unlocked directory without a record may be a creation still under way.
+const YOUNG: Duration = Duration::from_secs(10);
+
+impl Sandboxes {
+    /// Sandboxes below our data directory. Nothing is made yet.
+    pub fn new(data: &HostPath) -> Self {
+        Self { root: data.join("sandboxes") }
+    }
+
+    /// The directory of that sandbox, whether or not it exists.
+    pub(super) fn at(&self, name: &SandboxName) -> SandboxDirectory {
+        SandboxDirectory { path: self.root.join(name.as_str()) }
+    }
+
+    /// Takes `name` by making its directory, with the lock held. `None` if the name is taken. Until it has a
+    /// record the sandbox does not exist for anybody else.
+    pub(super) fn make(&self, name: &SandboxName) -> Result<Option<(SandboxDirectory, FileLock)>, Error> {
+        let directory = self.at(name);
+        let path = directory.path.as_path();
+        match mkdirat(CWD, path, Mode::RWXU) {
+            Ok(()) => {}
+            Err(Errno::EXIST) => return Ok(None),
+            Err(Errno::NOENT) => {
+                self.make_root()?;
+                return self.make(name);
+            }
+            Err(errno) => return Err(Error::state("make", path)(errno.into())),
+        }
+        // Only the moment before this one is unprotected, and nothing so young is reaped.
+        Ok(directory.try_lock()?.map(|lock| (directory, lock)))
+    }
+
+    fn make_root(&self) -> Result<(), Error> {
+        let root = self.root.as_path();
+        let parent = root.parent().expect("below the data directory");
+        fs::create_dir_all(parent).map_err(Error::state("make", parent))?;
+        match mkdirat(CWD, root, Mode::RWXU) {
+            Ok(()) | Err(Errno::EXIST) => Ok(()),
+            Err(errno) => Err(Error::state("make", root)(errno.into())),
+        }
+    }
+
+    /// Names of all sandboxes, sorted. What is not a sandbox's name is passed over.
+    pub(super) fn names(&self) -> Result<Vec<SandboxName>, Error> {
+        let mut names: Vec<SandboxName> =
+            self.entries()?.iter().filter_map(|name| name.parse().ok()).collect();
+        names.sort();
+        Ok(names)
+    }
+
+    /// Removes creations and removals that died on the way: directories without a record.
+    pub(super) fn reap(&self) -> Result<(), Error> {
+        for name in self.names()? {
+            let directory = self.at(&name);
+            if directory.exists() || directory.is_young() {
+                continue;
+            }
+            if let Ok(Some(_lock)) = directory.try_lock() {
+                directory.delete()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn entries(&self) -> Result<Vec<String>, Error> {
+        let entries = match fs::read_dir(self.root.as_path()) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(Error::state("read", self.root.as_path())(error)),
+        };
+        Ok(entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect())
+    }
+}
+
+/// The directory of one sandbox.
+#[derive(Clone, Debug)]
+pub(super) struct SandboxDirectory {
+    path: HostPath,
+}
+
+impl SandboxDirectory {
+    pub(super) fn path(&self) -> &HostPath {
+        &self.path
+    }
+
+    pub(super) fn exists(&self) -> bool {
+        self.path.join(RECORD).as_path().exists()
+    }
+
+    /// Whether it may still be in the making.
+    fn is_young(&self) -> bool {
+        let made = fs::metadata(self.path.as_path()).and_then(|found| found.modified());
+        made.is_ok_and(|made| SystemTime::now().duration_since(made).is_ok_and(|age| age < YOUNG))
+    }
+
+    /// The lock, unless somebody holds it.
+    pub(super) fn try_lock(&self) -> Result<Option<FileLock>, Error> {
+        let path = self.path.join("lock");
+        FileLock::try_exclusive(path.as_path())
+            .map_err(|error| Error::state("lock", path.as_path())(std::io::Error::other(error)))
+    }
+
+    /// Removes everything, the record first: a removal that dies on the way is completed by the next call
+    /// that finds a directory without one.
+    pub(super) fn delete(&self) -> Result<(), Error> {
+        let record = self.path.join(RECORD);
+        match fs::remove_file(record.as_path()) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(Error::state("remove", record.as_path())(error));
+            }
+            _ => {}
+        }
+        remove_tree(self.path.as_path())
+            .map_err(|error| Error::state("remove", self.path.as_path())(error.source))
+    }
+
+    /// A socket that listens for commands in this sandbox. The lock must be held.
+    pub(super) fn listen(&self) -> Result<OwnedFd, Error> {
+        let path = self.path.join(CONTROL);
+        let failed = |errno: Errno| Error::state("listen at", path.as_path())(errno.into());
+        let _stale = fs::remove_file(path.as_path());
+        let (_directory, address) = self.control_address().map_err(failed)?;
+        let socket = stream_socket().map_err(failed)?;
+        bind(&socket, &address).map_err(failed)?;
+        listen(&socket, 64).map_err(failed)?;
+        Ok(socket)
+    }
+
+    /// Says that the sandbox ended as it should.
+    pub(super) fn stop_listening(&self) {
+        let _never_listened = fs::remove_file(self.path.join(CONTROL).as_path());
+    }
+
+    /// Whether a supervisor died without saying so. Means something only while the lock is free.
+    pub(super) fn was_interrupted(&self) -> bool {
+        self.path.join(CONTROL).as_path().exists()
+    }
+
+    /// A connection to PID 1 of this sandbox, if it listens.
+    pub(super) fn connect(&self) -> Option<OwnedFd> {
+        let (_directory, address) = self.control_address().ok()?;
+        let socket = stream_socket().ok()?;
+        connect(&socket, &address).ok()?;
+        Some(socket)
+    }
+
+    /// The address of the control socket, through a handle of its directory: the path itself may be longer
+    /// than an address can be.
+    fn control_address(&self) -> Result<(OwnedFd, SocketAddrUnix), Errno> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let directory = openat(CWD, self.path.as_path(), flags, Mode::empty())?;
+        let address =
+            SocketAddrUnix::new(format!("/proc/self/fd/{}/{CONTROL}", directory.as_fd().as_raw_fd()))?;
+        Ok((directory, address))
+    }
+
+    /// Tries `attempt` until it yields something or `limit` has passed.
+    pub(super) fn retry<T>(
+        limit: Duration,
+        mut attempt: impl FnMut() -> Result<Option<T>, Error>,
+    ) -> Result<Option<T>, Error> {
+        let end = Instant::now() + limit;
+        let mut pause = Duration::from_millis(1);
+        loop {
+            if let Some(found) = attempt()? {
+                return Ok(Some(found));
+            }
+            if Instant::now() >= end {
+                return Ok(None);
+            }
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(Duration::from_millis(50));
+        }
+    }
+}
+
+fn stream_socket() -> Result<OwnedFd, Errno> {
+    socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)
+}
+
+/// A random number for names.
+pub(super) fn random() -> u64 {
+    let mut bytes = [0; 8];
+    getrandom(&mut bytes, GetRandomFlags::empty()).expect("the kernel has randomness");
+    u64::from_ne_bytes(bytes)
+}

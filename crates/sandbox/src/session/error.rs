@@ -1,0 +1,135 @@
+//! What can go wrong in the life of a sandbox.
+
+use std::io;
+use std::path::PathBuf;
+
+use rustix::io::Errno;
+use sandtable_launch::attach::AttachError;
+
+use crate::engine::LaunchError;
+use crate::engine::enforcement::Missing;
+use crate::model::blame::Blame;
+use crate::model::id::SandboxName;
+
+/// Why an operation on a sandbox failed.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("a sandbox named `{0}` exists already")]
+    NameTaken(SandboxName),
+    #[error("there is no sandbox named `{0}`")]
+    Unknown(SandboxName),
+    #[error("the sandbox `{0}` is running")]
+    StillRunning(SandboxName),
+    #[error("the sandbox `{0}` is not running")]
+    NotRunning(SandboxName),
+    #[error("the sandbox `{0}` is busy and does not answer")]
+    Busy(SandboxName),
+    #[error("cannot {what} `{}`", path.display())]
+    State {
+        what: &'static str,
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    #[error("`{}` is not a record this version understands", path.display())]
+    Record {
+        path: PathBuf,
+        #[source]
+        source: serde_json::Error,
+    },
+    #[error("`{}` has schema {found}, this version knows {known}", path.display())]
+    Schema { path: PathBuf, found: u32, known: u32 },
+    #[error(transparent)]
+    Launch(#[from] LaunchError),
+    #[error(transparent)]
+    Refused(#[from] Missing),
+    #[error(transparent)]
+    Lost(#[from] AttachError),
+    #[error("command not found: `{program}`")]
+    CommandNotFound { program: String },
+    #[error("cannot execute `{program}`")]
+    CommandNotExecutable {
+        program: String,
+        #[source]
+        cause: Errno,
+    },
+    #[error("cannot start in `{directory}`, which must exist inside the sandbox")]
+    Directory {
+        directory: String,
+        #[source]
+        cause: Errno,
+    },
+    #[error("cannot make a process for the command")]
+    Process(#[source] Errno),
+    #[error("the command ran, but its changes could not be read; the sandbox `{name}` keeps them")]
+    Capture {
+        name: SandboxName,
+        #[source]
+        source: sandtable_store::layer::Error,
+    },
+    #[error("cannot find the files whose names say secret")]
+    Secrets(#[source] sandtable_store::source::Error),
+    #[error("cannot hide a file whose name says secret")]
+    Hide(#[source] sandtable_store::layer::pins::Error),
+}
+
+impl Error {
+    /// A failed operation on a file of ours.
+    pub(super) fn state(what: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
+        let path = path.into();
+        move |source| Self::State { what, path, source }
+    }
+
+    pub fn blame(&self) -> Blame {
+        match self {
+            Self::NameTaken(_)
+            | Self::Unknown(_)
+            | Self::StillRunning(_)
+            | Self::NotRunning(_)
+            | Self::CommandNotFound { .. }
+            | Self::CommandNotExecutable { .. }
+            | Self::Directory { .. } => Blame::Input,
+            _ => Blame::Machine,
+        }
+    }
+
+    /// A stable word for scripts.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::NameTaken(_) => "name-taken",
+            Self::Unknown(_) => "unknown-sandbox",
+            Self::StillRunning(_) => "still-running",
+            Self::NotRunning(_) => "not-running",
+            Self::Busy(_) => "busy",
+            Self::State { .. } => "state",
+            Self::Record { .. } | Self::Schema { .. } => "record",
+            Self::Launch(_) => "launch",
+            Self::Refused(_) => "control-missing",
+            Self::Lost(_) => "lost",
+            Self::CommandNotFound { .. } => "command-not-found",
+            Self::CommandNotExecutable { .. } => "command-not-executable",
+            Self::Directory { .. } => "directory",
+            Self::Process(_) => "process",
+            Self::Capture { .. } => "capture",
+            Self::Secrets(_) | Self::Hide(_) => "secrets",
+        }
+    }
+
+    /// What to do about it.
+    pub fn remedy(&self) -> Option<String> {
+        match self {
+            Self::NameTaken(name) => Some(format!(
+                "choose another `--name`, go on in it with `sandtable exec {name} -- …`, or `sandtable rm {name}`"
+            )),
+            Self::Unknown(_) => Some("`sandtable ls` lists the sandboxes".to_owned()),
+            Self::StillRunning(name) => {
+                Some(format!("`sandtable stop {name}` first, or `sandtable rm -f {name}`"))
+            }
+            Self::Launch(error) => error.remedy(),
+            Self::Refused(_) => {
+                Some("`--best-effort` runs without it and says in the record what is lost".to_owned())
+            }
+            _ => None,
+        }
+    }
+}

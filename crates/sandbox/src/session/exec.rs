@@ -1,0 +1,70 @@
+//! A further command in an existing sandbox: joins it while it runs, goes on from where it was left when it
+//! does not.
+//!
+//! Whoever gets the layer's lock mounts it and supervises; everybody else becomes a client of that PID 1. A
+//! sandbox that is just ending takes no client, so the attempt starts over until one of the two works.
+
+use std::ffi::OsString;
+use std::os::fd::AsFd as _;
+use std::time::{Duration, Instant};
+
+use sandtable_launch::attach::{self, AttachError, Invocation};
+
+use super::directory::{SandboxDirectory, Sandboxes};
+use super::error::Error;
+use super::record::{Outcome, Record, Timings};
+use super::run::{Task, environment, exit, millis, outcome, supervise};
+use crate::model::id::SandboxName;
+use crate::model::path::BoxPath;
+
+/// How long a sandbox may be starting or ending before we give up.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A command for an existing sandbox.
+#[derive(Clone, Debug)]
+pub struct ExecRequest {
+    pub command: Vec<OsString>,
+    /// Where it starts; where the sandbox's own command started if not given.
+    pub directory: Option<BoxPath>,
+}
+
+/// Runs a command in the sandbox `name`.
+pub fn exec(sandboxes: &Sandboxes, name: &SandboxName, request: ExecRequest) -> Result<Outcome, Error> {
+    let directory = sandboxes.at(name);
+    if !directory.exists() {
+        return Err(Error::Unknown(name.clone()));
+    }
+    let record = directory.read_record()?;
+    let start = request.directory.unwrap_or_else(|| record.resolved.directory.clone());
+    let task = Task { command: request.command, directory: start, began: Instant::now(), resolve_ms: 0 };
+    let done = SandboxDirectory::retry(PATIENCE, || {
+        if let Some(lock) = directory.try_lock()? {
+            if !directory.exists() {
+                return Err(Error::Unknown(name.clone()));
+            }
+            return supervise(&directory, lock, &record, &task).map(Some);
+        }
+        join(&directory, &record, &task)
+    })?;
+    done.ok_or_else(|| Error::Busy(name.clone()))
+}
+
+/// Runs the command as a client of the sandbox's PID 1. `None` if that takes no commands (yet, or any more).
+fn join(directory: &SandboxDirectory, record: &Record, task: &Task) -> Result<Option<Outcome>, Error> {
+    let Some(socket) = directory.connect() else { return Ok(None) };
+    let invocation = Invocation {
+        argv: task.command.clone(),
+        environment: environment(record),
+        directory: task.directory.as_path().to_owned(),
+    };
+    let began = Instant::now();
+    let mut enforcement = std::collections::BTreeMap::new();
+    let ending = match attach::run(socket.as_fd(), invocation, |report| enforcement = report.controls.clone())
+    {
+        Err(AttachError::NotTaken) => return Ok(None),
+        ending => ending?,
+    };
+    let exit = exit(ending, task)?;
+    let timings_ms = Timings { run: millis(began.elapsed()), ..Timings::default() };
+    Ok(Some(Outcome { enforcement, timings_ms, ..outcome(record, &task.command, exit) }))
+}

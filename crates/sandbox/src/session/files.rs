@@ -1,0 +1,55 @@
+//! The JSON files of a sandbox, read with their schema checked and replaced in one step.
+
+use std::io::ErrorKind;
+
+use fs_err as fs;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use super::directory::SandboxDirectory;
+use super::error::Error;
+use super::record::{Outcome, Record, SCHEMA};
+use crate::model::path::HostPath;
+
+/// What the sandbox is.
+pub(super) const RECORD: &str = "sandbox.json";
+/// What its last command did.
+pub(super) const OUTCOME: &str = "outcome.json";
+
+impl SandboxDirectory {
+    pub(super) fn read_record(&self) -> Result<Record, Error> {
+        let path = self.path().join(RECORD);
+        read(&path)?.ok_or_else(|| Error::state("read", path.as_path())(ErrorKind::NotFound.into()))
+    }
+
+    pub(super) fn read_outcome(&self) -> Result<Option<Outcome>, Error> {
+        read(&self.path().join(OUTCOME))
+    }
+
+    /// Writes a file under its name when it is complete.
+    pub(super) fn write(&self, name: &str, value: &impl Serialize) -> Result<(), Error> {
+        let (path, draft) = (self.path().join(name), self.path().join(format!("{name}.draft")));
+        let text = serde_json::to_vec_pretty(value)
+            .map_err(|source| Error::Record { path: path.as_path().to_owned(), source })?;
+        fs::write(draft.as_path(), text).map_err(Error::state("write", path.as_path()))?;
+        fs::rename(draft.as_path(), path.as_path()).map_err(Error::state("write", path.as_path()))
+    }
+}
+
+fn read<T: DeserializeOwned>(path: &HostPath) -> Result<Option<T>, Error> {
+    #[derive(Deserialize)]
+    struct Versioned {
+        schema: u32,
+    }
+    let malformed = |source| Error::Record { path: path.as_path().to_owned(), source };
+    let text = match fs::read(path.as_path()) {
+        Ok(text) => text,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(Error::state("read", path.as_path())(error)),
+    };
+    let Versioned { schema: found } = serde_json::from_slice(&text).map_err(malformed)?;
+    if found != SCHEMA {
+        return Err(Error::Schema { path: path.as_path().to_owned(), found, known: SCHEMA });
+    }
+    serde_json::from_slice(&text).map(Some).map_err(malformed)
+}

@@ -1,0 +1,138 @@
+//! Looking at sandboxes, stopping and removing them. Every listing clears away what dead supervisors left.
+
+use std::os::fd::AsFd as _;
+use std::time::Duration;
+
+use sandtable_launch::attach;
+use serde::{Deserialize, Serialize};
+
+use super::directory::{SandboxDirectory, Sandboxes};
+use super::error::Error;
+use super::record::{Exit, Outcome, Record};
+use crate::model::choice::choice;
+use crate::model::id::SandboxName;
+use crate::model::path::HostPath;
+use crate::model::spec::Lifetime;
+
+choice! {
+    /// Running means that its lock is held, interrupted that its supervisor died.
+    State { Running = "running", Stopped = "stopped", Interrupted = "interrupted" }
+}
+
+/// One sandbox in a listing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry {
+    pub name: SandboxName,
+    pub state: State,
+    /// Seconds since 1970.
+    pub created_at: u64,
+    pub source: HostPath,
+    pub command: Vec<String>,
+    /// How the last command ended, if one did.
+    pub exit: Option<Exit>,
+}
+
+/// Everything known about a sandbox.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Inspection {
+    pub state: State,
+    pub record: Record,
+    pub outcome: Option<Outcome>,
+}
+
+/// What to do with a sandbox that runs when it is to be removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Running {
+    Refuse,
+    Stop,
+}
+
+/// How long a sandbox of `rm -f` may take to end by itself.
+const GRACE: Duration = Duration::from_secs(2);
+/// How long the lock may take to become free after the end.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// All sandboxes, after clearing away what dead supervisors left.
+pub fn list(sandboxes: &Sandboxes) -> Result<Vec<Entry>, Error> {
+    sandboxes.reap()?;
+    let mut entries = Vec::new();
+    for name in sandboxes.names()? {
+        let directory = sandboxes.at(&name);
+        // Removed by somebody else in the meantime.
+        if !directory.exists() {
+            continue;
+        }
+        let record = directory.read_record()?;
+        let state = state(&directory)?;
+        if record.resolved.lifetime.value == Lifetime::Discard && state != State::Running {
+            reap(&directory)?;
+            continue;
+        }
+        let exit = directory.read_outcome()?.map(|outcome| outcome.exit);
+        let Record { created_at, command, resolved, .. } = record;
+        entries.push(Entry { name, state, created_at, source: resolved.source.root, command, exit });
+    }
+    Ok(entries)
+}
+
+/// One sandbox.
+pub fn inspect(sandboxes: &Sandboxes, name: &SandboxName) -> Result<Inspection, Error> {
+    let directory = existing(sandboxes, name)?;
+    let record = directory.read_record()?;
+    Ok(Inspection { state: state(&directory)?, record, outcome: directory.read_outcome()? })
+}
+
+/// Ends a running sandbox: `SIGTERM` to everything inside, `SIGKILL` after `grace`. Returns when it is gone.
+pub fn stop(sandboxes: &Sandboxes, name: &SandboxName, grace: Duration) -> Result<(), Error> {
+    let directory = existing(sandboxes, name)?;
+    let ended = SandboxDirectory::retry(PATIENCE, || {
+        if state(&directory)? != State::Running {
+            return Err(Error::NotRunning(name.clone()));
+        }
+        Ok(directory.connect().and_then(|socket| attach::stop(socket.as_fd(), grace).ok()))
+    })?;
+    ended.ok_or_else(|| Error::Busy(name.clone()))?;
+    let free = SandboxDirectory::retry(PATIENCE, || directory.try_lock())?;
+    free.map(drop).ok_or_else(|| Error::Busy(name.clone()))
+}
+
+/// Removes a sandbox and everything it kept.
+pub fn remove(sandboxes: &Sandboxes, name: &SandboxName, running: Running) -> Result<(), Error> {
+    let directory = existing(sandboxes, name)?;
+    if let Some(_lock) = directory.try_lock()? {
+        return directory.delete();
+    }
+    match running {
+        Running::Refuse => Err(Error::StillRunning(name.clone())),
+        Running::Stop => {
+            match stop(sandboxes, name, GRACE) {
+                // It ended by itself, or was removed by its supervisor.
+                Ok(()) | Err(Error::NotRunning(_) | Error::Unknown(_)) => {}
+                Err(error) => return Err(error),
+            }
+            let _lock = SandboxDirectory::retry(PATIENCE, || directory.try_lock())?;
+            if directory.exists() { directory.delete() } else { Ok(()) }
+        }
+    }
+}
+
+fn existing(sandboxes: &Sandboxes, name: &SandboxName) -> Result<SandboxDirectory, Error> {
+    let directory = sandboxes.at(name);
+    if directory.exists() { Ok(directory) } else { Err(Error::Unknown(name.clone())) }
+}
+
+fn state(directory: &SandboxDirectory) -> Result<State, Error> {
+    Ok(match directory.try_lock()? {
+        None => State::Running,
+        Some(_) if directory.was_interrupted() => State::Interrupted,
+        Some(_) => State::Stopped,
+    })
+}
+
+/// Removes what the supervisor of a `--rm` sandbox could not.
+fn reap(directory: &SandboxDirectory) -> Result<(), Error> {
+    match directory.try_lock()? {
+        Some(_lock) => directory.delete(),
+        None => Ok(()),
+    }
+}

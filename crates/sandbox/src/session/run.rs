@@ -1,0 +1,197 @@
+//! Running a command in a sandbox that this process supervises: a new one, or a stopped one that goes on.
+
+use std::ffi::OsString;
+use std::os::fd::AsFd as _;
+use std::time::{Duration, Instant};
+
+use rustix::io::Errno;
+use sandtable_launch::attach::{Ending, Invocation};
+use sandtable_launch::wire::{StartStep, Status};
+use sandtable_store::lock::FileLock;
+
+use super::capture::{Capture, Watch};
+use super::create::{Created, create, id_base, place};
+use super::directory::{SandboxDirectory, Sandboxes, random};
+use super::error::Error;
+use super::files::OUTCOME;
+use super::readable;
+use super::record::{Base, Exit, ExitOrigin, Outcome, Record, SCHEMA, Timings};
+use crate::engine::enforcement::refusal;
+use crate::engine::{Handles, Place, Plan, Running, engine};
+use crate::model::id::SandboxName;
+use crate::model::path::BoxPath;
+use crate::model::resolved::{ResolvedSpec, Warning};
+use crate::model::spec::Lifetime;
+
+/// A command for a new sandbox.
+#[derive(Clone, Debug)]
+pub struct Request {
+    pub command: Vec<OsString>,
+    /// How long resolving took, for the record.
+    pub resolve_ms: u64,
+}
+
+/// Makes a sandbox and runs a command in it.
+pub fn run(
+    sandboxes: &Sandboxes,
+    resolved: ResolvedSpec,
+    name: Option<SandboxName>,
+    request: Request,
+) -> Result<Outcome, Error> {
+    let began = Instant::now();
+    let lifetime = resolved.lifetime.value;
+    let Created { directory, lock, record } = create(sandboxes, resolved, name, &request.command)?;
+    let start = record.resolved.directory.clone();
+    let task = Task { command: request.command, directory: start, began, resolve_ms: request.resolve_ms };
+    let outcome = supervise(&directory, lock, &record, &task);
+    // A sandbox in which nothing ran holds nothing.
+    let nothing_ran =
+        matches!(&outcome, Err(error) if !matches!(error, Error::Lost(_) | Error::Capture { .. }));
+    if lifetime == Lifetime::Discard || nothing_ran {
+        directory.delete()?;
+    }
+    outcome
+}
+
+/// What `run` would do, without doing any of it.
+pub fn preview(sandboxes: &Sandboxes, resolved: &ResolvedSpec, name: Option<SandboxName>) -> Plan {
+    let name = name.unwrap_or_else(|| SandboxName::from_random(random()));
+    let directory = sandboxes.at(&name).path().clone();
+    let place = Place { directory, name, id_base: id_base(resolved) };
+    engine(resolved.engine).plan(resolved, &place)
+}
+
+/// One command of a sandbox that this process supervises.
+#[derive(Debug)]
+pub(super) struct Task {
+    pub(super) command: Vec<OsString>,
+    pub(super) directory: BoxPath,
+    pub(super) began: Instant,
+    pub(super) resolve_ms: u64,
+}
+
+/// Launches the sandbox on its layer, runs the command, and captures what it changed. The lock is held until
+/// the mounts are gone.
+pub(super) fn supervise(
+    directory: &SandboxDirectory,
+    lock: FileLock,
+    record: &Record,
+    task: &Task,
+) -> Result<Outcome, Error> {
+    let resolved = &record.resolved;
+    let mut watch = Watch::new(resolved);
+    let sandbox = launch(directory, &lock, record)?;
+    let enforcement = sandbox.report().controls.clone();
+    let start = task.began.elapsed();
+    let ending = sandbox.run(invocation(record, task), &mut || watch.start());
+    let run = task.began.elapsed().saturating_sub(start);
+    if ending.is_ok() {
+        sandbox.wait_for_others(&mut |_| ());
+    }
+    drop(sandbox);
+    directory.stop_listening();
+    let exit = exit(ending?, task)?;
+    let captured = Instant::now();
+    let Capture { changes, drift, warnings } = match resolved.lifetime.value {
+        Lifetime::Keep => watch.capture(directory, record)?,
+        Lifetime::Discard => Capture::default(),
+    };
+    let mut outcome = Outcome {
+        changes,
+        drift,
+        warnings: [resolved.warnings.clone(), warnings].concat(),
+        timings_ms: Timings {
+            resolve: task.resolve_ms,
+            start: millis(start),
+            run: millis(run),
+            capture: millis(captured.elapsed()),
+        },
+        ..outcome(record, &task.command, exit)
+    };
+    outcome.enforcement = enforcement;
+    if resolved.lifetime.value == Lifetime::Keep {
+        directory.write(OUTCOME, &outcome)?;
+    }
+    drop(lock);
+    Ok(outcome)
+}
+
+/// Starts PID 1 and refuses to go on if a required control does not hold.
+fn launch(directory: &SandboxDirectory, lock: &FileLock, record: &Record) -> Result<Box<dyn Running>, Error> {
+    let engine = engine(record.resolved.engine);
+    let plan = engine.plan(&record.resolved, &place(directory, record));
+    let control = directory.listen()?;
+    let handles = Handles { control: control.as_fd(), lock: lock.as_fd() };
+    let sandbox = engine.launch(&plan, &handles)?;
+    match refusal(&record.resolved, sandbox.report()) {
+        Some(missing) => Err(missing.into()),
+        None => Ok(sandbox),
+    }
+}
+
+fn invocation(record: &Record, task: &Task) -> Invocation {
+    Invocation {
+        argv: task.command.clone(),
+        environment: environment(record),
+        directory: task.directory.as_path().to_owned(),
+    }
+}
+
+/// The environment of every command of a sandbox.
+pub(super) fn environment(record: &Record) -> Vec<OsString> {
+    let pairs =
+        record.resolved.environment.iter().map(|(name, variable)| format!("{name}={}", variable.value));
+    pairs.chain([format!("SANDBOX={}", record.name)]).map(OsString::from).collect()
+}
+
+/// What a record says of a command before anything is known but its end.
+pub(super) fn outcome(record: &Record, command: &[OsString], exit: Exit) -> Outcome {
+    let resolved = &record.resolved;
+    Outcome {
+        schema: SCHEMA,
+        sandbox: record.sandbox.clone(),
+        name: record.name.clone(),
+        engine: resolved.engine,
+        engine_reason: resolved.engine_reason.clone(),
+        command: readable(command),
+        exit,
+        base: Base::Source,
+        changes: None,
+        drift: Vec::new(),
+        enforcement: std::collections::BTreeMap::new(),
+        mounts: resolved.mounts.clone(),
+        network: resolved.network.value,
+        timings_ms: Timings::default(),
+        warnings: Vec::<Warning>::new(),
+    }
+}
+
+/// The exit code of a command that ran, or why it did not.
+pub(super) fn exit(ending: Ending, task: &Task) -> Result<Exit, Error> {
+    let program =
+        || task.command.first().map_or_else(String::new, |word| word.to_string_lossy().into_owned());
+    match ending {
+        Ending::Ended(Status::Exited { code }) => {
+            let code = u8::try_from(code & 0xff).expect("the low eight bits");
+            Ok(Exit { code, signal: None, origin: ExitOrigin::Command })
+        }
+        Ending::Ended(Status::Signalled { number }) => {
+            let code = u8::try_from(128 + number).unwrap_or(u8::MAX);
+            Ok(Exit { code, signal: Some(number), origin: ExitOrigin::Command })
+        }
+        Ending::NotStarted { step: StartStep::Program, cause: Errno::NOENT | Errno::NOTDIR } => {
+            Err(Error::CommandNotFound { program: program() })
+        }
+        Ending::NotStarted { step: StartStep::Program, cause } => {
+            Err(Error::CommandNotExecutable { program: program(), cause })
+        }
+        Ending::NotStarted { step: StartStep::Directory, cause } => {
+            Err(Error::Directory { directory: task.directory.to_string(), cause })
+        }
+        Ending::NotStarted { step: StartStep::Process, cause } => Err(Error::Process(cause)),
+    }
+}
+
+pub(super) fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,335 @@
+//! The rows: which work, at which size, for whom, against whom, with which promise. To add a row, add a
+//! variant of [`Work`] and the function that builds it.
+
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use super::lab::{Lab, Maybe};
+use super::peers::{bwrap_like, bwrap_minimal, unshare, words};
+use super::process::{Caller, Invocation};
+use super::row::{Contender, Entry, OURS, Row, Target};
+use super::tree::grow;
+
+/// Bubblewrap's two lines, the containers, and git, as the report names them.
+pub const LIKE: &str = "bwrap, like for like";
+pub const MINIMAL: &str = "bwrap, minimal";
+const UNSHARE: &str = "unshare";
+const DOCKER: &str = "docker";
+const PODMAN: &str = "podman";
+const GIT: &str = "git status";
+const OURS_UNLOADED: &str = "sandtable, no extra mount";
+const LIKE_UNLOADED: &str = "bwrap, no extra mount";
+
+/// Mounts of the row with many, sandboxes of the row with many at once.
+const MANY: usize = 100;
+/// Slow contenders take part in every fifth round.
+const SELDOM: usize = 5;
+/// The size where the number of files is not the subject.
+const USUAL: u32 = 10_000;
+
+/// What is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Work {
+    Start { files: u32 },
+    Mounts,
+    Burst,
+    Capture { files: u32 },
+    ExecRunning,
+    ExecStopped,
+}
+
+/// A row that can be built.
+#[derive(Clone, Debug)]
+pub struct Item {
+    pub id: String,
+    pub work: Work,
+    pub caller: &'static str,
+}
+
+/// All rows, in the order of the report.
+pub fn catalogue(sizes: &[u32]) -> Vec<Item> {
+    let mut items = Vec::new();
+    for caller in ["root", "user"] {
+        let mut add = |kind: &str, work| {
+            let size = match work {
+                Work::Start { files } | Work::Capture { files } => format!("/{}", short(files)),
+                Work::Mounts | Work::Burst | Work::ExecRunning | Work::ExecStopped => String::new(),
+            };
+            items.push(Item { id: format!("{kind}/{caller}{size}"), work, caller });
+        };
+        for &files in sizes {
+            add("start", Work::Start { files });
+        }
+        add("mounts", Work::Mounts);
+        add("burst", Work::Burst);
+        for &files in sizes {
+            add("capture", Work::Capture { files });
+        }
+        add("exec-running", Work::ExecRunning);
+        add("exec-stopped", Work::ExecStopped);
+    }
+    items
+}
+
+/// `78k` for 78,000.
+pub fn short(files: u32) -> String {
+    if files.is_multiple_of(1000) { format!("{}k", files / 1000) } else { files.to_string() }
+}
+
+/// Makes what the row needs. A row whose workspace or caller is missing has nothing but the reason.
+pub fn build(lab: &mut Lab, item: &Item) -> Row {
+    let files = match item.work {
+        Work::Start { files } | Work::Capture { files } => files,
+        Work::Mounts | Work::Burst | Work::ExecRunning | Work::ExecStopped => USUAL,
+    };
+    let place = lab.caller(item.caller).and_then(|caller| {
+        let tree = grow(&caller, files)?;
+        Ok(Place { ours: lab.sandtable(), caller, tree })
+    });
+    let entries = match &place {
+        Ok(place) => entries(lab, place, item.work),
+        Err(reason) => vec![Entry { name: OURS, contender: Err(reason.clone()) }],
+    };
+    Row {
+        id: item.id.clone(),
+        title: format!("{}, as {}", title(item.work), item.caller),
+        note: note(item.work),
+        files: Some(files),
+        entries,
+        targets: targets(item.work),
+    }
+}
+
+/// Where and by whom a row is run.
+struct Place {
+    ours: String,
+    caller: Rc<Caller>,
+    tree: PathBuf,
+}
+
+impl Place {
+    fn invoke(&self, argv: impl IntoIterator<Item = String>) -> Invocation {
+        self.caller.invoke(&self.tree, argv)
+    }
+
+    /// Our own command line, its last part given as a list because it may need quotes.
+    fn ours(&self, line: &str, rest: &[&str]) -> Invocation {
+        let rest = rest.iter().map(|word| (*word).to_owned());
+        self.invoke([self.ours.clone()].into_iter().chain(words(line)).chain(rest))
+    }
+}
+
+fn title(work: Work) -> String {
+    match work {
+        Work::Start { files } => format!("start and end of a sandbox, {} files", short(files)),
+        Work::Mounts => format!("start with {MANY} extra read-only mounts"),
+        Work::Burst => format!("{MANY} sandboxes at once, until all have ended"),
+        Work::Capture { files } => format!("run that changes one file, with capture, {} files", short(files)),
+        Work::ExecRunning => "exec into a running sandbox".to_owned(),
+        Work::ExecStopped => "exec into a stopped sandbox".to_owned(),
+    }
+}
+
+fn note(work: Work) -> Option<&'static str> {
+    match work {
+        Work::Start { .. } => Some(
+            "Our workspace is a copy-on-write layer; the packaged bubblewrap has none and binds the tree itself. \
+             Containers run a one-program image without the tree.",
+        ),
+        Work::Mounts => Some("The difference to the lines without extra mounts is what the mounts cost."),
+        Work::Burst => None,
+        Work::Capture { .. } => Some(
+            "The capture of today reads the layer and writes the outcome. Durable capture into a store comes in \
+             a later part and will be measured by this row.",
+        ),
+        Work::ExecRunning | Work::ExecStopped => Some("No target; for orientation."),
+    }
+}
+
+fn targets(work: Work) -> Vec<Target> {
+    match work {
+        Work::Start { .. } => vec![
+            Target::Ratio { peer: LIKE, at_most: 1.0 },
+            Target::Ratio { peer: MINIMAL, at_most: 1.4 },
+            Target::Faster { peer: DOCKER, at_least: 30.0 },
+            Target::Faster { peer: PODMAN, at_least: 30.0 },
+        ],
+        Work::Mounts => vec![
+            Target::Ratio { peer: LIKE, at_most: 1.0 },
+            Target::Ratio { peer: OURS_UNLOADED, at_most: super::growth::FLAT },
+            Target::Added { unloaded: OURS_UNLOADED, peer: LIKE, peer_unloaded: LIKE_UNLOADED, at_most: 1.0 },
+        ],
+        Work::Burst => vec![Target::Within { milliseconds: 1000.0 }],
+        Work::Capture { .. } => vec![Target::Ratio { peer: GIT, at_most: 2.0 }],
+        Work::ExecRunning | Work::ExecStopped => Vec::new(),
+    }
+}
+
+fn entries(lab: &mut Lab, place: &Place, work: Work) -> Vec<Entry> {
+    match work {
+        Work::Start { .. } => start(lab, place),
+        Work::Mounts => mounts(place),
+        Work::Burst => burst(place),
+        Work::Capture { .. } => capture(place),
+        Work::ExecRunning => exec_running(lab, place),
+        Work::ExecStopped => exec_stopped(lab, place),
+    }
+}
+
+fn start(lab: &mut Lab, place: &Place) -> Vec<Entry> {
+    let run = |engine: Engine| {
+        engine.contender(|engine| place.invoke(engine.say("run --rm --network none", &["true"])))
+    };
+    vec![
+        ready(OURS, place.ours("run --rm -q -- /bin/true", &[])),
+        ready(LIKE, place.invoke(bwrap_like(&place.caller, &place.tree, &[]))),
+        ready(MINIMAL, place.invoke(bwrap_minimal())),
+        ready(UNSHARE, place.invoke(unshare())),
+        Entry { name: DOCKER, contender: docker(lab).map(run) },
+        Entry { name: PODMAN, contender: podman(lab, place).map(run) },
+    ]
+}
+
+fn mounts(place: &Place) -> Vec<Entry> {
+    let extra = match extra_directories(&place.caller.area.join("extra")) {
+        Ok(extra) => extra,
+        Err(error) => return vec![Entry { name: OURS, contender: Err(error.to_string()) }],
+    };
+    let options: Vec<_> = extra
+        .iter()
+        .map(|path| path.display())
+        .flat_map(|path| ["-v".to_owned(), format!("{path}:{path}:ro")])
+        .collect();
+    let loaded = [place.ours.clone()].into_iter().chain(words("run --rm -q")).chain(options);
+    vec![
+        ready(OURS, place.invoke(loaded.chain(words("-- /bin/true")))),
+        ready(OURS_UNLOADED, place.ours("run --rm -q -- /bin/true", &[])),
+        ready(LIKE, place.invoke(bwrap_like(&place.caller, &place.tree, &extra))),
+        ready(LIKE_UNLOADED, place.invoke(bwrap_like(&place.caller, &place.tree, &[]))),
+    ]
+}
+
+fn extra_directories(parent: &Path) -> std::io::Result<Vec<PathBuf>> {
+    let make = |number| {
+        let path = parent.join(format!("{number:03}"));
+        fs_err::create_dir_all(&path).map(|()| path)
+    };
+    (0..MANY).map(make).collect()
+}
+
+fn burst(place: &Place) -> Vec<Entry> {
+    let many = |name, command| {
+        let contender = Contender { copies: MANY, every: SELDOM, ..Contender::new(command) };
+        Entry { name, contender: Ok(contender) }
+    };
+    vec![
+        many(OURS, place.ours("run --rm -q -- /bin/true", &[])),
+        many(LIKE, place.invoke(bwrap_like(&place.caller, &place.tree, &[]))),
+        many(MINIMAL, place.invoke(bwrap_minimal())),
+    ]
+}
+
+fn capture(place: &Place) -> Vec<Entry> {
+    let run = place.ours("run --name bench-capture -q -- sh -c", &["echo x >> README"]);
+    let ours = Contender { after: Some(place.ours("rm bench-capture", &[])), ..Contender::new(run) };
+    vec![Entry { name: OURS, contender: Ok(ours) }, ready(GIT, place.invoke(words("git status")))]
+}
+
+fn exec_running(lab: &mut Lab, place: &Place) -> Vec<Entry> {
+    let ours = Contender {
+        background: Some(place.ours("run --name bench-live -q -- sleep 3600", &[])),
+        teardown: vec![place.ours("stop bench-live", &[]), place.ours("rm bench-live", &[])],
+        ..Contender::new(place.ours("exec bench-live -- /bin/true", &[]))
+    };
+    let exec = |engine: Engine| {
+        let run = engine.say("run --detach --network none --name NAME", &["sleep", "3600"]);
+        let setup = vec![place.invoke(run)];
+        let teardown = vec![place.invoke(engine.bare("rm --force NAME"))];
+        let contender = engine.contender(|engine| place.invoke(engine.bare("exec NAME true")));
+        Contender { setup, teardown, ..contender }
+    };
+    vec![
+        Entry { name: OURS, contender: Ok(ours) },
+        Entry { name: DOCKER, contender: docker(lab).map(exec) },
+        Entry { name: PODMAN, contender: podman(lab, place).map(exec) },
+    ]
+}
+
+fn exec_stopped(lab: &mut Lab, place: &Place) -> Vec<Entry> {
+    let ours = Contender {
+        setup: vec![place.ours("run --name bench-still -q -- /bin/true", &[])],
+        teardown: vec![place.ours("rm bench-still", &[])],
+        ..Contender::new(place.ours("exec bench-still -- /bin/true", &[]))
+    };
+    let start = |engine: Engine| {
+        let setup = vec![place.invoke(engine.say("create --network none --name NAME", &["true"]))];
+        let teardown = vec![place.invoke(engine.bare("rm --force NAME"))];
+        let contender = engine.contender(|engine| place.invoke(engine.bare("start --attach NAME")));
+        Contender { setup, teardown, ..contender }
+    };
+    vec![
+        Entry { name: OURS, contender: Ok(ours) },
+        Entry { name: DOCKER, contender: docker(lab).map(start) },
+        Entry { name: PODMAN, contender: podman(lab, place).map(start) },
+    ]
+}
+
+/// A container engine with an image to run.
+struct Engine {
+    prefix: Vec<String>,
+    image: String,
+}
+
+impl Engine {
+    fn contender(&self, command: impl FnOnce(&Self) -> Invocation) -> Contender {
+        Contender { every: SELDOM, ..Contender::new(command(self)) }
+    }
+
+    /// A subcommand that takes the image and a command to run in it.
+    fn say(&self, line: &str, command: &[&str]) -> Vec<String> {
+        let mut argv = self.bare(line);
+        argv.push(self.image.clone());
+        argv.extend(command.iter().map(|word| (*word).to_owned()));
+        argv
+    }
+
+    /// `NAME` in the line stands for the one container this run has at a time.
+    fn bare(&self, line: &str) -> Vec<String> {
+        let line = line.replace("NAME", &self.image.replace(':', "-"));
+        self.prefix.iter().cloned().chain(words(&line)).collect()
+    }
+}
+
+fn docker(lab: &mut Lab) -> Maybe<Engine> {
+    lab.docker().map(|image| Engine { prefix: vec!["docker".to_owned()], image })
+}
+
+fn podman(lab: &mut Lab, place: &Place) -> Maybe<Engine> {
+    lab.podman(&place.caller).map(|(prefix, image)| Engine { prefix, image })
+}
+
+fn ready(name: &'static str, command: Invocation) -> Entry {
+    Entry { name, contender: Ok(Contender::new(command)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_row_has_an_id_of_its_own_for_both_callers() {
+        let items = catalogue(&[1000, 78_000]);
+        let ids: BTreeSet<_> = items.iter().map(|item| item.id.as_str()).collect();
+        assert_eq!(ids.len(), items.len());
+        for id in ["start/root/1k", "start/user/78k", "burst/root", "capture/user/1k", "exec-stopped/user"] {
+            assert!(ids.contains(id), "{id}");
+        }
+    }
+
+    #[test]
+    fn sizes_are_short_where_they_can_be() {
+        assert_eq!([short(1000), short(78_000), short(1234)], ["1k", "78k", "1234"]);
+    }
+}

@@ -1,0 +1,135 @@
+//! Measures us and the peers on the same work in the same run, and writes a report that says for each target
+//! whether it was reached. Nothing is left out in silence: a peer that is absent or fails is in the report
+//! with the reason. Everything happens in one directory that the wrapper `bench/run` makes and removes.
+
+pub mod catalogue;
+pub mod growth;
+pub mod lab;
+pub mod machine;
+pub mod measure;
+pub mod outcome;
+pub mod peers;
+pub mod process;
+pub mod report;
+pub mod row;
+pub mod stats;
+pub mod tree;
+
+use std::io;
+
+use catalogue::{build, catalogue};
+use lab::{Lab, Site};
+use machine::{Machine, load};
+use measure::{Rounds, measure};
+use report::{Report, SCHEMA};
+
+/// How much is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scale {
+    Full,
+    /// Few rounds and no large tree: shows that everything works, not how fast it is.
+    Quick,
+}
+
+/// What to measure.
+#[derive(Clone, Debug)]
+pub struct Options {
+    pub site: Site,
+    pub scale: Scale,
+    pub rounds: Option<usize>,
+    /// Only rows whose id is this, or starts with this and a slash.
+    pub only: Option<String>,
+}
+
+impl Options {
+    fn rounds(&self) -> Rounds {
+        let (warm_up, timed) = match self.scale {
+            Scale::Full => (3, 40),
+            Scale::Quick => (1, 5),
+        };
+        Rounds { warm_up, timed: self.rounds.unwrap_or(timed) }
+    }
+
+    fn sizes(&self) -> &'static [u32] {
+        match self.scale {
+            Scale::Full => &[1000, 10_000, 78_000],
+            Scale::Quick => &[1000, 10_000],
+        }
+    }
+
+    fn wants(&self, id: &str) -> bool {
+        self.only.as_deref().is_none_or(|only| {
+            id.strip_prefix(only).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        })
+    }
+
+    fn scale_in_words(&self) -> String {
+        let scale = match self.scale {
+            Scale::Full => "full",
+            Scale::Quick => "quick: few rounds, no 78k tree; not for quoting",
+        };
+        self.only.as_ref().map_or_else(|| scale.to_owned(), |only| format!("{scale}; only `{only}`"))
+    }
+}
+
+/// Measures every wanted row; `progress` hears each id before its row begins.
+pub fn run(options: &Options, progress: &mut dyn FnMut(&str)) -> io::Result<Report> {
+    let mut items = catalogue(options.sizes());
+    items.retain(|item| options.wants(&item.id));
+    if items.is_empty() {
+        let only = options.only.as_deref().unwrap_or_default();
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("there is no row `{only}`")));
+    }
+    let mut lab = Lab::open(options.site.clone())?;
+    let mut machine = Machine::look(&lab);
+    let versions = peers::versions(&lab, &options.site.docker);
+    let rounds = options.rounds();
+    let mut rows = Vec::new();
+    for item in &items {
+        progress(&item.id);
+        rows.push(measure(&build(&mut lab, item), rounds));
+    }
+    machine.load_after = load();
+    Ok(Report {
+        schema: SCHEMA,
+        machine,
+        warm_up: rounds.warm_up,
+        rounds: rounds.timed,
+        scale: options.scale_in_words(),
+        versions,
+        growth: growth::growth(&rows),
+        rows,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+
+    fn options(only: Option<&str>) -> Options {
+        let site = Site {
+            base: PathBuf::from("/nonexistent"),
+            sandtable: PathBuf::from("/nonexistent"),
+            user: None,
+            docker: Err("no daemon".into()),
+        };
+        Options { site, scale: Scale::Quick, rounds: None, only: only.map(str::to_owned) }
+    }
+
+    #[test]
+    fn rows_are_chosen_by_whole_parts_of_their_id() {
+        assert!(options(None).wants("start/root/1k"));
+        assert!(options(Some("start")).wants("start/root/1k"));
+        assert!(options(Some("start/root")).wants("start/root/1k"));
+        assert!(!options(Some("start/r")).wants("start/root/1k"));
+        assert!(!options(Some("exec")).wants("exec-running/root"));
+    }
+
+    #[test]
+    fn unknown_row_is_an_error_before_anything_is_made() {
+        let error = run(&options(Some("stat")), &mut |_| {}).unwrap_err();
+        assert_eq!(error.to_string(), "there is no row `stat`");
+    }
+}

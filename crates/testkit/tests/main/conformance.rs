@@ -1,0 +1,52 @@
+//! Every attack on every engine, and on none. Each test ends with a count.
+
+use sandtable_testkit::conformance::{self, Engine, Stage, Verdict, native::Native, null};
+use sandtable_testkit::env::{Caller, TestEnv};
+use sandtable_testkit::require;
+
+#[test]
+fn native_stops_every_attack() {
+    native(Caller::Same);
+}
+
+#[test]
+fn native_stops_every_attack_for_an_ordinary_user() {
+    native(Caller::ordinary());
+}
+
+/// Outside it starts itself again in the throw-away container; inside it runs the cases.
+#[test]
+fn without_a_sandbox_every_claim_leaks() {
+    if null::is_inside() {
+        return inside_null();
+    }
+    if let Some(why) = null::obstacle() {
+        return require::skip(&why);
+    }
+    let Some(binary) = require::sandtable() else {
+        return require::skip("no executable: build it or set SANDTABLE_BIN");
+    };
+    let ended = null::enter("conformance::without_a_sandbox_every_claim_leaks", &binary);
+    require::say(ended.stderr.trim_end());
+    let ended = ended.expect_code(0);
+    assert!(ended.stderr.contains("conformance null:"), "no count: {}", ended.stdout);
+}
+
+fn inside_null() {
+    let binary = require::sandtable().expect("given by the outside");
+    let mut stage = Stage::set(TestEnv::new(&binary, Caller::Same));
+    let verdicts = conformance::run(&null::NullEngine, &mut stage);
+    require::say(&null::summary(&verdicts));
+    assert!(verdicts.iter().all(|verdict| null::worth(verdict) != null::Worth::ProvesNothing));
+}
+
+fn native(caller: Caller) {
+    let Some(env) = TestEnv::of_the_executable_as(caller) else { return };
+    let engine = Native { caller };
+    let mut stage = Stage::set(env);
+    let verdicts = conformance::run(&engine, &mut stage);
+    let engine: &dyn Engine = &engine;
+    let summary = conformance::summary(engine, &verdicts);
+    require::say(&summary);
+    assert!(verdicts.iter().all(Verdict::is_as_expected), "{summary}");
+}

@@ -1,0 +1,11 @@
+//! The whole product from outside: the rules of the source tree, the attacks, the command line, the life of
+//! sandboxes, and what happens when a control cannot be enforced.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop where it is")]
+
+mod bad_input;
+mod cli;
+mod conformance;
+mod failpoints;
+mod hosts;
+mod lifecycle;
+mod tidy;

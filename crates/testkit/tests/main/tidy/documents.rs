@@ -1,0 +1,157 @@
+//! Documents: all reachable, all true about the tests they name, none about this machine.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use sandtable_testkit::process::Run;
+use sandtable_testkit::require::{skip, workspace};
+
+use super::{assert_none, sources};
+
+#[test]
+fn every_document_is_linked() {
+    let top = workspace();
+    let read = |path: &str| fs_err::read_to_string(top.join(path)).unwrap_or_default();
+    let entrances = read("README.md") + &read("docs/architecture.md");
+    let documents = fs_err::read_dir(top.join("docs")).unwrap().map(|entry| entry.unwrap().file_name());
+    let missing: Vec<String> = documents
+        .map(|name| name.into_string().unwrap())
+        .filter(|name| {
+            Path::new(name).extension().is_some_and(|end| end == "md") && name != "architecture.md"
+        })
+        .filter(|name| {
+            !entrances.contains(&format!("({name})")) && !entrances.contains(&format!("docs/{name}"))
+        })
+        .collect();
+    assert_none("neither README.md nor docs/architecture.md links to", &missing);
+}
+
+#[test]
+fn traceability_knows_every_item_and_names_real_tests() {
+    let Ok(text) = fs_err::read_to_string(workspace().join("docs/traceability.md")) else {
+        return skip("docs/traceability.md is not there");
+    };
+    let rows: Vec<Vec<&str>> = text
+        .lines()
+        .filter(|line| line.starts_with('|'))
+        .map(|line| line.trim_matches('|').split('|').map(str::trim).collect())
+        .collect();
+    let ids: BTreeSet<&str> = rows.iter().map(|cells| cells[0]).collect();
+    let missing: Vec<String> = wanted_ids().into_iter().filter(|id| !ids.contains(id.as_str())).collect();
+    assert_none("items without a line", &missing);
+
+    let tests = test_names();
+    let mut wrong = Vec::new();
+    for cells in rows.iter().filter(|cells| is_item(cells[0])) {
+        let status = cells.last().unwrap().trim_matches('`');
+        wrong.extend(wrong_status(status, &tests).map(|why| format!("{}: {why}", cells[0])));
+    }
+    assert_none("wrong status", &wrong);
+}
+
+/// The items whose numbers are fixed by the documents they come from.
+fn wanted_ids() -> Vec<String> {
+    let groups = [
+        ("R1.", 1..=2),
+        ("R2.", 1..=1),
+        ("R3.", 1..=7),
+        ("R4.", 1..=4),
+        ("R5.", 1..=2),
+        ("R6.", 1..=2),
+        ("R7.", 1..=11),
+        // The pseudocode leaves gaps between its functions.
+        ("S000.", 10..=23),
+        ("S000.", 30..=45),
+        ("S000.", 50..=55),
+        ("S000.", 60..=89),
+        ("S000.anti", 1..=7),
+        ("S001.row", 1..=26),
+        ("S001.test", 1..=8),
+        ("S002.lim", 1..=4),
+        ("S003.F", 1..=9),
+        ("S003.G", 1..=6),
+        ("S003.flow", 1..=3),
+        ("S003.test", 1..=5),
+        ("S004.", 1..=35),
+    ];
+    groups.into_iter().flat_map(|(prefix, range)| range.map(move |n| format!("{prefix}{n}"))).collect()
+}
+
+fn is_item(cell: &str) -> bool {
+    let mut letters = cell.chars();
+    matches!(letters.next(), Some('R' | 'S')) && letters.next().is_some_and(|c| c.is_ascii_digit())
+}
+
+/// What is wrong with a status, if anything.
+fn wrong_status(status: &str, tests: &BTreeSet<String>) -> Option<String> {
+    let (kind, rest) = status.split_once(':').unwrap_or((status, ""));
+    match kind {
+        "test" => {
+            let unknown = |name: &&str| !tests.contains(name.rsplit("::").next().unwrap_or(name));
+            let names = rest.split([',', ' ']).map(|name| name.trim_matches('`').trim_start_matches("test:"));
+            let bad: Vec<&str> = names.filter(|name| !name.is_empty()).filter(unknown).collect();
+            (rest.is_empty() || !bad.is_empty()).then(|| format!("no such test {bad:?}"))
+        }
+        "departure" | "declined" | "planned" if !rest.trim().is_empty() => None,
+        _ => Some(format!("`{status}` is not a status")),
+    }
+}
+
+/// The names of all test functions.
+fn test_names() -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    for file in sources("rs") {
+        let mut after_attribute = false;
+        for line in file.text.lines().map(str::trim) {
+            if line.starts_with("#[test]") {
+                after_attribute = true;
+            } else if after_attribute && let Some(rest) = line.strip_prefix("fn ") {
+                names.extend(rest.split(['(', '<']).next().map(str::to_owned));
+                after_attribute = false;
+            }
+        }
+    }
+    names
+}
+
+#[test]
+fn no_file_names_this_machine_or_a_registry() {
+    let words = [
+        concat!("/wo", "rk/"),
+        concat!("/tmp", "/wt"),
+        concat!("/tmp", "/brief"),
+        concat!("crates", ".io"),
+        concat!("pypi", ".org"),
+        concat!("registry.npmjs", ".org"),
+        concat!("ghcr", ".io"),
+        concat!("quay", ".io"),
+        concat!("proxy.golang", ".org"),
+    ];
+    let top = workspace();
+    let git =
+        Run::new("git", &top).variable("PATH", sandtable_testkit::env::PATH).variable("HOME", "/nonexistent");
+    let listed = git.args(["-c", "safe.directory=*", "ls-files", "-z"]).ended();
+    if listed.code != 0 {
+        return skip("not a git checkout");
+    }
+    let mut found = Vec::new();
+    // The lock file is written by cargo, which puts the registry into every entry.
+    for name in listed.stdout.split('\0').filter(|name| !name.is_empty() && *name != "Cargo.lock") {
+        let Ok(text) = fs_err::read_to_string(top.join(name)) else { continue };
+        let lines = text.lines().enumerate().filter(|(_, line)| words.iter().any(|word| names(line, word)));
+        found.extend(lines.map(|(index, line)| format!("{name}:{}: {}", index + 1, line.trim())));
+    }
+    assert_none("a path of this machine or the host of a registry", &found);
+}
+
+/// Whether a line has the word, not as the tail of a longer one: `/srv/x` is not `/x`.
+fn names(line: &str, word: &str) -> bool {
+    let whole = |(at, _): (usize, &str)| !line[..at].ends_with(|c: char| c.is_alphanumeric());
+    line.match_indices(word).any(whole)
+}
+
+#[test]
+fn a_forbidden_word_is_found_only_where_it_stands_alone() {
+    assert!(names("see /x/y", "/x/") && names("/x/", "/x/") && names("a /srv/x/ or /x/", "/x/"));
+    assert!(!names("/srv/x/y", "/x/"));
+}

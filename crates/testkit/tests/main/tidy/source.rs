@@ -1,0 +1,143 @@
+//! What code may contain, and who may know whom.
+
+use super::{Source, assert_none, product, sources};
+
+#[test]
+fn unsafe_code_is_only_in_the_sys_folder() {
+    let words = ["unsafe {", "unsafe fn", "unsafe impl", "unsafe extern", "(unsafe_code", "#[unsafe("];
+    let outside = |file: &Source| !file.is_below("crates/launch/src/sys");
+    // `forbid` is the one mention that is welcome anywhere.
+    let found: Vec<String> = sources("rs")
+        .iter()
+        .filter(|file| outside(file) && !file.path.ends_with("tidy/source.rs"))
+        .flat_map(|file| file.naming(&words))
+        .filter(|line| !line.contains("#![forbid(unsafe_code)]"))
+        .collect();
+    assert_none("unsafe code outside of launch/src/sys", &found);
+}
+
+#[test]
+fn every_other_crate_forbids_unsafe_code() {
+    let roots = [
+        "crates/cli/src/main.rs",
+        "crates/sandbox/src/lib.rs",
+        "crates/store/src/lib.rs",
+        "crates/testkit/src/lib.rs",
+    ];
+    let files = sources("rs");
+    for root in roots {
+        let file = files.iter().find(|file| file.path.ends_with(root)).unwrap_or_else(|| panic!("no {root}"));
+        assert!(file.text.contains("#![forbid(unsafe_code)]"), "{root} does not forbid unsafe code");
+    }
+}
+
+#[test]
+fn only_the_command_line_prints_reads_the_environment_and_exits() {
+    let words = ["println!", "print!(", "env::var", "env::vars", "process::exit(", "dbg!("];
+    let found: Vec<String> = library().iter().flat_map(|file| file.naming(&words)).collect();
+    assert_none("printing, the environment and exiting are for the command line", &found);
+}
+
+/// The product without its command line.
+fn library() -> Vec<Source> {
+    product().into_iter().filter(|file| !file.is_below("crates/cli") && !is_outside_the_rule(file)).collect()
+}
+
+/// Build scripts talk to cargo; fail points are told by a variable and never shipped.
+fn is_outside_the_rule(file: &Source) -> bool {
+    file.path.ends_with("build.rs") || file.path.ends_with("launch/src/failpoint.rs")
+}
+
+#[test]
+fn the_environment_is_read_in_one_file() {
+    let words = ["env::var", "env::vars"];
+    let found: Vec<String> = product()
+        .iter()
+        .filter(|file| !file.path.ends_with("crates/cli/src/env.rs") && !is_outside_the_rule(file))
+        .flat_map(|file| file.naming(&words))
+        .collect();
+    assert_none("the environment is read in cli/src/env.rs", &found);
+}
+
+#[test]
+fn modules_of_the_library_look_only_downwards() {
+    let rules: [(&str, &[&str]); 5] = [
+        ("model", &["facts", "host", "resolve", "engine", "process", "session"]),
+        ("facts", &["resolve", "engine", "session"]),
+        ("process", &["facts", "resolve", "engine", "session"]),
+        ("resolve", &["engine", "session"]),
+        ("engine", &["resolve", "session"]),
+    ];
+    let mut found = Vec::new();
+    for (module, forbidden) in rules {
+        let words: Vec<String> = forbidden.iter().map(|name| format!("crate::{name}")).collect();
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let folder = format!("crates/sandbox/src/{module}");
+        let inside = |file: &&Source| file.is_below(&folder) || file.path.ends_with(format!("{folder}.rs"));
+        found.extend(product().iter().filter(inside).flat_map(|file| file.naming(&words)));
+    }
+    assert_none("a module that knows what stands above it", &found);
+}
+
+#[test]
+fn no_code_outside_the_engines_names_one() {
+    let words = [
+        "::Native",
+        "::Docker",
+        "::Podman",
+        "::Seatbelt",
+        "\"native\"",
+        "\"docker\"",
+        "\"podman\"",
+        "\"seatbelt\"",
+    ];
+    // Besides the engines and the words for them: the one place that chooses.
+    let may = |file: &Source| {
+        ["engine", "model", "resolve/engine.rs"]
+            .iter()
+            .any(|place| file.is_below(&format!("crates/sandbox/src/{place}")))
+    };
+    let found: Vec<String> = product()
+        .iter()
+        .filter(|file| file.is_below("crates/sandbox") && !may(file))
+        .flat_map(|file| file.naming(&words))
+        .collect();
+    assert_none("an engine is named outside of engine/ and model/", &found);
+}
+
+#[test]
+fn files_are_small() {
+    let long = |file: &Source| {
+        let (code, all) = (file.code().count(), file.text.lines().count());
+        (code > 500 || all > 800)
+            .then(|| format!("{}: {code} lines of code, {all} in all", file.path.display()))
+    };
+    let found: Vec<String> = sources("rs").iter().filter_map(long).collect();
+    assert_none("at most 500 lines of code and 800 lines in all", &found);
+}
+
+#[test]
+fn nothing_is_left_to_do() {
+    let words =
+        [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("todo", "!("), concat!("unimplemented", "!(")];
+    let files = sources("rs");
+    let marked = |file: &Source| -> Vec<String> {
+        let lines = file.text.lines().enumerate();
+        lines
+            .filter(|(_, line)| words.iter().any(|word| line.contains(word)))
+            .map(|(index, line)| format!("{}:{}: {}", file.path.display(), index + 1, line.trim()))
+            .collect()
+    };
+    let found: Vec<String> = files.iter().flat_map(marked).collect();
+    assert_none("unfinished", &found);
+}
+
+#[test]
+fn lints_are_expected_with_a_reason_and_never_allowed() {
+    let found: Vec<String> = sources("rs")
+        .iter()
+        .filter(|file| !file.path.ends_with("tidy/source.rs"))
+        .flat_map(|file| file.naming(&["#[allow(", "#![allow("]))
+        .collect();
+    assert_none("use #[expect(…, reason)]", &found);
+}
