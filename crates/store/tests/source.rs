@@ -109,6 +109,7 @@ fn a_cancelled_scan_says_so() {
 fn a_deep_and_odd_source_is_scanned_whole() {
     let dir = tempfile::tempdir().unwrap();
     let depth = 5000;
+    support::few_descriptors();
     support::make_chain(dir.path(), b"dd", depth);
     let odd = dir.path().join(std::ffi::OsStr::from_bytes(b"\xff\n"));
     fs_err::write(odd, "").unwrap();
