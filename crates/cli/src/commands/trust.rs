@@ -9,12 +9,14 @@ use serde::Serialize;
 use super::SCHEMA;
 use crate::app::App;
 use crate::config;
+use crate::config::file::ConfigFile;
 use crate::config::trust::{Consent, Trust};
 use crate::error::CliError;
 use crate::ui::{escape, table};
 
 /// What `trust` takes.
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 pub(crate) struct TrustArgs {
     /// The project's file or directory; the project around the current directory when left out
     file: Option<PathBuf>,
@@ -46,8 +48,9 @@ pub(crate) fn run(app: &App, args: &TrustArgs) -> Result<ExitCode, CliError> {
         let file = config::project(args.file.as_deref())?;
         let consent = trust.record(&file).map_err(config::Error::from)?;
         app.ui.say(&format!(
-            "trusted as it is now: {}; a change needs your consent again",
-            escape::name(&consent.path.to_string_lossy())
+            "trusted as it is now: {} ({}); a change needs your consent again",
+            escape::name(&consent.path.to_string_lossy()),
+            escape::line(&said(&file))
         ));
         vec![consent]
     };
@@ -58,6 +61,12 @@ pub(crate) fn run(app: &App, args: &TrustArgs) -> Result<ExitCode, CliError> {
         app.ui.answer(&table::aligned(&consents.iter().map(row).collect::<Vec<_>>()))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What the file says, so that the user sees what was consented to.
+fn said(file: &ConfigFile) -> String {
+    let lines = file.places.keys().map(|key| format!("{} = {}", key.word(), file.layer.shown(*key)));
+    lines.collect::<Vec<_>>().join(", ")
 }
 
 /// Consent to a file that is gone can be taken back too, so it is looked for by its path alone.

@@ -136,7 +136,8 @@ impl Trust {
 
 /// SHA-256 in hexadecimal.
 pub(crate) fn hash(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    let digits = Sha256::digest(bytes).iter().flat_map(|byte| [byte >> 4, byte & 0xf]).collect::<Vec<u8>>();
+    digits.into_iter().filter_map(|digit| char::from_digit(u32::from(digit), 16)).collect()
 }
 
 fn read(place: &Path) -> Result<Option<Consent>, TrustError> {

@@ -23,7 +23,8 @@ fn a_project_file_that_widens_needs_consent_and_again_after_each_change() {
         assert!(ended.stderr.contains(&format!("sandtable trust {}", path.display())), "{}", ended.stderr);
         assert_nothing_made(&env);
 
-        trust(&[]).expect_code(0).expect_stderr(path.to_str().unwrap()).unused();
+        let said = trust(&[]).expect_code(0).expect_stderr(path.to_str().unwrap());
+        said.expect_stderr("network = host").unused();
         assert_eq!(run().expect_code(0).stdout, "it-ran\n");
         let shown =
             env.sandtable().directory(&source).args(["policy", "show", "--json"]).ended().expect_code(0);

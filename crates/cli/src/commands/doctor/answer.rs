@@ -30,7 +30,8 @@ pub(super) struct Answer {
 /// One engine.
 #[derive(Serialize)]
 pub(super) struct Engine {
-    pub(super) engine: EngineChoice,
+    #[serde(rename = "engine")]
+    pub(super) name: EngineChoice,
     /// Whether a sandbox was launched in which every control holds.
     pub(super) works: bool,
     pub(super) checks: Vec<Check>,
@@ -40,7 +41,7 @@ pub(super) struct Engine {
 
 impl Engine {
     pub(super) fn absent(engine: EngineChoice, check: Check) -> Self {
-        Self { engine, works: false, checks: vec![check], enforcement: BTreeMap::new() }
+        Self { name: engine, works: false, checks: vec![check], enforcement: BTreeMap::new() }
     }
 
     pub(super) fn of_trial(
@@ -61,7 +62,7 @@ impl Engine {
                     vec![Check::ok(&id, what, format!("a command ran in it after {} ms", trial.start_ms))];
                 checks.extend(controls.filter_map(|(control, observed)| missing(engine, *control, observed)));
                 let works = checks.iter().all(|check| check.status != Status::Fail);
-                Self { engine, works, checks, enforcement: trial.enforcement.clone() }
+                Self { name: engine, works, checks, enforcement: trial.enforcement.clone() }
             }
         }
     }
@@ -86,46 +87,39 @@ pub(super) fn chain(error: &CliError) -> String {
 
 /// For people.
 pub(super) fn render(answer: &Answer) -> String {
-    let mut out = String::new();
-    for engine in &answer.engines {
-        let state = if engine.works { "works" } else { "cannot be used here" };
-        out.push_str(&format!("{}: {state}\n{}", engine.engine, lines(&engine.checks)));
-        let holds = engine.enforcement.values().filter(|observed| **observed == Observed::Enforced).count();
-        if !engine.enforcement.is_empty() {
-            out.push_str(&format!(
-                "  ok    {holds} of {} controls, as read back inside\n",
-                engine.enforcement.len()
-            ));
-        }
-    }
-    out.push_str(&format!("\nmachine\n{}", lines(&answer.machine)));
+    let mut parts: Vec<String> = answer.engines.iter().map(engine).collect();
+    parts.push(format!("\nmachine\n{}", lines(&answer.machine)));
     if let Some(attacks) = &answer.attacks {
-        out.push_str("\nattacks\n");
         let rows: Vec<[String; 4]> = attacks.iter().map(Attack::row).collect();
-        out.push_str(&indented(&table::aligned(&rows)));
         let through = attacks.iter().filter(|attack| attack.went_through()).count();
-        out.push_str(&format!("  {} tried, {through} went through\n", attacks.len()));
+        let table = indented(&table::aligned(&rows));
+        parts.push(format!("\nattacks\n{table}  {} tried, {through} went through\n", attacks.len()));
     }
     let end = if answer.works { "sandboxes can be made here" } else { "no sandbox can be made here" };
-    out.push_str(&format!("\n{end}\n"));
-    out
+    parts.push(format!("\n{end}\n"));
+    parts.concat()
+}
+
+fn engine(engine: &Engine) -> String {
+    let state = if engine.works { "works" } else { "cannot be used here" };
+    let holds = engine.enforcement.values().filter(|observed| **observed == Observed::Enforced).count();
+    let ledger = match engine.enforcement.len() {
+        0 => String::new(),
+        all => format!("  ok    {holds} of {all} controls, as read back inside\n"),
+    };
+    format!("{}: {state}\n{}{ledger}", engine.name, lines(&engine.checks))
 }
 
 fn lines(checks: &[Check]) -> String {
-    let mut out = String::new();
-    for check in checks {
-        let why = escape::line(&check.why);
-        out.push_str(&format!(
-            "  {:<5} {:<24} {}: {why}\n",
-            check.status.word(),
-            check.id,
-            escape::line(&check.what)
-        ));
-        if let Some(mend) = &check.mend {
-            out.push_str(&format!("  {:<5} {:<24} {}\n", "", "mend:", escape::line(mend)));
-        }
-    }
-    out
+    checks.iter().map(line).collect::<Vec<_>>().concat()
+}
+
+fn line(check: &Check) -> String {
+    let [what, why] = [&check.what, &check.why].map(|text| escape::line(text));
+    let mend =
+        check.mend.as_ref().map(|mend| format!("  {:<5} {:<24} {}\n", "", "mend:", escape::line(mend)));
+    let mend = mend.unwrap_or_default();
+    format!("  {:<5} {:<24} {what}: {why}\n{mend}", check.status.word(), check.id)
 }
 
 #[cfg(test)]
@@ -137,7 +131,7 @@ mod tests {
 
     fn answer() -> Answer {
         let native = Engine {
-            engine: EngineChoice::Native,
+            name: EngineChoice::Native,
             works: true,
             checks: vec![Check::ok("native.launch", "a sandbox, launched for trial", "a command ran")],
             enforcement: [(Control::Seccomp, Observed::Enforced)].into(),

@@ -32,6 +32,7 @@ const PROFILE_PATH: &str = "/usr/{bin,local/bin}/sandtable";
 
 /// What `doctor` takes.
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 pub(crate) struct DoctorArgs {
     /// Also try the attacks of the threat model from inside, and list what came of each
     #[arg(long)]

@@ -111,7 +111,7 @@ fn rendered(resolved: &ResolvedSpec) -> String {
         format!("source {} {:?}", resolved.source.root, resolved.source.kind),
         format!("in {}, home {}", resolved.directory, resolved.home),
     ];
-    lines.extend(resolved.mounts.iter().filter(is_no_card).map(line));
+    lines.extend(resolved.mounts.iter().filter(|mount| is_no_card(mount)).map(line));
     let environment = resolved.environment.iter().filter(|(name, _)| *name != super::CARD_VARIABLE);
     lines.extend(environment.map(|(name, variable)| format!("{name}={}", variable.value)));
     lines.extend(resolved.warnings.iter().map(|warning| format!("! {}: {}", warning.code, warning.text)));
@@ -119,7 +119,7 @@ fn rendered(resolved: &ResolvedSpec) -> String {
 }
 
 /// The card repeats what the other lines say, and has tests of its own.
-fn is_no_card(mount: &&Mount) -> bool {
+fn is_no_card(mount: &Mount) -> bool {
     mount.target.as_path().as_os_str() != super::CARD
 }
 
@@ -131,7 +131,8 @@ fn own_mounts(resolved: &ResolvedSpec) -> String {
         let path = mount.target.as_path();
         !SYSTEM.iter().any(|place| path.as_os_str() == *place) && !path.starts_with("/var")
     };
-    let mut lines: Vec<String> = resolved.mounts.iter().filter(own).filter(is_no_card).map(line).collect();
+    let mut lines: Vec<String> =
+        resolved.mounts.iter().filter(own).filter(|mount| is_no_card(mount)).map(line).collect();
     lines.extend(resolved.warnings.iter().map(|warning| format!("! {}: {}", warning.code, warning.text)));
     lines.join("\n")
 }

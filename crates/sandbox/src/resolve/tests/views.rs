@@ -147,7 +147,7 @@ fn a_home_directory_with_two_names() {
     let with_home: Vec<String> = resolved
         .mounts
         .iter()
-        .filter(super::is_no_card)
+        .filter(|mount| super::is_no_card(mount))
         .map(super::line)
         .filter(|line| line.contains("home"))
         .collect();
