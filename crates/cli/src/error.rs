@@ -119,7 +119,7 @@ impl CliError {
             Self::Usage { hint, .. } => hint.clone(),
             Self::Config(error) => config_hint(error),
             Self::Resolve(error) => error.remedy(),
-            Self::Session(error) => error.remedy(),
+            Self::Session(error) => session_hint(error),
             Self::JsonWithoutDryRun => Some("a run's own record goes to a file: `--report FILE`".to_owned()),
             Self::Trial { .. } => Some(format!("export {}=/a/directory/of/your/own", env::TMPDIR)),
             Self::NotTrusted { .. } => Some("`sandtable trust --list` shows what is".to_owned()),
@@ -150,6 +150,16 @@ impl CliError {
             writeln!(out, "  try: {}", escape::line(line)).expect("a string takes everything");
         }
         out
+    }
+}
+
+/// What the library knows, and for a failed launch where to learn more.
+fn session_hint(error: &session::Error) -> Option<String> {
+    let more = "`sandtable doctor` looks for what stands in the way";
+    match (error, error.remedy()) {
+        (session::Error::Launch(_), Some(remedy)) => Some(format!("{remedy}\n{more}")),
+        (session::Error::Launch(_), None) => Some(more.to_owned()),
+        (_, remedy) => remedy,
     }
 }
 

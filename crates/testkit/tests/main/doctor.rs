@@ -161,6 +161,21 @@ fn a_control_that_does_not_hold_is_found() {
 }
 
 #[test]
+fn on_a_terminal_no_attack_reaches_it() {
+    let Some(env) = TestEnv::of_the_executable() else { return };
+    if require::program("script").is_none() {
+        return require::skip("a terminal needs the program script");
+    }
+    let command = format!("{} doctor --attack --json", env.binary().display());
+    let answer = answer(&env.run("script").args(["-qec", &command, "/dev/null"]).ended(), 0);
+    let terminal = check(&answer, "machine.terminal");
+    assert!(terminal["why"].as_str().unwrap().contains("a terminal of its own"), "{terminal:#}");
+    let attacks = answer["attacks"].as_array().unwrap();
+    let host = attacks.iter().find(|attack| attack["probe"] == "host-terminal").unwrap();
+    assert_eq!(host["detail"], "only a terminal of its own", "{host:#}");
+}
+
+#[test]
 fn people_can_read_it_and_the_profile_is_one() {
     let Some(env) = TestEnv::of_the_executable() else { return };
     let ended = env.sandtable().arg("doctor").ended().expect_code(0);

@@ -53,7 +53,7 @@ impl Engine {
         match trial {
             Err(error) => {
                 let mut check = Check::fail(&id, what, chain(error));
-                check.mend = doctor::remedy(foundations).or_else(|| error.hint());
+                check.mend = doctor::remedy(foundations).or_else(|| remedy(error));
                 Self::absent(engine, check)
             }
             Ok(trial) => {
@@ -65,6 +65,14 @@ impl Engine {
                 Self { name: engine, works, checks, enforcement: trial.enforcement.clone() }
             }
         }
+    }
+}
+
+/// What the error itself knows; that `doctor` can be asked is no news here.
+fn remedy(error: &CliError) -> Option<String> {
+    match error {
+        CliError::Session(error) => error.remedy(),
+        other => other.hint(),
     }
 }
 
