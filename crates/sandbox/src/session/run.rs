@@ -80,13 +80,18 @@ pub(super) fn supervise(
 ) -> Result<Outcome, Error> {
     let resolved = &record.resolved;
     let mut watch = Watch::new(resolved);
-    let sandbox = launch(directory, &lock, record)?;
+    let mut sandbox = launch(directory, &lock, record)?;
     let enforcement = sandbox.report().controls.clone();
     let start = task.began.elapsed();
     let ending = sandbox.run(invocation(record, task), &mut || watch.start());
     let run = task.began.elapsed().saturating_sub(start);
     if ending.is_ok() {
         sandbox.wait_for_others(&mut |_| ());
+    }
+    sandbox.end();
+    if resolved.lifetime.value == Lifetime::Discard {
+        // While the kernel takes the sandbox down. What its last processes still write is removed after.
+        let _once_more = directory.delete();
     }
     drop(sandbox);
     directory.stop_listening();
