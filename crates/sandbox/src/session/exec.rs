@@ -42,7 +42,7 @@ pub fn exec(sandboxes: &Sandboxes, name: &SandboxName, request: ExecRequest) -> 
             if !directory.exists() {
                 return Err(Error::Unknown(name.clone()));
             }
-            return supervise(&directory, lock, &record, &task).map(Some);
+            return supervise(&directory, &lock, &record, &task).map(Some);
         }
         join(&directory, &record, &task)
     })?;
