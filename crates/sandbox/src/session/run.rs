@@ -80,7 +80,7 @@ pub(super) fn supervise(
 ) -> Result<Outcome, Error> {
     let resolved = &record.resolved;
     let mut watch = Watch::new(resolved);
-    let sandbox = launch(directory, lock, record)?;
+    let sandbox = launch(directory, lock, record).inspect_err(|_| directory.stop_listening())?;
     let enforcement = sandbox.report().controls.clone();
     let start = task.began.elapsed();
     let ending = sandbox.run(invocation(record, task), &mut || watch.start());
