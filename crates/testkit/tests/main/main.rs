@@ -2,10 +2,12 @@
 //! sandboxes, and what happens when a control cannot be enforced.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop where it is")]
 
+mod adversity;
 mod bad_input;
 mod cli;
 mod conformance;
 mod failpoints;
 mod hosts;
 mod lifecycle;
+mod streams;
 mod tidy;
