@@ -7,6 +7,7 @@
 
 mod pump;
 mod streams;
+mod time;
 
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
@@ -16,12 +17,16 @@ use rustix::io::Errno;
 use crate::sys::signal::{next_signal, release_signals, signal_descriptor};
 use crate::wire::{self, Ask, Command, StartStep, Status, Tell, WireError};
 use streams::Streams;
+pub use time::GRACE;
+use time::{Clock, Turn};
 
 /// How a command of ours ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
     /// It ran.
     Ended(Status),
+    /// It ran until its time was up, and was ended.
+    TimedOut,
     /// It did not run.
     NotStarted { step: StartStep, cause: Errno },
 }
@@ -44,6 +49,8 @@ pub struct Invocation {
     pub argv: Vec<std::ffi::OsString>,
     pub environment: Vec<std::ffi::OsString>,
     pub directory: std::path::PathBuf,
+    /// When it is ended, with everything else in the sandbox.
+    pub deadline: Option<std::time::Instant>,
 }
 
 /// Signals that are passed on to the command.
@@ -57,7 +64,7 @@ pub fn run(
     started: impl FnOnce(),
 ) -> Result<Ending, AttachError> {
     let mut streams = Streams::new().map_err(AttachError::Streams)?;
-    let Invocation { argv, environment, directory } = invocation;
+    let Invocation { argv, environment, directory, deadline } = invocation;
     let command = Command { argv, environment, directory, stdio: streams.stdio() };
     match wire::send(socket, &Ask::Run(command), &streams.descriptors()) {
         Err(WireError::Io(Errno::PIPE | Errno::CONNRESET)) => return Err(AttachError::NotTaken),
@@ -71,7 +78,7 @@ pub fn run(
         Tell::Started => {
             started();
             streams.started(frame.descriptors.into_iter().next()).map_err(AttachError::Streams)?;
-            carry(socket, &mut streams)
+            carry(socket, &mut streams, Clock::new(deadline))
         }
         Tell::NotStarted { step, errno } => {
             Ok(Ending::NotStarted { step, cause: Errno::from_raw_os_error(errno) })
@@ -80,9 +87,23 @@ pub fn run(
     }
 }
 
-/// Waits until no other client has a command in the sandbox. `waiting` hears how many still have.
-pub fn wait_for_others(socket: BorrowedFd<'_>, mut waiting: impl FnMut(usize)) {
+/// Waits until no other client has a command in the sandbox, or the time of all is up. `waiting` hears how
+/// many still have.
+pub fn wait_for_others(
+    socket: BorrowedFd<'_>,
+    deadline: Option<std::time::Instant>,
+    mut waiting: impl FnMut(usize),
+) {
+    let mut clock = Clock::new(deadline);
     loop {
+        let mut fds = [PollFd::new(&socket, PollFlags::IN)];
+        let ready = poll(&mut fds, clock.left().as_ref());
+        match (ready, clock.turn(socket)) {
+            (_, Ok(Turn::Over) | Err(_)) => return,
+            (Ok(0) | Err(Errno::INTR), Ok(Turn::On)) => continue,
+            (Err(_), _) => return,
+            (Ok(_), Ok(Turn::On)) => {}
+        }
         match wire::receive::<Tell>(socket).map(|frame| frame.message) {
             Ok(Tell::Others { running: 0 }) | Err(_) => return,
             Ok(Tell::Others { running }) => waiting(running),
@@ -100,7 +121,7 @@ pub fn stop(socket: BorrowedFd<'_>, grace: std::time::Duration) -> Result<(), Wi
 }
 
 /// Carries bytes and signals until the command has ended.
-fn carry(socket: BorrowedFd<'_>, streams: &mut Streams) -> Result<Ending, AttachError> {
+fn carry(socket: BorrowedFd<'_>, streams: &mut Streams, mut clock: Clock) -> Result<Ending, AttachError> {
     let mut wanted = FORWARDED.to_vec();
     wanted.push(libc::SIGWINCH);
     let signals = Signals::block(&wanted).map_err(AttachError::Streams)?;
@@ -109,22 +130,30 @@ fn carry(socket: BorrowedFd<'_>, streams: &mut Streams) -> Result<Ending, Attach
             let mut fds =
                 vec![PollFd::new(&socket, PollFlags::IN), PollFd::new(&signals.descriptor, PollFlags::IN)];
             fds.extend(streams.interests());
-            match poll(&mut fds, None) {
+            match poll(&mut fds, clock.left().as_ref()) {
                 Ok(_) => {}
                 Err(Errno::INTR) => continue,
                 Err(errno) => return Err(AttachError::Streams(errno)),
             }
             fds.iter().map(|fd| !fd.revents().is_empty()).collect::<Vec<bool>>()
         };
+        if clock.turn(socket).map_err(AttachError::Lost)? == Turn::Over {
+            streams.drain();
+            return Ok(Ending::TimedOut);
+        }
         streams.carry(&ready[2..]);
         if ready[1] {
             signals.forward(socket, streams).map_err(AttachError::Lost)?;
         }
         if ready[0] {
-            let told = wire::receive::<Tell>(socket).map_err(AttachError::Lost)?.message;
-            if let Tell::Ended(status) = told {
-                streams.drain();
-                return Ok(Ending::Ended(status));
+            match wire::receive::<Tell>(socket).map(|frame| frame.message) {
+                Ok(Tell::Ended(status)) => {
+                    streams.drain();
+                    return Ok(clock.judge(status));
+                }
+                Ok(_) => {}
+                Err(_) if clock.has_rung() => return Ok(Ending::TimedOut),
+                Err(error) => return Err(AttachError::Lost(error)),
             }
         }
     }

@@ -75,13 +75,26 @@ fn unknown_words_are_refused_with_the_known_ones() {
 
       tip: a similar value exists: 'host'
     ");
-    for option in ["--engine", "--profile", "--mode", "--network", "--git-config", "--secrets", "--name"] {
+    for option in [
+        "--engine",
+        "--profile",
+        "--mode",
+        "--network",
+        "--git-config",
+        "--secrets",
+        "--name",
+        "--cpus",
+        "--memory",
+        "--pids",
+        "--timeout",
+        "-m",
+    ] {
         assert_eq!(refused(&["run", option, "No such word", "--", "x"]).exit(), exit::Own::Input, "{option}");
     }
     for later in ["shell", "snapshot", "doctor", "merge", "tool", "help"] {
         assert_eq!(refused(&[later]).exit(), exit::Own::Input, "{later}");
     }
-    for later in ["--image=x", "--base=source", "--env=A", "-e", "--cpus=1", "--timeout=1", "-d"] {
+    for later in ["--image=x", "--base=source", "--env=A", "-e", "-d"] {
         assert_eq!(refused(&["run", later, "--", "x"]).exit(), exit::Own::Input, "{later}");
     }
 }
@@ -150,6 +163,7 @@ fn help_of_the_program() {
       128+N  the command died by signal N
       127    the command was not found in the sandbox
       126    the command was found and cannot be executed
+      124    the command's time (`--timeout`) was up
       125    the machine must change: the sandbox could not be started, or was lost
       2      the input must change: usage, configuration, missing consent
       1      a state command could not do what it was asked for

@@ -187,11 +187,16 @@ fn raw(value: &DeValue<'_>) -> Result<Raw, ValueError> {
     match value {
         DeValue::String(text) => Ok(Raw::Text(text.as_ref().into())),
         DeValue::Boolean(on) => Ok(Raw::Switch(*on)),
+        DeValue::Integer(number) if number.radix() == 10 => Ok(Raw::Number(number.as_str().to_owned())),
+        DeValue::Float(number) => Ok(Raw::Number(number.as_str().to_owned())),
         DeValue::Array(items) => {
             let items = items.iter().map(|item| raw(item.get_ref())?.text());
             Ok(Raw::List(items.collect::<Result<_, _>>()?))
         }
-        other => Err(ValueError::Shape { expected: "a text, a boolean or a list", found: other.type_str() }),
+        other => Err(ValueError::Shape {
+            expected: "a text, a number, a boolean or a list",
+            found: other.type_str(),
+        }),
     }
 }
 

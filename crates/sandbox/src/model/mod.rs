@@ -4,6 +4,7 @@
 pub mod blame;
 pub mod choice;
 pub mod id;
+pub mod limits;
 pub mod mount;
 pub mod path;
 pub mod resolved;

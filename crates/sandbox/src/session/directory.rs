@@ -14,6 +14,7 @@ use sandtable_store::lock::FileLock;
 use sandtable_store::remove::remove_tree;
 
 use super::error::Error;
+use crate::engine;
 use crate::model::id::SandboxName;
 use crate::model::path::HostPath;
 
@@ -119,8 +120,14 @@ impl SandboxDirectory {
         }
     }
 
+    /// Removes the control groups that a killed supervisor left. The lock must be held.
+    pub(super) fn reap_groups(&self) {
+        engine::reap(&self.path);
+    }
+
     /// Removes everything. The name is free at once; a crash on the way leaves something to reap.
     pub(super) fn delete(&self) -> Result<(), Error> {
+        self.reap_groups();
         let trash = self.path.parent().expect("below the root").join(format!(".trash-{:016x}", random()));
         fs::rename(self.path.as_path(), trash.as_path())
             .map_err(Error::state("remove", self.path.as_path()))?;

@@ -126,9 +126,7 @@ impl Error {
                 Some(format!("`sandtable stop {name}` first, or `sandtable rm -f {name}`"))
             }
             Self::Launch(error) => error.remedy(),
-            Self::Refused(_) => {
-                Some("`--best-effort` runs without it and says in the record what is lost".to_owned())
-            }
+            Self::Refused(missing) => Some(missing.remedy()),
             _ => None,
         }
     }
