@@ -9,11 +9,12 @@ use rustix::event::Timespec;
 use super::Ending;
 use crate::wire::{self, Ask, Status, WireError};
 
-/// How long the processes inside have between `SIGTERM` and `SIGKILL`.
-pub const GRACE: Duration = Duration::from_secs(2);
+/// How long the processes inside have between `SIGTERM` and `SIGKILL`: everything is to be gone within two
+/// seconds of the bell, and the end itself takes a moment.
+pub const GRACE: Duration = Duration::from_millis(1500);
 
 /// How much longer PID 1 may take to say that everything is gone.
-const PATIENCE: Duration = Duration::from_millis(500);
+const PATIENCE: Duration = Duration::from_millis(250);
 
 /// The clock of one command.
 #[derive(Debug)]

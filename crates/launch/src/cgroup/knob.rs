@@ -116,10 +116,7 @@ impl Knob {
 
 /// The bare reason, without the path that `fs_err` puts before it.
 pub(super) fn cause(error: &std::io::Error) -> String {
-    match error.raw_os_error() {
-        Some(number) => rustix::io::Errno::from_raw_os_error(number).to_string(),
-        None => error.to_string(),
-    }
+    error.kind().to_string()
 }
 
 /// Whether the kernel's answer is what was written: it rounds bytes down to whole pages.

@@ -8,4 +8,5 @@ mod conformance;
 mod failpoints;
 mod hosts;
 mod lifecycle;
+mod limits;
 mod tidy;
