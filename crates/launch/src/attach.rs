@@ -99,10 +99,9 @@ pub fn wait_for_others(
         let mut fds = [PollFd::new(&socket, PollFlags::IN)];
         let ready = poll(&mut fds, clock.left().as_ref());
         match (ready, clock.turn(socket)) {
-            (_, Ok(Turn::Over) | Err(_)) => return,
             (Ok(0) | Err(Errno::INTR), Ok(Turn::On)) => continue,
-            (Err(_), _) => return,
             (Ok(_), Ok(Turn::On)) => {}
+            _ => return,
         }
         match wire::receive::<Tell>(socket).map(|frame| frame.message) {
             Ok(Tell::Others { running: 0 }) | Err(_) => return,

@@ -189,6 +189,10 @@ fn help_of_run() {
           --mode <MODE>                    How the workspace is kept apart from the source [possible values: auto, overlay]
       -v, --mount <SRC[:DST[:ro|rw|cow]]>  Show a file or directory of the host inside: read-only, writable, or copy-on-write
           --network <NETWORK>              Which network the command sees [possible values: none, nat, host]
+          --cpus <NUMBER>                  Processors, such as 2 or 0.5
+      -m, --memory <SIZE>                  Memory with swap, such as 512m or 2g; everything in memory file systems counts
+          --pids <NUMBER>                  Processes and threads
+          --timeout <TIME>                 End the command after this time, such as 90s or 5m, with exit code 124
           --git-config <HOW>               How much of your git configuration the command sees [possible values: literal, sanitized, off]
           --secrets <HOW>                  What happens to files of the source whose names say secret [possible values: warn, mask]
           --rm                             Keep nothing: the sandbox goes when the command ends

@@ -247,7 +247,7 @@ mod tests {
         insta::assert_snapshot!(refused("[run]\nnetwork = \"none\""), @"unknown key `run` at `[top]/.sandtable.toml:1:2`");
         insta::assert_snapshot!(refused("network = \"of\""), @"key `network` at `[top]/.sandtable.toml:1:11` has no usable value: unknown value `of`; one of `none`, `nat`, `host`");
         insta::assert_snapshot!(refused("network = true"), @"key `network` at `[top]/.sandtable.toml:1:11` has no usable value: expected a text in quotes, found a boolean");
-        insta::assert_snapshot!(refused("rm = 1"), @"key `rm` at `[top]/.sandtable.toml:1:6` has no usable value: expected a text, a boolean or a list, found integer");
+        insta::assert_snapshot!(refused("rm = 1"), @"key `rm` at `[top]/.sandtable.toml:1:6` has no usable value: expected `true` or `false`, found a number");
         insta::assert_snapshot!(refused("rm = \"true\""), @"key `rm` at `[top]/.sandtable.toml:1:6` has no usable value: expected `true` or `false`, found a text");
         insta::assert_snapshot!(refused("mounts = [\"a:/b\"]"), @"key `mounts` at `[top]/.sandtable.toml:1:10` has no usable value: path `a` is relative");
         insta::assert_snapshot!(refused("rm = true\nrm = false"), @"`[top]/.sandtable.toml:2:1` is not TOML: duplicate key");

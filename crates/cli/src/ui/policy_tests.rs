@@ -92,6 +92,9 @@ fn every_line_of_the_policy_has_its_origin() {
       name                      try                         flag --name
       mode                      auto                        default
       network                   host                        flag --network
+      cpus                      0.5                         flag --cpus
+      memory                    4g (where possible)         profile safe
+      timeout                   90s                         flag --timeout
       git_config                sanitized                   profile safe
       secrets                   mask                        project file /re\u{1b}po/.sandtable.toml
       rm                        true                        user file /home/u/.config/sandtable/config.toml

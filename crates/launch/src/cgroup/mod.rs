@@ -62,37 +62,39 @@ impl Group {
         let mut group = Self { journal: limits.journal.clone(), seats: Vec::new(), refused: BTreeMap::new() };
         let hierarchies = Hierarchy::all();
         let asked = Control::LIMITS.into_iter().filter(|control| knob::is_asked(*control, limits));
-        let (one, two): (Vec<_>, Vec<_>) =
-            asked.partition(|control| place::version_one(&hierarchies, *control).is_some());
-        for control in one {
-            let own = place::version_one(&hierarchies, control).expect("those that have one");
-            match place::below(&own.own, limits) {
-                Ok(directory) => group.seat(limits, Version::One, directory, &[control]),
-                Err(why) => drop(group.refused.insert(control, why)),
+        let mut two = Vec::new();
+        // One hierarchy of version 1 may have several controllers.
+        let mut one: BTreeMap<&Path, Vec<Control>> = BTreeMap::new();
+        for control in asked {
+            match place::version_one(&hierarchies, control) {
+                Some(hierarchy) => one.entry(&hierarchy.own).or_default().push(control),
+                None => two.push(control),
+            }
+        }
+        for (own, controls) in one {
+            match place::below(own, limits) {
+                Ok(directory) => {
+                    group.seat(Version::One, directory, knobs_of(&controls, Version::One, limits));
+                }
+                Err(why) => group.refused.extend(controls.into_iter().map(|control| (control, why.clone()))),
             }
         }
         if !two.is_empty() {
             let found = place::version_two(&hierarchies, limits, &two);
             group.refused.extend(found.refused);
             if let Some(directory) = found.directory {
-                group.seat(limits, Version::Two, directory, &found.carried);
+                group.seat(Version::Two, directory, knobs_of(&found.carried, Version::Two, limits));
             }
         }
         group
     }
 
-    /// Sets the limits of a directory that was just made. Several of the old version may share one.
-    fn seat(&mut self, limits: &Limits, version: Version, directory: PathBuf, controls: &[Control]) {
-        let carries: BTreeMap<_, _> =
-            controls.iter().map(|control| (*control, knobs(*control, version, limits))).collect();
+    /// Sets the limits of a directory that was just made.
+    fn seat(&mut self, version: Version, directory: PathBuf, carries: BTreeMap<Control, Vec<Knob>>) {
         for (control, knobs) in carries.iter().filter(|(control, _)| !skips(**control)) {
             if let Some(why) = knobs.iter().find_map(|knob| knob.set(&directory).err()) {
                 self.refused.insert(*control, why);
             }
-        }
-        if let Some(seat) = self.seats.iter_mut().find(|seat| seat.directory == directory) {
-            seat.carries.extend(carries);
-            return;
         }
         let entrance = fs::OpenOptions::new().write(true).open(directory.join("cgroup.procs"));
         let entrance = entrance.map(|file| file.into_parts().0).ok();
@@ -135,6 +137,10 @@ impl Group {
         let mut memory = self.seats.iter().filter(|seat| seat.carries.contains_key(&Control::MemoryLimit));
         memory.any(|seat| knob::memory_kills(&seat.directory, seat.version) > 0)
     }
+}
+
+fn knobs_of(controls: &[Control], version: Version, limits: &Limits) -> BTreeMap<Control, Vec<Knob>> {
+    controls.iter().map(|control| (*control, knobs(*control, version, limits))).collect()
 }
 
 impl Seat {
