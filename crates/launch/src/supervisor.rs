@@ -70,10 +70,14 @@ pub fn launch(plan: &Plan, handles: &Handles<'_>) -> Result<Sandbox, LaunchError
         .context(|| "make a socket".to_owned())?;
     let group = plan.limits.as_ref().map(Group::make);
     match clone_into(namespace_flags(plan)).map_err(LaunchError::Namespaces)? {
-        Side::Child => match group.as_ref().map_or(Ok(()), Group::enter) {
-            Ok(()) => child(plan, &host, theirs, handles),
-            Err(failure) => give_up(&theirs, failure),
-        },
+        Side::Child => {
+            // The copy of the supervisor's end would keep the connection alive after its death.
+            drop(ours);
+            match group.as_ref().map_or(Ok(()), Group::enter) {
+                Ok(()) => child(plan, &host, theirs, handles),
+                Err(failure) => give_up(&theirs, failure),
+            }
+        }
         Side::Parent(pid) => {
             drop(theirs);
             let mut sandbox = Sandbox { pid, socket: Some(ours), report: Report::default(), group };
@@ -165,8 +169,9 @@ fn child(plan: &Plan, host: &HostView, socket: OwnedFd, handles: &Handles<'_>) -
     match set_up(plan, host, &socket, &keep) {
         Ok(report) => {
             let listener = handles.listener.try_clone_to_owned();
-            if let (Ok(listener), Ok(())) = (listener, wire::send(&socket, &Tell::Ready(report), &[])) {
-                init::serve(socket, listener)
+            if let (Ok(listener), Ok(())) = (listener, wire::send(&socket, &Tell::Ready(report.clone()), &[]))
+            {
+                init::serve(socket, listener, report)
             }
             exit_now(125)
         }

@@ -8,24 +8,10 @@ use crate::model::spec::{Network, Strictness};
 
 /// A control that the policy requires and that does not hold.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the control `{control}` is required but not enforced: {why}")]
+#[error("`{control}` is required but not enforced ({why})")]
 pub struct Missing {
     pub control: Control,
     pub why: String,
-}
-
-impl Missing {
-    /// What the user can do.
-    pub fn remedy(&self) -> String {
-        let without = "`--best-effort` runs without it and says in the record what is lost";
-        if Control::LIMITS.contains(&self.control) {
-            return format!(
-                "a limit needs a control group of your own: `systemd-run --user --scope -p Delegate=yes sandtable run …` \
-                 starts in one, and root can delegate one\n{without}"
-            );
-        }
-        without.to_owned()
-    }
 }
 
 /// The controls `spec` requires: all of them, but for what it gives away on purpose and limits that nobody
@@ -61,10 +47,31 @@ pub fn missing(spec: &ResolvedSpec, report: &Report) -> Vec<Missing> {
     required(spec).into_iter().filter_map(judge).collect()
 }
 
-/// The first missing control that stops the launch: any, unless the caller asked for best effort.
-pub fn refusal(spec: &ResolvedSpec, report: &Report) -> Option<Missing> {
-    match spec.strictness.value {
-        Strictness::Strict => missing(spec, report).into_iter().next(),
-        Strictness::BestEffort => None,
+/// Required controls that do not hold and therefore stop the launch.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the sandbox is not what was promised: {}", listed(.0))]
+pub struct Refusal(Vec<Missing>);
+
+impl Refusal {
+    /// What the user can do, a line each.
+    pub fn remedy(&self) -> String {
+        let without = "`--best-effort` runs without it and says in the record what is lost";
+        if self.0.iter().any(|missing| Control::LIMITS.contains(&missing.control)) {
+            return format!(
+                "a limit needs a control group of your own: `systemd-run --user --scope -p Delegate=yes sandtable run …` \
+                 starts in one, and root can delegate one\n{without}"
+            );
+        }
+        without.to_owned()
     }
+}
+
+/// Why the launch stops: any missing control, unless the caller asked for best effort.
+pub fn refusal(spec: &ResolvedSpec, report: &Report) -> Option<Refusal> {
+    let missing = missing(spec, report);
+    (spec.strictness.value == Strictness::Strict && !missing.is_empty()).then_some(Refusal(missing))
+}
+
+fn listed(missing: &[Missing]) -> String {
+    missing.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }

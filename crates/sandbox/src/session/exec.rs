@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use sandtable_launch::attach::{self, AttachError, Invocation};
 
+use super::create::renew_work;
 use super::directory::{SandboxDirectory, Sandboxes};
 use super::error::Error;
 use super::record::{Outcome, Record, Timings};
@@ -42,6 +43,7 @@ pub fn exec(sandboxes: &Sandboxes, name: &SandboxName, request: ExecRequest) -> 
             if !directory.exists() {
                 return Err(Error::Unknown(name.clone()));
             }
+            renew_work(&directory, &record.resolved)?;
             return supervise(&directory, lock, &record, &task).map(Some);
         }
         join(&directory, &record, &task)
@@ -59,12 +61,13 @@ fn join(directory: &SandboxDirectory, record: &Record, task: &Task) -> Result<Op
         deadline: None,
     };
     let began = Instant::now();
-    let ending = match attach::run(socket.as_fd(), invocation, || ()) {
+    let mut enforcement = std::collections::BTreeMap::new();
+    let ending = match attach::run(socket.as_fd(), invocation, |report| enforcement = report.controls.clone())
+    {
         Err(AttachError::NotTaken) => return Ok(None),
         ending => ending?,
     };
     let exit = exit(ending, task)?;
-    let enforcement = directory.read_running()?.map(|running| running.enforcement).unwrap_or_default();
     let timings_ms = Timings { run: millis(began.elapsed()), ..Timings::default() };
     Ok(Some(Outcome { enforcement, timings_ms, ..outcome(record, &task.command, exit) }))
 }

@@ -13,7 +13,7 @@ use super::capture::{Capture, Watch};
 use super::create::{Created, create, id_base, place};
 use super::directory::{SandboxDirectory, Sandboxes, random};
 use super::error::Error;
-use super::files::{OUTCOME, RUNNING, RunningFile};
+use super::files::OUTCOME;
 use super::readable;
 use super::record::{Base, Exit, ExitOrigin, Outcome, Record, SCHEMA, Timings};
 use crate::engine::enforcement::refusal;
@@ -35,7 +35,7 @@ pub struct Request {
 pub fn run(
     sandboxes: &Sandboxes,
     resolved: ResolvedSpec,
-    name: Option<SandboxName>,
+    name: Option<&SandboxName>,
     request: Request,
 ) -> Result<Outcome, Error> {
     let began = Instant::now();
@@ -82,7 +82,6 @@ pub(super) fn supervise(
     let mut watch = Watch::new(resolved);
     let sandbox = launch(directory, &lock, record)?;
     let enforcement = sandbox.report().controls.clone();
-    directory.write(RUNNING, &RunningFile { schema: SCHEMA, enforcement: enforcement.clone() })?;
     let start = task.began.elapsed();
     let invocation = invocation(record, task);
     let deadline = invocation.deadline;
@@ -93,7 +92,7 @@ pub(super) fn supervise(
     }
     let starved = starved(sandbox.as_ref(), resolved);
     drop(sandbox);
-    directory.forget_running();
+    directory.stop_listening();
     let exit = match (ending, &starved) {
         // PID 1 was among what the kernel killed.
         (Err(AttachError::Lost(_)), Some(_)) => {
@@ -109,7 +108,7 @@ pub(super) fn supervise(
     let mut outcome = Outcome {
         changes,
         drift,
-        warnings: [resolved.warnings.clone(), warnings, Vec::from_iter(starved)].concat(),
+        warnings: joined(&resolved.warnings, warnings.into_iter().chain(starved).collect()),
         timings_ms: Timings {
             resolve: task.resolve_ms,
             start: millis(start),
@@ -134,7 +133,7 @@ fn launch(directory: &SandboxDirectory, lock: &FileLock, record: &Record) -> Res
     let handles = Handles { control: control.as_fd(), lock: lock.as_fd() };
     let sandbox = engine.launch(&plan, &handles)?;
     match refusal(&record.resolved, sandbox.report()) {
-        Some(missing) => Err(missing.into()),
+        Some(refusal) => Err(refusal.into()),
         None => Ok(sandbox),
     }
 }
@@ -219,6 +218,13 @@ pub(super) fn exit(ending: Ending, task: &Task) -> Result<Exit, Error> {
         }
         Ending::NotStarted { step: StartStep::Process, cause } => Err(Error::Process(cause)),
     }
+}
+
+/// What was known before the command and what was found after it, which is more exact where both speak.
+fn joined(before: &[Warning], after: Vec<Warning>) -> Vec<Warning> {
+    let superseded = |warning: &&Warning| after.iter().any(|later| later.code == warning.code);
+    let kept: Vec<Warning> = before.iter().filter(|warning| !superseded(warning)).cloned().collect();
+    kept.into_iter().chain(after).collect()
 }
 
 pub(super) fn millis(duration: Duration) -> u64 {
