@@ -217,11 +217,37 @@ fn a_killed_supervisor_leaves_groups_that_the_next_call_removes() {
         assert!(!groups(&name).is_empty());
         child.kill().unwrap();
         child.wait().unwrap();
-        world.env.sandtable().args(["ls"]).ended().expect_code(0).unused();
+        assert_reaped(&world, &name);
         assert_nothing_runs(&world.env, "71243");
-        world.env.sandtable().args(["ls"]).ended().expect_code(0).unused();
-        assert_eq!(groups(&name), [""; 0]);
     }
+}
+
+#[test]
+fn groups_are_found_again_whenever_the_supervisor_was_killed() {
+    let Some(world) = World::of_root() else { return };
+    for delay in (0..60).step_by(4) {
+        let name = world.name(&format!("at-{delay}"));
+        let options = ["--memory", "1g", "--cpus", "1", "--pids", "64", "--name", &name];
+        let mut child = world.command(&options, "sleep 71245").started();
+        std::thread::sleep(Duration::from_millis(delay));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_reaped(&world, &name);
+    }
+}
+
+#[test]
+fn the_time_of_a_sandbox_is_also_that_of_who_joined_it() {
+    let Some(world) = World::of(Caller::Same) else { return };
+    let name = world.name("joined");
+    let began = Instant::now();
+    let mut first = world.command(&["--name", &name, "--timeout", "1500ms"], "echo up; sleep 1").started();
+    std::io::Read::read_exact(first.stdout.as_mut().unwrap(), &mut [0; 3]).unwrap();
+    let joined = world.env.sandtable().args(["exec", &name, "--", "sleep", "71246"]).started();
+    assert_eq!(first.wait().unwrap().code(), Some(0), "its own command ended in time");
+    assert!(!joined.wait_with_output().unwrap().status.success());
+    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+    assert_nothing_runs(&world.env, "71246");
 }
 
 #[test]
@@ -292,6 +318,22 @@ impl World {
         let own = self.env.root().file_name().unwrap().to_string_lossy().to_lowercase();
         let own: String = own.chars().filter(char::is_ascii_alphanumeric).collect();
         format!("{own}-{word}")
+    }
+}
+
+/// The first call that finds the sandbox ended removes its groups. The kernel takes a moment to end it, and
+/// until then it counts as running.
+fn assert_reaped(world: &World, name: &str) {
+    let deadline = Instant::now() + Duration::from_secs(3);
+    loop {
+        let listed = world.env.sandtable().args(["ls"]).ended().expect_code(0).stdout;
+        let runs = listed.lines().any(|line| line.starts_with(name) && line.contains("running"));
+        if !runs {
+            assert_eq!(groups(name), [""; 0]);
+            return;
+        }
+        assert!(Instant::now() < deadline, "still running: {listed}");
+        std::thread::sleep(Duration::from_millis(10));
     }
 }
 
