@@ -82,8 +82,11 @@ pub fn launch(plan: &Plan, handles: &Handles<'_>) -> Result<Sandbox, LaunchError
             drop(theirs);
             let mut sandbox = Sandbox { pid, socket: Some(ours), report: Report::default(), group };
             sandbox.report = sandbox.wait_ready(plan)?;
-            let limits = sandbox.group.as_ref().map(|group| group.observe(sandbox.pid()));
-            sandbox.report.controls.extend(limits.into_iter().flatten());
+            if let Some(group) = &sandbox.group {
+                let limits = Report { controls: group.observe(sandbox.pid()) };
+                wire::send(sandbox.socket(), &Ask::Limits(limits.clone()), &[]).map_err(LaunchError::Lost)?;
+                sandbox.report.controls.extend(limits.controls);
+            }
             Ok(sandbox)
         }
     }
@@ -108,6 +111,12 @@ impl Sandbox {
     /// The connection to PID 1.
     pub fn socket(&self) -> BorrowedFd<'_> {
         self.socket.as_ref().expect("open until the end").as_fd()
+    }
+
+    /// Begins to end the sandbox. Dropping it waits for the end.
+    pub fn end(&mut self) {
+        drop(self.socket.take());
+        let _already_gone = kill_process(self.pid, Signal::KILL);
     }
 
     fn wait_ready(&self, plan: &Plan) -> Result<Report, LaunchError> {
@@ -157,8 +166,7 @@ impl Drop for Sandbox {
     /// Ends the sandbox and waits until the kernel has taken it down, so that its mounts are gone when the
     /// lock is released.
     fn drop(&mut self) {
-        drop(self.socket.take());
-        let _already_gone = kill_process(self.pid, Signal::KILL);
+        self.end();
         let _already_taken = waitpid(Some(self.pid), WaitOptions::empty());
     }
 }

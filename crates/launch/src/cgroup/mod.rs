@@ -152,7 +152,10 @@ impl Seat {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        self.seats.clear();
+        for seat in self.seats.drain(..) {
+            // The journal may be gone with the sandbox already. What stays busy is left to it if it is not.
+            let _left = remove(&seat.directory);
+        }
         reap(&self.journal);
     }
 }

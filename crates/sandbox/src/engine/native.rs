@@ -8,7 +8,7 @@ use std::time::Instant;
 use rustix::io::Errno;
 use sandtable_launch::attach::{self, AttachError, Ending, Invocation};
 use sandtable_launch::cgroup::{self, PREFIX};
-use sandtable_launch::op::{self, Allow, Beneath, Ids, Op, Shift};
+use sandtable_launch::op::{self, Allow, Beneath, Ids, Op, Owner, Shift};
 use sandtable_launch::report::Report;
 use sandtable_launch::supervisor;
 
@@ -45,7 +45,7 @@ impl Engine for Native {
                 Network::Host => op::Network::Host,
                 Network::None | Network::Nat => op::Network::Own,
             },
-            ops: spec.mounts.iter().map(|mount| lower(mount, place)).collect(),
+            ops: spec.mounts.iter().map(|mount| lower(mount, spec, place)).collect(),
             landlock: landlock(spec),
             limits: limits(&spec.limits, place),
         })
@@ -65,6 +65,10 @@ impl Running for supervisor::Sandbox {
 
     fn run(&self, invocation: Invocation, started: &mut dyn FnMut()) -> Result<Ending, AttachError> {
         attach::run(self.socket(), invocation, |_| started())
+    }
+
+    fn end(&mut self) {
+        Self::end(self);
     }
 
     fn wait_for_others(&self, deadline: Option<Instant>, waiting: &mut dyn FnMut(usize)) {
@@ -96,7 +100,7 @@ fn fingerprint(path: &Path) -> u64 {
     path.as_os_str().as_bytes().iter().fold(0xcbf2_9ce4_8422_2325, mix)
 }
 
-fn lower(mount: &Mount, place: &Place) -> Op {
+fn lower(mount: &Mount, spec: &ResolvedSpec, place: &Place) -> Op {
     let target = mount.target.as_path().to_owned();
     match &mount.content {
         Content::Host { source, access, ownership, identity } => Op::Bind {
@@ -114,7 +118,8 @@ fn lower(mount: &Mount, place: &Place) -> Op {
         },
         Content::Cow { source, layer, pins, identity } => Op::Overlay {
             lower: source.as_path().to_owned(),
-            layer: place.directory.join("layers").join(layer).into(),
+            layers: place.directory.clone().into(),
+            name: layer.clone(),
             target,
             pins: *pins == Pins::Present,
             pinned: identity.map(pinned),
@@ -126,7 +131,10 @@ fn lower(mount: &Mount, place: &Place) -> Op {
             shift: Shift::Shift,
             pinned: None,
         },
-        Content::Scratch { size } => Op::Tmpfs { target, size: *size },
+        Content::Scratch { size } => {
+            let owner = if mount.target == spec.home { Owner::Workload } else { Owner::Everybody };
+            Op::Tmpfs { target, size: *size, owner }
+        }
         Content::Empty => Op::Directory { target },
         Content::Link { to } => Op::Symlink { target, to: to.into() },
         Content::Text { contents } => Op::File { target, contents: contents.clone() },

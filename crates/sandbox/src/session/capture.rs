@@ -14,7 +14,7 @@ use rustix::fs::{CWD, Mode, OFlags, openat};
 use sandtable_store::layer::{self, Lower};
 use sandtable_store::source::{self, Drift, Listing, Options, Owners, Stamp};
 
-use super::directory::SandboxDirectory;
+use super::directory::{Part, SandboxDirectory};
 use super::error::Error;
 use super::record::{
     ChangeEntry, ChangeKind, Changes, DriftEntry, DriftKind, EntryType, GitState, Record, SkippedEntry,
@@ -128,11 +128,10 @@ fn read_layer(
     layer: &str,
     pins: Pins,
 ) -> Result<layer::Outcome, layer::Error> {
-    let place = directory.path().join("layers").join(layer);
-    let upper = open(&place.join("upper"))?;
+    let upper = open(&directory.layer(layer, Part::Upper))?;
     let mut lower = Vec::new();
     if pins == Pins::Present {
-        lower.push(open(&place.join("pins"))?);
+        lower.push(open(&directory.layer(layer, Part::Pins))?);
     }
     lower.push(open(source)?);
     layer::read(upper.as_fd(), &Lower::new(lower), &layer::Options::default())

@@ -101,6 +101,17 @@ impl Sandboxes {
     }
 }
 
+/// What a copy-on-write layer is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    /// The changes.
+    Upper,
+    /// The kernel's own.
+    Work,
+    /// What covers parts of the source.
+    Pins,
+}
+
 /// The directory of one sandbox.
 #[derive(Clone, Debug)]
 pub(super) struct SandboxDirectory {
@@ -120,6 +131,16 @@ impl SandboxDirectory {
     fn is_young(&self) -> bool {
         let made = fs::metadata(self.path.as_path()).and_then(|found| found.modified());
         made.is_ok_and(|made| SystemTime::now().duration_since(made).is_ok_and(|age| age < YOUNG))
+    }
+
+    /// A directory of one of its layers.
+    pub(super) fn layer(&self, layer: &str, part: Part) -> HostPath {
+        let ending = match part {
+            Part::Upper => "upper",
+            Part::Work => "work",
+            Part::Pins => "pins",
+        };
+        self.path.join(format!("{layer}.{ending}"))
     }
 
     /// The lock, unless somebody holds it.

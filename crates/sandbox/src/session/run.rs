@@ -80,7 +80,7 @@ pub(super) fn supervise(
 ) -> Result<Outcome, Error> {
     let resolved = &record.resolved;
     let mut watch = Watch::new(resolved);
-    let sandbox = launch(directory, &lock, record)?;
+    let mut sandbox = launch(directory, &lock, record)?;
     let enforcement = sandbox.report().controls.clone();
     let start = task.began.elapsed();
     let invocation = invocation(record, task);
@@ -91,6 +91,11 @@ pub(super) fn supervise(
         sandbox.wait_for_others(deadline, &mut |_| ());
     }
     let starved = starved(sandbox.as_ref(), resolved);
+    sandbox.end();
+    if resolved.lifetime.value == Lifetime::Discard {
+        // While the kernel takes the sandbox down. What its last processes still write is removed after.
+        let _once_more = directory.delete();
+    }
     drop(sandbox);
     directory.stop_listening();
     let exit = match (ending, &starved) {

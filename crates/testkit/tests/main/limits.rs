@@ -198,7 +198,11 @@ fn further_commands_are_under_the_same_limits() {
     assert!(!groups(&name).is_empty());
     let count = "exec perl -e 'for (1..6) { fork } if ($$ > 20) { sleep 2; exit } sleep 1; \
         opendir(D, \"/proc\"); $n = grep { /^\\d+$/ } readdir D; print $n <= 16 ? \"few\" : \"many\"'";
-    let joined = exec(count).ended();
+    let report = world.report();
+    let joined = world.env.sandtable().args(["exec", &name, "--report"]).arg(&report);
+    let joined = joined.args(["--", "sh", "-c", count]).ended();
+    let known = world.outcome().unwrap().enforcement;
+    assert_eq!(known.get(&Control::PidsLimit), Some(&Observed::Enforced), "who joins knows as well");
     assert!(joined.stdout.contains("few") && !joined.stdout.contains("many"), "{joined:?}");
     env_stop(&world.env, &name);
     first.wait().unwrap();
