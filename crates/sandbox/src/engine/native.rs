@@ -201,6 +201,9 @@ pub(super) fn remedy(error: &supervisor::LaunchError) -> Option<String> {
              an ordinary user"
                 .to_owned(),
         ),
+        (Step { step, .. }, Errno::PERM) if step.starts_with("map the private id range") => Some(
+            "this root is not the machine's root (a container or user namespace): run as an ordinary user".to_owned(),
+        ),
         (Step { step, .. }, Errno::PERM) if step.contains("`/proc`") => Some(
             "part of `/proc` is covered here, as in most containers, so the kernel allows no new one: run outside the \
              container, or start it with `--security-opt systempaths=unconfined`"

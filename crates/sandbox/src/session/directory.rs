@@ -62,7 +62,11 @@ impl Sandboxes {
     fn make_root(&self) -> Result<(), Error> {
         let root = self.root.as_path();
         let parent = root.parent().expect("below the data directory");
-        fs::create_dir_all(parent).map_err(Error::state("make", parent))?;
+        // Private whatever the umask: who can rename something in here can put another record in its place.
+        let private =
+            std::os::unix::fs::DirBuilderExt::mode(std::fs::DirBuilder::new().recursive(true), 0o700)
+                .create(parent);
+        private.map_err(Error::state("make", parent))?;
         match mkdirat(CWD, root, Mode::RWXU) {
             Ok(()) | Err(Errno::EXIST) => Ok(()),
             Err(errno) => Err(Error::state("make", root)(errno.into())),
@@ -143,11 +147,18 @@ impl SandboxDirectory {
         self.path.join(format!("{layer}.{ending}"))
     }
 
-    /// The lock, unless somebody holds it.
+    /// The lock, unless somebody holds it. A sandbox that is gone, perhaps only just, is unknown.
     pub(super) fn try_lock(&self) -> Result<Option<FileLock>, Error> {
         let path = self.path.join("lock");
-        FileLock::try_exclusive(path.as_path())
-            .map_err(|error| Error::state("lock", path.as_path())(std::io::Error::other(error)))
+        FileLock::try_exclusive(path.as_path()).map_err(|error| match error.source.kind() {
+            std::io::ErrorKind::NotFound => Error::Unknown(self.name()),
+            _ => Error::state("lock", path.as_path())(error.source),
+        })
+    }
+
+    pub(super) fn name(&self) -> SandboxName {
+        let name = self.path.as_path().file_name().and_then(std::ffi::OsStr::to_str);
+        name.and_then(|name| name.parse().ok()).expect("the path was made from a name")
     }
 
     /// Removes the control groups that a killed supervisor left. The lock must be held.
