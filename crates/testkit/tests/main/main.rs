@@ -10,6 +10,7 @@ mod doctor;
 mod failpoints;
 mod hosts;
 mod lifecycle;
+mod limits;
 mod packaging;
 mod policy;
 mod streams;
