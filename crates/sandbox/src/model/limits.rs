@@ -26,6 +26,13 @@ pub struct Limits {
     pub timeout: Option<Setting<Timeout>>,
 }
 
+impl Limits {
+    /// Whether nothing is limited.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 /// What happens where a limit cannot be enforced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {

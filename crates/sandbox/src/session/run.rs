@@ -92,8 +92,9 @@ pub(super) fn supervise(
     }
     let starved = starved(sandbox.as_ref(), resolved);
     sandbox.end();
-    if resolved.lifetime.value == Lifetime::Discard {
-        // While the kernel takes the sandbox down. What its last processes still write is removed after.
+    if resolved.lifetime.value == Lifetime::Discard && resolved.limits.is_empty() {
+        // While the kernel takes the sandbox down. What its last processes still write is removed after. With
+        // limits the directory holds the journal of control groups, which must outlive them.
         let _once_more = directory.delete();
     }
     drop(sandbox);
