@@ -46,6 +46,8 @@ pub struct Meta {
     /// Nanoseconds since 1970.
     pub ctime_ns: i64,
     pub ino: u64,
+    /// How many names it has.
+    pub links: u32,
     pub dev: (u32, u32),
     /// Major and minor number, of a device.
     pub rdev: (u32, u32),
@@ -82,6 +84,7 @@ fn meta(found: &Statx) -> Meta {
         mtime_ns: nanoseconds(&found.stx_mtime),
         ctime_ns: nanoseconds(&found.stx_ctime),
         ino: found.stx_ino,
+        links: found.stx_nlink,
         dev: (found.stx_dev_major, found.stx_dev_minor),
         rdev: (found.stx_rdev_major, found.stx_rdev_minor),
         uid: found.stx_uid,
