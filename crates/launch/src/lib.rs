@@ -5,6 +5,7 @@ mod confine;
 mod failpoint;
 mod host;
 mod init;
+pub mod interrupt;
 mod landlock;
 mod mount;
 pub mod op;

@@ -13,7 +13,7 @@ use crate::failpoint::skips;
 use crate::host::{HostView, NAMESPACES};
 use crate::init;
 use crate::mount::{open_source, shifted_sources};
-use crate::op::{Ids, Network, Plan};
+use crate::op::{Ids, Plan};
 use crate::report::{Control, Report};
 use crate::setup::{range_map, set_up};
 use crate::step::Context as _;
@@ -49,6 +49,14 @@ pub struct Sandbox {
     pid: Pid,
     socket: Option<OwnedFd>,
     report: Report,
+    namespaces: Option<Namespaces>,
+}
+
+/// Handles of the sandbox's namespaces, for a program that gives it a network.
+#[derive(Debug)]
+pub struct Namespaces {
+    pub user: OwnedFd,
+    pub network: OwnedFd,
 }
 
 /// Descriptors of the supervisor that PID 1 goes on using.
@@ -69,7 +77,8 @@ pub fn launch(plan: &Plan, handles: &Handles<'_>) -> Result<Sandbox, LaunchError
         Side::Child => child(plan, &host, theirs, handles),
         Side::Parent(pid) => {
             drop(theirs);
-            let mut sandbox = Sandbox { pid, socket: Some(ours), report: Report::default() };
+            let mut sandbox =
+                Sandbox { pid, socket: Some(ours), report: Report::default(), namespaces: None };
             sandbox.report = sandbox.wait_ready(plan)?;
             Ok(sandbox)
         }
@@ -92,9 +101,21 @@ impl Sandbox {
         self.socket.as_ref().expect("open until the end").as_fd()
     }
 
-    fn wait_ready(&self, plan: &Plan) -> Result<Report, LaunchError> {
+    /// The namespaces of a sandbox that has a way out.
+    pub fn namespaces(&self) -> Option<&Namespaces> {
+        self.namespaces.as_ref()
+    }
+
+    fn wait_ready(&mut self, plan: &Plan) -> Result<Report, LaunchError> {
         loop {
-            match wire::receive::<Tell>(self.socket()).map_err(LaunchError::Lost)?.message {
+            let frame = wire::receive::<Tell>(self.socket()).map_err(LaunchError::Lost)?;
+            match frame.message {
+                Tell::Namespaces => {
+                    let mut handles = frame.descriptors.into_iter();
+                    if let (Some(user), Some(network)) = (handles.next(), handles.next()) {
+                        self.namespaces = Some(Namespaces { user, network });
+                    }
+                }
                 Tell::NeedsIds => self.give_ids(plan)?,
                 Tell::Ready(report) => return Ok(report),
                 Tell::Failed(failure) => return Err(failure.into()),
@@ -165,7 +186,7 @@ fn child(plan: &Plan, host: &HostView, socket: OwnedFd, handles: &Handles<'_>) -
 
 fn namespace_flags(plan: &Plan) -> u64 {
     let wanted = NAMESPACES.into_iter().filter(|(control, _, _)| {
-        let own = plan.network == Network::Own || *control != Control::NetworkNamespace;
+        let own = plan.network.is_own() || *control != Control::NetworkNamespace;
         own && !skips(*control)
     });
     wanted.map(|(_, _, flag)| flag).fold(0, |flags, flag| flags | flag)

@@ -3,9 +3,11 @@
 
 pub mod blame;
 pub mod choice;
+pub mod hide;
 pub mod id;
 pub mod mount;
 pub mod path;
 pub mod resolved;
+pub mod secret;
 pub mod setting;
 pub mod spec;

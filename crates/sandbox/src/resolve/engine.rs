@@ -5,7 +5,7 @@ use super::search;
 use crate::facts::Facts;
 use crate::host::Host;
 use crate::model::resolved::EngineName;
-use crate::model::spec::{EngineChoice, Network, Spec};
+use crate::model::spec::{EngineChoice, Spec};
 
 /// The engine and why it is the one.
 pub(super) fn choose(spec: &Spec, host: &Host, facts: &dyn Facts) -> Result<(EngineName, String), Error> {
@@ -28,12 +28,4 @@ pub(super) fn choose(spec: &Spec, host: &Host, facts: &dyn Facts) -> Result<(Eng
         Ok(program) => Error::EngineUnsupported { engine, program },
         Err(_) => Error::EngineMissing { engine, package },
     })
-}
-
-/// Refuses a network the engine cannot provide.
-pub(super) fn check_network(spec: &Spec, engine: EngineName) -> Result<(), Error> {
-    match spec.network.value {
-        Network::None | Network::Host => Ok(()),
-        network @ Network::Nat => Err(Error::NetworkUnsupported { engine, network }),
-    }
 }

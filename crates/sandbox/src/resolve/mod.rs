@@ -4,15 +4,20 @@
 //! nothing. What it returns is complete: no later step looks again. Policy is data (`*.toml` beside this
 //! file), each line with its reason.
 
+mod agents;
 mod case;
 mod data;
 mod engine;
 mod environment;
 mod error;
+mod expose;
 mod gitconfig;
 mod glob;
+mod hide;
 mod home;
 mod identity;
+mod mode;
+mod network;
 mod overlay;
 mod repository;
 mod search;
@@ -28,6 +33,7 @@ mod warnings;
 pub use data::Reasoned;
 pub use environment::environment_rules;
 pub use error::Error;
+pub use hide::Hidden;
 pub use secrets::secret_names;
 
 use case::Case;
@@ -37,20 +43,28 @@ use crate::facts::Facts;
 use crate::host::Host;
 use crate::model::mount::{Content, Mount, MountTable};
 use crate::model::path::BoxPath;
-use crate::model::resolved::{ResolvedSpec, Source, Warning};
+use crate::model::resolved::{ResolvedSpec, Seed, Source, Warning};
 use crate::model::spec::Spec;
 
 /// Says what `spec` means for `host` on the machine that `facts` describes.
 pub fn resolve(spec: &Spec, host: &Host, facts: &dyn Facts) -> Result<ResolvedSpec, Error> {
     let (engine, engine_reason) = engine::choose(spec, host, facts)?;
-    engine::check_network(spec, engine)?;
+    let network_helper = network::helper(spec, host, facts)?;
     let case = Case::new(spec, host, facts)?;
     let mut warnings = Vec::new();
     let workspace = source::find(&case, &mut warnings)?;
     overlay::check_state(&case)?;
-    let mounts = mounts(&case, &workspace, &mut warnings)?;
+    let mode = mode::choose(&case, &workspace, &mut warnings)?;
+    let mut asked = Asked { mounts: user_mounts::all(&case)?, seeds: Vec::new() };
+    let mut variables = expose::add(&case, &mut asked.mounts, &mut warnings)?;
+    agents::add(&case, &workspace, &mut asked, &mut warnings)?;
+    let Asked { mounts: asked, seeds } = asked;
+    let own = OwnMounts { workspace: workspace.mounts(&case, &mode)?, asked };
+    let mounts = mounts(&case, &workspace, own, &mut warnings)?;
     identity::check_owners(&case, &workspace.root, &mut warnings);
-    let environment = environment::build(&case, &mounts, &mut warnings);
+    let mut environment = environment::build(&case, &mounts, &mut warnings);
+    environment.append(&mut variables);
+    environment.append(&mut environment::asked(&case)?);
     Ok(ResolvedSpec {
         engine,
         engine_reason,
@@ -58,9 +72,13 @@ pub fn resolve(spec: &Spec, host: &Host, facts: &dyn Facts) -> Result<ResolvedSp
         home: case.home_inside(),
         directory: workspace.directory.same_inside(),
         source: Source { root: workspace.root, kind: workspace.kind },
+        mode,
         mounts,
+        seeds,
+        hide: spec.hide.clone(),
         environment,
         network: spec.network.clone(),
+        network_helper,
         secrets: spec.secrets.clone(),
         strictness: spec.strictness.clone(),
         lifetime: spec.lifetime.clone(),
@@ -68,11 +86,28 @@ pub fn resolve(spec: &Spec, host: &Host, facts: &dyn Facts) -> Result<ResolvedSp
     })
 }
 
+/// What the user wants to see inside besides the workspace.
+struct Asked {
+    mounts: Vec<Mount>,
+    /// What cannot be mounted and is copied into the private home instead.
+    seeds: Vec<Seed>,
+}
+
+/// The mounts that the user has a word in.
+struct OwnMounts {
+    workspace: Vec<Mount>,
+    asked: Vec<Mount>,
+}
+
 /// The whole file system. What the user asked for comes before what we would have shown at the same place
 /// of the home directory; everywhere else two mounts at one place are a conflict.
-fn mounts(case: &Case<'_>, workspace: &Workspace, warnings: &mut Vec<Warning>) -> Result<MountTable, Error> {
-    let mut mounts = workspace.mounts(case)?;
-    let asked = user_mounts::all(case)?;
+fn mounts(
+    case: &Case<'_>,
+    workspace: &Workspace,
+    own: OwnMounts,
+    warnings: &mut Vec<Warning>,
+) -> Result<MountTable, Error> {
+    let OwnMounts { workspace: mut mounts, asked } = own;
     let mut system = system::mounts(case)?;
     system.retain(|mount| mount.target != workspace.root.same_inside());
     let mut shown = gitconfig::mounts(case, workspace, warnings);
@@ -91,6 +126,9 @@ fn mounts(case: &Case<'_>, workspace: &Workspace, warnings: &mut Vec<Warning>) -
 /// Whether `path` shows files of the host, by way of a link of ours or not.
 fn shows_host(mounts: &MountTable, path: &BoxPath) -> bool {
     mounts.at(path).is_some_and(|mount: &Mount| {
-        matches!(mount.content, Content::Host { .. } | Content::Cow { .. } | Content::Link { .. })
+        matches!(
+            mount.content,
+            Content::Host { .. } | Content::Cow { .. } | Content::Copy { .. } | Content::Link { .. }
+        )
     })
 }

@@ -38,9 +38,33 @@ static FILE_SYSTEMS: LazyLock<FileSystems> = LazyLock::new(|| parsed(include_str
 
 /// A copy-on-write view of the directory `path`, which is a real path.
 pub(super) fn cow(case: &Case<'_>, path: &HostPath, layer: &str, pins: Pins) -> Result<Content, Error> {
+    check_upper(case)?;
     check_lower(case, path)?;
     let identity = case.identity(path);
     Ok(Content::Cow { source: path.clone(), layer: layer.to_owned(), pins, identity })
+}
+
+/// The same, or a copy where there can be no overlay. The reason comes with it.
+pub(super) fn cow_or_copy(
+    case: &Case<'_>,
+    path: &HostPath,
+    layer: &str,
+) -> Result<(Content, Option<String>), Error> {
+    match cow(case, path, layer, Pins::None) {
+        Ok(content) => Ok((content, None)),
+        Err(why) if is_obstacle(&why) => Ok((copy(case, path, layer), Some(why.to_string()))),
+        Err(other) => Err(other),
+    }
+}
+
+/// A copy of the directory `path`, which is a real path.
+pub(super) fn copy(case: &Case<'_>, path: &HostPath, layer: &str) -> Content {
+    Content::Copy { source: path.clone(), layer: layer.to_owned(), identity: case.identity(path) }
+}
+
+/// Whether an error says that there can be no overlay, though there could be a copy.
+pub(super) fn is_obstacle(error: &Error) -> bool {
+    matches!(error, Error::Submounts { .. } | Error::SourceFileSystem { .. } | Error::StateFileSystem { .. })
 }
 
 /// Refuses a directory that an overlay cannot stand on, or that holds the layers themselves.
@@ -61,7 +85,7 @@ fn check_lower(case: &Case<'_>, path: &HostPath) -> Result<(), Error> {
     }
 }
 
-/// Refuses a state directory that cannot hold layers.
+/// Refuses a state directory that can hold nothing.
 pub(super) fn check_state(case: &Case<'_>) -> Result<(), Error> {
     let path = case.state.real.clone();
     let system = match case.facts.file_system(&case.state.existing) {
@@ -71,6 +95,13 @@ pub(super) fn check_state(case: &Case<'_>) -> Result<(), Error> {
     if system.read_only {
         return Err(Error::StateReadOnly { path });
     }
+    Ok(())
+}
+
+/// Refuses a state directory that cannot hold the layers of overlays.
+fn check_upper(case: &Case<'_>) -> Result<(), Error> {
+    let path = case.state.real.clone();
+    let Ok(system) = case.facts.file_system(&case.state.existing) else { return Ok(()) };
     if let Some(rule) = refusal(system.magic, Part::Upper) {
         return Err(Error::StateFileSystem { path, file_system: &rule.name, reason: &rule.reason });
     }

@@ -33,6 +33,10 @@ fn spec(directory: &str) -> Spec {
         name: None,
         mode: Setting::default_value(WorkspaceMode::Auto),
         mounts: Vec::new(),
+        expose: Vec::new(),
+        hide: Vec::new(),
+        agent_homes: Vec::new(),
+        env: Vec::new(),
         network: Setting::default_value(Network::None),
         git_config: Setting::default_value(GitConfig::Literal),
         secrets: Setting::default_value(Secrets::Warn),
@@ -149,6 +153,10 @@ fn line(mount: &Mount) -> String {
         Content::Cow { source, layer, identity, .. } => {
             assert!(identity.is_some(), "{target} has no identity");
             format!("{target}: cow {layer}{}", from(source))
+        }
+        Content::Copy { source, layer, identity } => {
+            assert!(identity.is_some(), "{target} has no identity");
+            format!("{target}: copy {layer}{}", from(source))
         }
         Content::Private { area } => format!("{target}: private {area}"),
         Content::Scratch { size } => format!("{target}: scratch {size}"),
