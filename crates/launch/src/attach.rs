@@ -13,6 +13,7 @@ use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 
+use crate::report::Report;
 use crate::sys::signal::{next_signal, release_signals, signal_descriptor};
 use crate::wire::{self, Ask, Command, StartStep, Status, Tell, WireError};
 use streams::Streams;
@@ -54,7 +55,7 @@ const FORWARDED: [i32; 6] =
 pub fn run(
     socket: BorrowedFd<'_>,
     invocation: Invocation,
-    started: impl FnOnce(),
+    started: impl FnOnce(&Report),
 ) -> Result<Ending, AttachError> {
     let mut streams = Streams::new().map_err(AttachError::Streams)?;
     let Invocation { argv, environment, directory } = invocation;
@@ -68,8 +69,8 @@ pub fn run(
         received => received.map_err(AttachError::Lost)?,
     };
     match frame.message {
-        Tell::Started => {
-            started();
+        Tell::Started(report) => {
+            started(&report);
             streams.started(frame.descriptors.into_iter().next()).map_err(AttachError::Streams)?;
             carry(socket, &mut streams)
         }

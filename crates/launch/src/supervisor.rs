@@ -74,7 +74,11 @@ pub fn launch(plan: &Plan, handles: &Handles<'_>) -> Result<Sandbox, LaunchError
     let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)
         .context(|| "make a socket".to_owned())?;
     match clone_into(namespace_flags(plan)).map_err(LaunchError::Namespaces)? {
-        Side::Child => child(plan, &host, theirs, handles),
+        Side::Child => {
+            // The copy of the supervisor's end would keep the connection alive after its death.
+            drop(ours);
+            child(plan, &host, theirs, handles)
+        }
         Side::Parent(pid) => {
             drop(theirs);
             let mut sandbox =
@@ -172,8 +176,9 @@ fn child(plan: &Plan, host: &HostView, socket: OwnedFd, handles: &Handles<'_>) -
     match set_up(plan, host, &socket, &keep) {
         Ok(report) => {
             let listener = handles.listener.try_clone_to_owned();
-            if let (Ok(listener), Ok(())) = (listener, wire::send(&socket, &Tell::Ready(report), &[])) {
-                init::serve(socket, listener)
+            if let (Ok(listener), Ok(())) = (listener, wire::send(&socket, &Tell::Ready(report.clone()), &[]))
+            {
+                init::serve(socket, listener, report)
             }
             exit_now(125)
         }

@@ -76,7 +76,7 @@ pub(crate) fn run(app: &App, args: RunArgs) -> Result<ExitCode, CliError> {
     let report = loaded.output.report.as_deref().map(Report::open).transpose()?;
     let name = loaded.spec.name.map(|name| name.value);
     let request = Request { command: args.command, resolve_ms: app.elapsed_ms() };
-    let outcome = session::run(&sandboxes, resolved, name, request)?;
+    let outcome = session::run(&sandboxes, resolved, name.as_ref(), request)?;
     finish(app, &loaded.output, report, &outcome)
 }
 

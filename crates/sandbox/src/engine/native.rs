@@ -63,7 +63,7 @@ impl Running for Launched {
     }
 
     fn run(&self, invocation: Invocation, started: &mut dyn FnMut()) -> Result<Ending, AttachError> {
-        attach::run(self.sandbox.socket(), invocation, started)
+        attach::run(self.sandbox.socket(), invocation, |_| started())
     }
 
     fn wait_for_others(&self, waiting: &mut dyn FnMut(usize)) {

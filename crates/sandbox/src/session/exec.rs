@@ -58,12 +58,13 @@ fn join(directory: &SandboxDirectory, record: &Record, task: &Task) -> Result<Op
         directory: task.directory.as_path().to_owned(),
     };
     let began = Instant::now();
-    let ending = match attach::run(socket.as_fd(), invocation, || ()) {
+    let mut enforcement = std::collections::BTreeMap::new();
+    let ending = match attach::run(socket.as_fd(), invocation, |report| enforcement = report.controls.clone())
+    {
         Err(AttachError::NotTaken) => return Ok(None),
         ending => ending?,
     };
     let exit = exit(ending, task)?;
-    let enforcement = directory.read_running()?.map(|running| running.enforcement).unwrap_or_default();
     let timings_ms = Timings { run: millis(began.elapsed()), ..Timings::default() };
     Ok(Some(Outcome { enforcement, timings_ms, ..outcome(record, &task.command, exit) }))
 }

@@ -54,7 +54,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// All sandboxes, after clearing away what dead supervisors left.
 pub fn list(sandboxes: &Sandboxes) -> Result<Vec<Entry>, Error> {
-    sandboxes.reap_unnamed()?;
+    sandboxes.reap()?;
     let mut entries = Vec::new();
     for name in sandboxes.names()? {
         let directory = sandboxes.at(&name);

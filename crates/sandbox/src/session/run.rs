@@ -13,7 +13,7 @@ use super::capture::{Capture, Watch};
 use super::create::{Created, create, id_base, place};
 use super::directory::{SandboxDirectory, Sandboxes, random};
 use super::error::Error;
-use super::files::{OUTCOME, RUNNING, RunningFile};
+use super::files::OUTCOME;
 use super::readable;
 use super::record::{Base, Exit, ExitOrigin, Outcome, Record, SCHEMA, Timings};
 use crate::engine::enforcement::refusal;
@@ -35,7 +35,7 @@ pub struct Request {
 pub fn run(
     sandboxes: &Sandboxes,
     resolved: ResolvedSpec,
-    name: Option<SandboxName>,
+    name: Option<&SandboxName>,
     request: Request,
 ) -> Result<Outcome, Error> {
     let began = Instant::now();
@@ -82,7 +82,6 @@ pub(super) fn supervise(
     let mut watch = Watch::new(resolved);
     let sandbox = launch(directory, &lock, record)?;
     let enforcement = sandbox.report().controls.clone();
-    directory.write(RUNNING, &RunningFile { schema: SCHEMA, enforcement: enforcement.clone() })?;
     let start = task.began.elapsed();
     let ending = sandbox.run(invocation(record, task), &mut || watch.start());
     let run = task.began.elapsed().saturating_sub(start);
@@ -90,7 +89,7 @@ pub(super) fn supervise(
         sandbox.wait_for_others(&mut |_| ());
     }
     drop(sandbox);
-    directory.forget_running();
+    directory.stop_listening();
     let exit = exit(ending?, task)?;
     let captured = Instant::now();
     let Capture { changes, drift, warnings } = match resolved.lifetime.value {
@@ -100,7 +99,7 @@ pub(super) fn supervise(
     let mut outcome = Outcome {
         changes,
         drift,
-        warnings: [resolved.warnings.clone(), warnings].concat(),
+        warnings: joined(&resolved.warnings, warnings),
         timings_ms: Timings {
             resolve: task.resolve_ms,
             start: millis(start),
@@ -125,7 +124,7 @@ fn launch(directory: &SandboxDirectory, lock: &FileLock, record: &Record) -> Res
     let handles = Handles { control: control.as_fd(), lock: lock.as_fd() };
     let sandbox = engine.launch(&plan, &handles)?;
     match refusal(&record.resolved, sandbox.report()) {
-        Some(missing) => Err(missing.into()),
+        Some(refusal) => Err(refusal.into()),
         None => Ok(sandbox),
     }
 }
@@ -191,6 +190,13 @@ pub(super) fn exit(ending: Ending, task: &Task) -> Result<Exit, Error> {
         }
         Ending::NotStarted { step: StartStep::Process, cause } => Err(Error::Process(cause)),
     }
+}
+
+/// What was known before the command and what was found after it, which is more exact where both speak.
+fn joined(before: &[Warning], after: Vec<Warning>) -> Vec<Warning> {
+    let superseded = |warning: &&Warning| after.iter().any(|later| later.code == warning.code);
+    let kept: Vec<Warning> = before.iter().filter(|warning| !superseded(warning)).cloned().collect();
+    kept.into_iter().chain(after).collect()
 }
 
 pub(super) fn millis(duration: Duration) -> u64 {
