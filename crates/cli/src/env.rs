@@ -64,6 +64,12 @@ pub(crate) const SETTINGS: &[SettingVariable] = &[
     own("SANDTABLE_DIRECTORY", Key::Directory),
     own("SANDTABLE_MODE", Key::Mode),
     own("SANDTABLE_MOUNTS", Key::Mounts),
+    own("SANDTABLE_EXPOSE", Key::Expose),
+    own("SANDTABLE_HIDE", Key::Hide),
+    own("SANDTABLE_AGENT_HOME", Key::AgentHome),
+    own("SANDTABLE_ENV", Key::Env),
+    own("SANDTABLE_ENV_FILE", Key::EnvFile),
+    own("SANDTABLE_PASS_ENV", Key::PassEnv),
     own("SANDTABLE_NETWORK", Key::Network),
     own("SANDTABLE_GIT_CONFIG", Key::GitConfig),
     own("SANDTABLE_SECRETS", Key::Secrets),
@@ -79,6 +85,7 @@ pub(crate) const SETTINGS: &[SettingVariable] = &[
     launcher("LLXPRT_SANDBOX_MOUNTS", Key::Mounts),
     launcher("SANDBOX_NETWORK", Key::Network),
     launcher("SANDBOX_MOUNTS", Key::Mounts),
+    launcher("SANDBOX_ENV", Key::Env),
 ];
 
 /// Launcher variables whose part has not landed. They are reported, so that nobody believes in a limit
@@ -91,7 +98,6 @@ pub(crate) const NOT_YET: &[&str] = &[
     "LLXPRT_SANDBOX_PROXY_COMMAND",
     "LLXPRT_SANDBOX_SSH_AGENT",
     "SANDBOX_CPUS",
-    "SANDBOX_ENV",
     "SANDBOX_FLAGS",
     "SANDBOX_IMAGE",
     "SANDBOX_MEMORY",

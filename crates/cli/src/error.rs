@@ -85,6 +85,7 @@ impl CliError {
             Self::Session(error) => match **error {
                 session::Error::CommandNotFound { .. } => Own::NotFound,
                 session::Error::CommandNotExecutable { .. } => Own::NotExecutable,
+                session::Error::Interrupted => Own::Interrupted,
                 _ => Own::of(error.blame()),
             },
             Self::ReportWrite { .. } => Own::Machine,
@@ -158,6 +159,7 @@ fn config_hint(error: &config::Error) -> Option<String> {
         config::Error::CurrentDirectory(_) => {
             Some("change to a directory that exists, or pass `-C DIR`".to_owned())
         }
+        config::Error::EnvFile(_) => Some("a line is `NAME=VALUE`, empty, or a comment".to_owned()),
         config::Error::Environment(env::Error::NotAPath { .. }) => None,
     }
 }
@@ -178,6 +180,9 @@ fn value_hint(error: &ValueError) -> Option<String> {
     match error {
         ValueError::Relative(_) => Some("write an absolute path, or `~/…` in your own file".to_owned()),
         ValueError::Mount(error) => Some(mount_hint(error)),
+        ValueError::Variable(_) => {
+            Some("a variable is `NAME=VALUE`, or `NAME` for your own value".to_owned())
+        }
         _ => None,
     }
 }
@@ -197,7 +202,7 @@ fn mount_hint(error: &MountError) -> String {
 fn flag_for(key: Key, asked: &str) -> String {
     match key.kind() {
         Kind::Switch => key.flag().to_owned(),
-        Kind::List => format!("{} …", key.flag()),
+        Kind::List | Kind::Words => format!("{} …", key.flag()),
         Kind::Text | Kind::Path => format!("{} {asked}", key.flag()),
     }
 }

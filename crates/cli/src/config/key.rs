@@ -9,6 +9,12 @@ pub(crate) enum Key {
     Directory,
     Mode,
     Mounts,
+    Expose,
+    Hide,
+    AgentHome,
+    Env,
+    EnvFile,
+    PassEnv,
     Network,
     GitConfig,
     Secrets,
@@ -28,6 +34,8 @@ pub(crate) enum Kind {
     Path,
     Switch,
     List,
+    /// A list whose items are taken as they are.
+    Words,
 }
 
 impl Key {
@@ -38,6 +46,12 @@ impl Key {
         Self::Directory,
         Self::Mode,
         Self::Mounts,
+        Self::Expose,
+        Self::Hide,
+        Self::AgentHome,
+        Self::Env,
+        Self::EnvFile,
+        Self::PassEnv,
         Self::Network,
         Self::GitConfig,
         Self::Secrets,
@@ -59,6 +73,12 @@ impl Key {
             Self::Directory => "directory",
             Self::Mode => "mode",
             Self::Mounts => "mounts",
+            Self::Expose => "expose",
+            Self::Hide => "hide",
+            Self::AgentHome => "agent_home",
+            Self::Env => "env",
+            Self::EnvFile => "env_file",
+            Self::PassEnv => "pass_env",
             Self::Network => "network",
             Self::GitConfig => "git_config",
             Self::Secrets => "secrets",
@@ -81,6 +101,12 @@ impl Key {
             Self::Directory => "--directory",
             Self::Mode => "--mode",
             Self::Mounts => "--mount",
+            Self::Expose => "--expose",
+            Self::Hide => "--hide",
+            Self::AgentHome => "--agent-home",
+            // A name alone passes the caller's value on.
+            Self::Env | Self::PassEnv => "--env",
+            Self::EnvFile => "--env-file",
             Self::Network => "--network",
             Self::GitConfig => "--git-config",
             Self::Secrets => "--secrets",
@@ -98,6 +124,9 @@ impl Key {
         match self {
             Self::Directory | Self::Report => Kind::Path,
             Self::Mounts => Kind::List,
+            Self::Expose | Self::Hide | Self::AgentHome | Self::Env | Self::EnvFile | Self::PassEnv => {
+                Kind::Words
+            }
             Self::Rm | Self::BestEffort | Self::AllowSource | Self::DryRun | Self::Json | Self::Quiet => {
                 Kind::Switch
             }

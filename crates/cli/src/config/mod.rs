@@ -9,10 +9,11 @@ use std::path::{Path, PathBuf};
 
 use sandtable_sandbox::model::resolved::Warning;
 use sandtable_sandbox::model::setting::{Origin, Setting};
-use sandtable_sandbox::model::spec::{MountRequest, Profile, Spec};
+use sandtable_sandbox::model::spec::{EnvRequest, MountRequest, Profile, Spec};
 
 use crate::env::{self, Environment};
 
+pub(crate) mod environment;
 pub(crate) mod file;
 pub(crate) mod key;
 pub(crate) mod layer;
@@ -25,8 +26,9 @@ mod variables;
 #[cfg(test)]
 mod tests;
 
+use environment::EnvFileError;
 use file::{ConfigFile, FileError};
-use layer::Layer;
+use layer::{Layer, united};
 use narrow::Widening;
 use value::ValueError;
 
@@ -61,6 +63,8 @@ pub(crate) enum Error {
     #[error(transparent)]
     File(#[from] FileError),
     #[error(transparent)]
+    EnvFile(#[from] EnvFileError),
+    #[error(transparent)]
     Widening(#[from] Box<Widening>),
     #[error("there is no current directory")]
     CurrentDirectory(#[source] io::Error),
@@ -71,7 +75,13 @@ pub(crate) fn load(environment: &Environment, flags: Layer) -> Result<Loaded, Er
     let strong = flags.or(variables::layer(environment)?);
     let user = user_layer(environment)?;
     let directory = directory(&strong, &user)?;
-    let strong = Layer { directory: Some(directory), mounts: anchored(strong.mounts)?, ..strong };
+    let strong = Layer {
+        directory: Some(directory),
+        mounts: anchored(strong.mounts)?,
+        expose: anchored_paths(strong.expose)?,
+        agent_homes: anchored_paths(strong.agent_homes)?,
+        ..strong
+    };
     let without = settled(&strong, Layer::default(), &user);
     let settled = match project_file(&strong)? {
         None => without,
@@ -81,7 +91,8 @@ pub(crate) fn load(environment: &Environment, flags: Layer) -> Result<Loaded, Er
             with
         }
     };
-    let mut loaded = finished(settled);
+    let env = variables_of(&settled)?;
+    let mut loaded = finished(settled, env);
     loaded.warnings = variables::warnings(environment);
     Ok(loaded)
 }
@@ -119,7 +130,24 @@ fn settled(strong: &Layer, project: Layer, user: &Layer) -> Layer {
     upper.or(profiles::profile(profile)).or(user.clone()).or(profiles::defaults())
 }
 
-fn finished(layer: Layer) -> Loaded {
+/// The variables of the command: given ones before those of files before those that are passed on.
+fn variables_of(layer: &Layer) -> Result<Vec<Setting<EnvRequest>>, Error> {
+    let mut env = layer.env.clone();
+    for Setting { value: path, origin } in &layer.env_files {
+        // Within a file the last line of a name counts.
+        let read = environment::file(path)?.into_iter().rev();
+        let read = read.map(|request| Setting::new(request, origin.clone())).collect();
+        env = united(env, read, |a, b| a.name == b.name);
+    }
+    Ok(united(env, layer.pass_env.clone(), |a, b| a.name == b.name))
+}
+
+/// Whether something that is a path or a name is a name.
+fn is_name(written: &Path) -> bool {
+    !written.as_os_str().as_encoded_bytes().contains(&b'/')
+}
+
+fn finished(layer: Layer, env: Vec<Setting<EnvRequest>>) -> Loaded {
     let output = shown(layer.clone());
     let spec = Spec {
         engine: always(layer.engine),
@@ -128,6 +156,10 @@ fn finished(layer: Layer) -> Loaded {
         name: layer.name,
         mode: always(layer.mode),
         mounts: layer.mounts,
+        expose: layer.expose,
+        hide: layer.hide,
+        agent_homes: layer.agent_homes,
+        env,
         network: always(layer.network),
         git_config: always(layer.git_config),
         secrets: always(layer.secrets),
@@ -158,6 +190,15 @@ fn anchored(mounts: Vec<Setting<MountRequest>>) -> Result<Vec<Setting<MountReque
         Ok(Setting::new(MountRequest { source, ..mount.value }, mount.origin))
     };
     mounts.into_iter().map(anchor).collect()
+}
+
+/// The same for what may be a name instead.
+fn anchored_paths(settings: Vec<Setting<PathBuf>>) -> Result<Vec<Setting<PathBuf>>, Error> {
+    let anchor = |setting: Setting<PathBuf>| match is_name(&setting.value) {
+        true => Ok(setting),
+        false => Ok(Setting::new(absolute(&setting.value)?, setting.origin)),
+    };
+    settings.into_iter().map(anchor).collect()
 }
 
 fn absolute(path: &Path) -> Result<PathBuf, Error> {

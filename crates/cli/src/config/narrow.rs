@@ -77,6 +77,13 @@ fn widened(key: Key, without: &Layer, with: &Layer) -> bool {
             let known = |mount: &_| without.mounts.iter().any(|known| known.value == *mount);
             !with.mounts.iter().all(|mount| known(&mount.value))
         }
+        // Hiding more is narrower; showing less than the user hides is not possible, since lists add up.
+        Key::Hide => false,
+        Key::Expose => added(&without.expose, &with.expose),
+        Key::AgentHome => added(&without.agent_homes, &with.agent_homes),
+        Key::Env => added(&without.env, &with.env),
+        Key::EnvFile => added(&without.env_files, &with.env_files),
+        Key::PassEnv => added(&without.pass_env, &with.pass_env),
         // A profile is judged by what it sets.
         Key::Profile => false,
         // Where the user works, what is kept, what is shown and where it is written is not the project's
@@ -91,6 +98,11 @@ fn widened(key: Key, without: &Layer, with: &Layer) -> bool {
         | Key::Report
         | Key::Quiet => without.shown(key) != with.shown(key),
     }
+}
+
+/// Whether `with` holds something that `without` does not.
+fn added<T: PartialEq>(without: &[Setting<T>], with: &[Setting<T>]) -> bool {
+    !with.iter().all(|setting| without.iter().any(|known| known.value == setting.value))
 }
 
 /// Whether `with` stands behind `without` in `order`, narrowest first.

@@ -5,8 +5,10 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use sandtable_sandbox::model::choice::UnknownWord;
+use sandtable_sandbox::model::hide::HideError;
 use sandtable_sandbox::model::id::NameError;
 
+use super::environment::EnvError;
 use super::key::Kind;
 use super::mount::{self, MountError};
 
@@ -27,6 +29,10 @@ pub(crate) enum ValueError {
     Name(#[from] NameError),
     #[error(transparent)]
     Mount(#[from] MountError),
+    #[error(transparent)]
+    Hide(#[from] HideError),
+    #[error(transparent)]
+    Variable(#[from] EnvError),
     #[error("unknown value `{0}`; one of `1`, `true`, `0`, `false`")]
     Switch(String),
     #[error("the value is not UTF-8 text")]
@@ -45,6 +51,7 @@ impl Raw {
         match kind {
             Kind::Text | Kind::Path => Ok(Self::Text(text)),
             Kind::List => Ok(Self::List(mount::list(&text))),
+            Kind::Words => Ok(Self::List(mount::words(&text))),
             Kind::Switch => match text.to_str() {
                 Some("1" | "true") => Ok(Self::Switch(true)),
                 Some("0" | "false") => Ok(Self::Switch(false)),

@@ -29,6 +29,13 @@ impl<'a> Hidden<'a> {
         let secret = || self.secrets == Secrets::Mask && is_secret(secret_names(), path, kind);
         self.patterns.iter().any(|pattern| fits(pattern, path, kind)) || secret()
     }
+
+    /// Whether a file is not shown, for itself or for a directory that it lies in.
+    pub fn covers(&self, file: &RelPath) -> bool {
+        let above = std::iter::successors(file.parent(), RelPath::parent);
+        self.picks(file, Kind::File)
+            || above.filter(|path| !path.is_root()).any(|path| self.picks(&path, Kind::Directory))
+    }
 }
 
 fn fits(pattern: &HidePattern, path: &RelPath, kind: Kind) -> bool {

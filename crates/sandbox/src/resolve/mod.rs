@@ -34,6 +34,7 @@ pub use data::Reasoned;
 pub use environment::environment_rules;
 pub use error::Error;
 pub use hide::Hidden;
+pub use mode::WORKSPACE;
 pub use secrets::secret_names;
 
 use case::Case;

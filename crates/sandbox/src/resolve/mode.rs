@@ -11,7 +11,7 @@ use crate::model::resolved::{Mode, SourceKind, Warning};
 use crate::model::spec::{Secrets, WorkspaceMode};
 
 /// The layer of the workspace.
-pub(super) const WORKSPACE: &str = "workspace";
+pub const WORKSPACE: &str = "workspace";
 
 /// Decides, and says why. An obstacle to an overlay is an error only where an overlay was asked for.
 pub(super) fn choose(

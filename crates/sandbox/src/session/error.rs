@@ -67,10 +67,18 @@ pub enum Error {
         #[source]
         source: sandtable_store::layer::Error,
     },
-    #[error("cannot find the files whose names say secret")]
+    #[error("cannot find what is to be hidden")]
     Secrets(#[source] sandtable_store::source::Error),
-    #[error("cannot hide a file whose name says secret")]
+    #[error("cannot hide a file")]
     Hide(#[source] sandtable_store::layer::pins::Error),
+    #[error("cannot copy `{}`", path.display())]
+    Copy {
+        path: PathBuf,
+        #[source]
+        source: sandtable_store::copy::Error,
+    },
+    #[error("interrupted while the source was copied; nothing ran and nothing is kept")]
+    Interrupted,
 }
 
 impl Error {
@@ -112,6 +120,8 @@ impl Error {
             Self::Process(_) => "process",
             Self::Capture { .. } => "capture",
             Self::Secrets(_) | Self::Hide(_) => "secrets",
+            Self::Copy { .. } => "copy",
+            Self::Interrupted => "interrupted",
         }
     }
 
