@@ -15,22 +15,22 @@ use crate::config::value::Raw;
 pub(super) struct InsideArgs {
     /// Show a file or directory of the host inside: read-only, writable, or copy-on-write
     #[arg(short = 'v', long = "mount", value_name = "SRC[:DST[:ro|rw|cow]]")]
-    mounts: Vec<OsString>,
+    pub(super) mounts: Vec<OsString>,
     /// Show a path, or a bundle of credentials like `gcloud` or `aws`, read-only at its own place
     #[arg(long, value_name = "PATH|NAME")]
-    expose: Vec<OsString>,
+    pub(super) expose: Vec<OsString>,
     /// Show an agent's own settings, like `claude` or `codex`, as a private copy-on-write view
     #[arg(long = "agent-home", value_name = "NAME|PATH")]
-    agent_homes: Vec<OsString>,
+    pub(super) agent_homes: Vec<OsString>,
     /// Hide what fits in the workspace: a name at any depth, or a path from its top, with `*` and `**`
     #[arg(long, value_name = "PATTERN")]
-    hide: Vec<OsString>,
+    pub(super) hide: Vec<OsString>,
     /// Set a variable for the command, or pass yours on by its name
     #[arg(short = 'e', long = "env", value_name = "NAME[=VALUE]")]
-    env: Vec<OsString>,
+    pub(super) env: Vec<OsString>,
     /// Set the variables that a file lists, one NAME=VALUE per line
     #[arg(long = "env-file", value_name = "FILE")]
-    env_files: Vec<OsString>,
+    pub(super) env_files: Vec<OsString>,
 }
 
 impl InsideArgs {

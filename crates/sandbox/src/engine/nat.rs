@@ -91,15 +91,15 @@ pub(super) fn start(program: &Path, namespaces: &Namespaces) -> Result<WayOut, E
 fn call(program: Cli, namespaces: &Namespaces, tells: BorrowedFd<'_>) -> Cli {
     let handle = |fd: &OwnedFd| format!("/proc/{}/fd/{}", getpid().as_raw_nonzero(), fd.as_fd().as_raw_fd());
     let call = program.args(["--configure", "--mtu=65520", "--disable-host-loopback"]).args([
-        "--enable-sandbox",
         "--enable-seccomp",
         "--exit-fd=0",
         "--netns-type=path",
     ]);
     let call = call.arg(format!("--ready-fd={}", tells.as_raw_fd()));
-    // Root may enter the network namespace from where it is.
+    // Root may enter the network namespace from where it is, and leave its own files behind. For others the
+    // program wants to become root in the user namespace for that, where there is none.
     let call = if getuid().is_root() {
-        call
+        call.arg("--enable-sandbox")
     } else {
         call.arg(format!("--userns-path={}", handle(&namespaces.user)))
     };

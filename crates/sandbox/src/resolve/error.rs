@@ -242,12 +242,12 @@ impl Error {
             Self::SourceNotUnicode { .. } => "rename the directory".to_owned(),
             Self::Submounts { below, .. } => {
                 format!(
-                    "run in a directory without mounts below it, unmount {}, or let it be copied: `--mode copy`",
+                    "run in a directory without mounts below it, unmount {}, or copy the workspace: `--mode copy`",
                     listed(below)
                 )
             }
             Self::SourceFileSystem { .. } => {
-                "let it be copied: `--mode copy`, or move the project to another file system".to_owned()
+                "copy the workspace: `--mode copy`, or move the project to another file system".to_owned()
             }
             Self::StateUnknown { .. } | Self::StateReadOnly { .. } | Self::StateFileSystem { .. } => {
                 "let `XDG_DATA_HOME` name a directory on a local, writable file system such as ext4, xfs or btrfs"

@@ -3,7 +3,8 @@
 //! There are no marks as in an overlay's upper directory, so both trees are walked side by side. Time helps:
 //! nobody can set a change time back, so whatever in the copy has one from before the copy was finished is
 //! as it was made, and whatever the user does to the source afterwards is not taken for the sandbox's doing.
-//! Only what was touched is compared by content.
+//! Only what was touched is compared by content, and what was not but has another size or time than the source
+//! has there: it came with a directory that was renamed.
 //!
 //! The copy is foreign: it is reached by handle, nothing in it is followed, and no mount is entered.
 
@@ -82,7 +83,15 @@ struct Sides {
     copy: OwnedFd,
     copy_names: Vec<Name>,
     copy_touched: bool,
-    source: Option<(OwnedFd, Vec<Name>)>,
+    past: Past,
+    source: Option<SourceSide>,
+}
+
+struct SourceSide {
+    dir: OwnedFd,
+    names: Vec<Name>,
+    /// Whether the user may have been at work in it since.
+    touched: bool,
 }
 
 impl Walk<'_> {
@@ -98,13 +107,13 @@ impl Walk<'_> {
             self.entry(&sides, &name.bytes)?;
             self.path.pop();
         }
-        if let Some((source, source_names)) = &sides.source
+        if let Some(source) = &sides.source
             && sides.copy_touched
         {
-            for name in source_names {
+            for name in &source.names {
                 if sides.copy_names.binary_search_by(|other| other.bytes.cmp(&name.bytes)).is_err() {
                     self.path.push(&name.bytes).expect("a directory lists single names");
-                    self.missing(source.as_fd(), &name.bytes)?;
+                    self.missing(source.dir.as_fd(), &name.bytes)?;
                     self.path.pop();
                 }
             }
@@ -123,10 +132,12 @@ impl Walk<'_> {
         };
         let copy_touched = self.touched(&meta);
         if past == Past::New {
-            return Ok(Some(Sides { copy, copy_names, copy_touched, source: None }));
+            return Ok(Some(Sides { copy, copy_names, copy_touched, past, source: None }));
         }
-        let source = open_below_with(self.pair.source, &self.path, Mounts::Cross)
-            .and_then(|dir| names(dir.as_fd()).map(|names| (dir, names)));
+        let source = open_below_with(self.pair.source, &self.path, Mounts::Cross).and_then(|dir| {
+            let (meta, names) = (stat_fd(dir.as_fd())?, names(dir.as_fd())?);
+            Ok(SourceSide { dir, names, touched: self.touched(&meta) })
+        });
         let source = match source {
             Ok(source) => Some(source),
             Err(errno) if is_unreadable(errno) => {
@@ -137,7 +148,7 @@ impl Walk<'_> {
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => None,
             Err(errno) => return Err(Error::Lower { path: self.path.clone(), source: errno.into() }),
         };
-        Ok(Some(Sides { copy, copy_names, copy_touched, source }))
+        Ok(Some(Sides { copy, copy_names, copy_touched, past, source }))
     }
 
     fn entry(&mut self, sides: &Sides, name: &[u8]) -> Result<(), Error> {
@@ -149,35 +160,41 @@ impl Walk<'_> {
             Ok(meta) => meta,
             Err(errno) => return self.set_aside(errno),
         };
-        let old = sides.source.as_ref().and_then(|(dir, _)| Some((dir, stat_at(dir.as_fd(), name).ok()?)));
+        let source = sides.source.as_ref();
+        let old = source.and_then(|side| Some((&side.dir, stat_at(side.dir.as_fd(), name).ok()?)));
         // What was left out was never there: a file of that name is the sandbox's own.
         let old = old.filter(|(_, old)| !(self.pair.left_out)(&self.path, old.kind));
-        if meta.kind == Kind::Directory {
-            let known = old.as_ref().is_some_and(|(_, old)| old.kind == Kind::Directory);
-            let past = if known || !self.touched(&meta) { Past::Known } else { Past::New };
-            self.pending.push(Directory { path: self.path.clone(), past });
-        }
-        match old {
-            _ if !self.touched(&meta) => Ok(()),
-            None => {
+        let Some((dir, old)) = old else {
+            let removed_outside = source.is_none_or(|side| side.touched) && sides.past == Past::Known;
+            if self.touched(&meta) || !removed_outside {
                 self.added(&meta);
-                Ok(())
+            } else if meta.kind == Kind::Directory {
+                self.walk_later(Past::Known);
             }
-            Some((_, old)) if old.kind != meta.kind => {
-                self.change(ChangeKind::TypeChanged, meta.kind, 0);
-                Ok(())
-            }
-            Some((dir, old)) => {
-                let ours = Site { dir: sides.copy.as_fd(), name, meta: &meta };
-                self.touched_entry(ours, Site { dir: dir.as_fd(), name, meta: &old })
-            }
+            return Ok(());
+        };
+        if meta.kind == Kind::Directory {
+            self.walk_later(if old.kind == Kind::Directory { Past::Known } else { Past::New });
         }
+        if !self.touched(&meta) && (self.touched(&old) || looks_copied(&meta, &old)) {
+            return Ok(());
+        }
+        if old.kind != meta.kind {
+            self.change(ChangeKind::TypeChanged, meta.kind, 0);
+            return Ok(());
+        }
+        let ours = Site { dir: sides.copy.as_fd(), name, meta: &meta };
+        self.compare(ours, Site { dir: dir.as_fd(), name, meta: &old })
+    }
+
+    fn walk_later(&mut self, past: Past) {
+        self.pending.push(Directory { path: self.path.clone(), past });
     }
 
     fn added(&mut self, meta: &Meta) {
         match meta.kind {
             // Listed when it is walked: what is in it speaks for it.
-            Kind::Directory => {}
+            Kind::Directory => self.walk_later(Past::New),
             Kind::File | Kind::Symlink => self.change(ChangeKind::Added, meta.kind, 0),
             Kind::Fifo => self.skip(SkipReason::Fifo),
             Kind::Socket => self.skip(SkipReason::Socket),
@@ -185,7 +202,7 @@ impl Walk<'_> {
         }
     }
 
-    fn touched_entry(&mut self, ours: Site<'_>, theirs: Site<'_>) -> Result<(), Error> {
+    fn compare(&mut self, ours: Site<'_>, theirs: Site<'_>) -> Result<(), Error> {
         let content = match ours.meta.kind {
             Kind::Directory => Ok(Content::Same),
             Kind::File => open_file(ours.dir, ours.name, ours.meta)
@@ -268,6 +285,13 @@ impl Walk<'_> {
     fn skip(&mut self, why: SkipReason) {
         self.findings.skip(&self.path, why);
     }
+}
+
+/// Whether an entry that nobody touched is the copy of what the source has, or one that came by a rename of
+/// the directory it lies in.
+fn looks_copied(ours: &Meta, theirs: &Meta) -> bool {
+    ours.kind == theirs.kind
+        && (ours.kind == Kind::Directory || (ours.size, ours.mtime_ns) == (theirs.size, theirs.mtime_ns))
 }
 
 #[cfg(test)]

@@ -23,8 +23,6 @@ impl Trees {
         let (from, to) = (open_named(source.path()).unwrap(), open_named(copy.path()).unwrap());
         let options = copy::Options { leave_out: &left_out, progress: &|_| (), cancelled: &|| false };
         let outcome = copy::copy(from.as_fd(), to.as_fd(), &options).unwrap();
-        // A command starts many ticks of the clock later.
-        std::thread::sleep(std::time::Duration::from_millis(30));
         Self { source, copy, finished: outcome.finished }
     }
 
@@ -89,6 +87,19 @@ fn every_kind_of_change_is_found() {
         ]
     );
     assert_eq!(trees.compared().git, GitState::Changed);
+}
+
+#[test]
+fn what_a_renamed_directory_brings_is_found() {
+    let trees = Trees::new(&["a/same", "a/more/x", "b/same", "b/only"]);
+    fs_err::rename(trees.inside("a"), trees.inside("c")).unwrap();
+    assert_eq!(trees.found(), ["Removed a 2", "Added c/more/x 0", "Added c/same 0"]);
+    fs_err::write(trees.inside("c/same"), "longer than it was").unwrap();
+    let old = std::time::SystemTime::UNIX_EPOCH;
+    fs_err::File::options().write(true).open(trees.inside("c/same")).unwrap().set_modified(old).unwrap();
+    fs_err::remove_dir_all(trees.inside("b")).unwrap();
+    fs_err::rename(trees.inside("c"), trees.inside("b")).unwrap();
+    assert_eq!(trees.found(), ["Removed a 2", "Added b/more/x 0", "Removed b/only 0", "Modified b/same 0"]);
 }
 
 #[test]

@@ -7,5 +7,6 @@ mod cli;
 mod conformance;
 mod failpoints;
 mod hosts;
+mod inside;
 mod lifecycle;
 mod tidy;

@@ -3,6 +3,7 @@
 mod environment;
 mod errors;
 mod git;
+mod inside;
 mod machines;
 mod mounts;
 mod views;
