@@ -4,7 +4,8 @@ use std::collections::VecDeque;
 use std::os::fd::{AsFd as _, OwnedFd};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::{Errno, read, write};
+use rustix::fs::{SeekFrom, seek};
+use rustix::io::{Errno, ioctl_fionread, read, write};
 
 /// At most this much is written at once: a pipe that polls writable takes it without blocking.
 const PIECE: usize = 4096;
@@ -15,11 +16,26 @@ pub(super) struct Pump {
     from: Option<OwnedFd>,
     to: Option<OwnedFd>,
     held: VecDeque<u8>,
+    flow: Flow,
+    /// The far end of the pipe that a file is carried through, to see what was not read of it.
+    far_end: Option<OwnedFd>,
+}
+
+/// Which way bytes flow, seen from the command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Flow {
+    In,
+    Out,
 }
 
 impl Pump {
-    pub(super) fn new(from: OwnedFd, to: OwnedFd) -> Self {
-        Self { from: Some(from), to: Some(to), held: VecDeque::new() }
+    pub(super) fn new(from: OwnedFd, to: OwnedFd, flow: Flow) -> Self {
+        Self { from: Some(from), to: Some(to), held: VecDeque::new(), flow, far_end: None }
+    }
+
+    /// Puts the file back to where the command stopped reading, so that whoever reads it next misses nothing.
+    pub(super) fn giving_back(self, far_end: OwnedFd) -> Self {
+        Self { far_end: Some(far_end), ..self }
     }
 
     /// What to wait for: room when something is held, else something to read.
@@ -43,8 +59,24 @@ impl Pump {
         }
     }
 
+    /// After the end of the command: what it wrote is moved on, what it did not read is given back.
+    pub(super) fn finish(&mut self) {
+        match self.flow {
+            Flow::In => self.give_back(),
+            Flow::Out => self.drain(),
+        }
+    }
+
+    fn give_back(&mut self) {
+        let Some(far_end) = &self.far_end else { return };
+        let unread = ioctl_fionread(far_end).unwrap_or(0) + self.held.len() as u64;
+        let back = i64::try_from(unread).unwrap_or(0);
+        // At the end of the file `from` is gone, but the position belongs to our own standard input too.
+        let _not_seekable = seek(rustix::stdio::stdin(), SeekFrom::Current(-back));
+    }
+
     /// Moves everything that is there now, without waiting for more.
-    pub(super) fn drain(&mut self) {
+    fn drain(&mut self) {
         while !self.held.is_empty() && self.to.is_some() {
             self.empty();
         }

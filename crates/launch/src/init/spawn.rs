@@ -18,6 +18,15 @@ use crate::sys::process::{Side, close_on_exec_from, duplicate_onto, exec, exit_n
 use crate::sys::signal::reset_signals;
 use crate::wire::{Command, StartStep, Stdio};
 
+/// A child on its way from the fork to the command. It may take for ever: the workload can stop it.
+#[derive(Debug)]
+pub(super) struct Starting {
+    pub(super) pid: Pid,
+    /// Closed when it became the command, readable when it failed.
+    pub(super) told: OwnedFd,
+    terminal: Option<OwnedFd>,
+}
+
 /// A command that runs.
 #[derive(Debug)]
 pub(super) struct Spawned {
@@ -33,8 +42,8 @@ pub(super) struct NotSpawned {
     pub(super) errno: Errno,
 }
 
-/// Starts `command` in a session of its own and waits until it was executed.
-pub(super) fn spawn(command: &Command, descriptors: Vec<OwnedFd>) -> Result<Spawned, NotSpawned> {
+/// Starts `command` in a session of its own.
+pub(super) fn spawn(command: &Command, descriptors: Vec<OwnedFd>) -> Result<Starting, NotSpawned> {
     let failed = |errno| NotSpawned { step: StartStep::Process, errno };
     let streams = Streams::new(command.stdio, descriptors).map_err(failed)?;
     let (told, teller) = pipe_with(PipeFlags::CLOEXEC).map_err(failed)?;
@@ -52,10 +61,17 @@ pub(super) fn spawn(command: &Command, descriptors: Vec<OwnedFd>) -> Result<Spaw
         }
         Side::Parent(pid) => {
             drop(teller);
-            match failure(told) {
-                Some(failure) => Err(failure),
-                None => Ok(Spawned { pid, terminal: streams.into_master() }),
-            }
+            Ok(Starting { pid, told, terminal: streams.into_master() })
+        }
+    }
+}
+
+impl Starting {
+    /// What became of it. To be asked when `told` can be read or the child has ended, else it waits.
+    pub(super) fn settled(self) -> Result<Spawned, NotSpawned> {
+        match failure(self.told) {
+            Some(failure) => Err(failure),
+            None => Ok(Spawned { pid: self.pid, terminal: self.terminal }),
         }
     }
 }
@@ -75,7 +91,7 @@ fn failure(told: OwnedFd) -> Option<NotSpawned> {
 
 enum Streams {
     Three(Vec<OwnedFd>),
-    Terminal { master: OwnedFd, inner: OwnedFd },
+    Terminal { master: OwnedFd, inner: OwnedFd, errors: Option<OwnedFd> },
 }
 
 impl Streams {
@@ -90,7 +106,7 @@ impl Streams {
                 let inner = ioctl_tiocgptpeer(&master, flags)?;
                 let size = Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
                 tcsetwinsize(&master, size)?;
-                Ok(Self::Terminal { master, inner })
+                Ok(Self::Terminal { master, inner, errors: descriptors.into_iter().next() })
             }
         }
     }
@@ -106,9 +122,10 @@ impl Streams {
     fn install(&self) -> Result<(), Errno> {
         let sources = match self {
             Self::Three(three) => [three[0].as_raw_fd(), three[1].as_raw_fd(), three[2].as_raw_fd()],
-            Self::Terminal { inner, .. } => {
+            Self::Terminal { inner, errors, .. } => {
                 ioctl_tiocsctty(inner.as_fd())?;
-                [inner.as_raw_fd(); 3]
+                let errors = errors.as_ref().unwrap_or(inner);
+                [inner.as_raw_fd(), inner.as_raw_fd(), errors.as_raw_fd()]
             }
         };
         for (source, target) in sources.into_iter().zip(0..) {

@@ -4,7 +4,7 @@ use std::fmt;
 
 use rustix::io::Errno;
 use sandtable_launch::attach::{self, AttachError, Ending, Invocation};
-use sandtable_launch::op::{self, Allow, Beneath, Ids, Op, Shift};
+use sandtable_launch::op::{self, Allow, Beneath, Ids, Op, Owner, Shift};
 use sandtable_launch::report::Report;
 use sandtable_launch::supervisor;
 
@@ -33,7 +33,7 @@ impl Engine for Native {
                 None => Ids::Same { uid: spec.identity.uid, gid: spec.identity.gid },
             },
             network: network(spec),
-            ops: spec.mounts.iter().map(|mount| lower(mount, place)).collect(),
+            ops: spec.mounts.iter().map(|mount| lower(mount, spec, place)).collect(),
             landlock: landlock(spec),
         })
     }
@@ -66,6 +66,10 @@ impl Running for Launched {
         attach::run(self.sandbox.socket(), invocation, |_| started())
     }
 
+    fn end(&mut self) {
+        self.sandbox.end();
+    }
+
     fn wait_for_others(&self, waiting: &mut dyn FnMut(usize)) {
         attach::wait_for_others(self.sandbox.socket(), waiting);
     }
@@ -81,7 +85,7 @@ fn network(spec: &ResolvedSpec) -> op::Network {
     }
 }
 
-fn lower(mount: &Mount, place: &Place) -> Op {
+fn lower(mount: &Mount, spec: &ResolvedSpec, place: &Place) -> Op {
     let target = mount.target.as_path().to_owned();
     match &mount.content {
         Content::Host { source, access, ownership, identity } => Op::Bind {
@@ -99,7 +103,8 @@ fn lower(mount: &Mount, place: &Place) -> Op {
         },
         Content::Cow { source, layer, pins, identity } => Op::Overlay {
             lower: source.as_path().to_owned(),
-            layer: place.directory.join("layers").join(layer).into(),
+            layers: place.directory.clone().into(),
+            name: layer.clone(),
             target,
             pins: *pins == Pins::Present,
             pinned: identity.map(pinned),
@@ -118,7 +123,10 @@ fn lower(mount: &Mount, place: &Place) -> Op {
             shift: Shift::Shift,
             pinned: None,
         },
-        Content::Scratch { size } => Op::Tmpfs { target, size: *size },
+        Content::Scratch { size } => {
+            let owner = if mount.target == spec.home { Owner::Workload } else { Owner::Everybody };
+            Op::Tmpfs { target, size: *size, owner }
+        }
         Content::Empty => Op::Directory { target },
         Content::Link { to } => Op::Symlink { target, to: to.into() },
         Content::Text { contents } => Op::File { target, contents: contents.clone() },
@@ -180,6 +188,9 @@ pub(super) fn remedy(error: &supervisor::LaunchError) -> Option<String> {
             "this file system cannot shift owners (idmapped mounts): put the directory on ext4, xfs or btrfs, or run as \
              an ordinary user"
                 .to_owned(),
+        ),
+        (Step { step, .. }, Errno::PERM) if step.starts_with("map the private id range") => Some(
+            "this root is not the machine's root (a container or user namespace): run as an ordinary user".to_owned(),
         ),
         (Step { step, .. }, Errno::PERM) if step.contains("`/proc`") => Some(
             "part of `/proc` is covered here, as in most containers, so the kernel allows no new one: run outside the \

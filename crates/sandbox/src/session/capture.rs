@@ -15,7 +15,7 @@ use sandtable_store::layer::tree::Pair;
 use sandtable_store::layer::{self, Lower};
 use sandtable_store::source::{self, Drift, Listing, Options, Owners, Stamp};
 
-use super::directory::SandboxDirectory;
+use super::directory::{Part, SandboxDirectory};
 use super::error::Error;
 use super::furnish::{CopyEntry, PLACE};
 use super::live;
@@ -23,7 +23,7 @@ use super::record::{
     ChangeEntry, ChangeKind, Changes, DriftEntry, DriftKind, EntryType, GitState, Record, SkippedEntry,
 };
 use crate::model::mount::{Content, Mount, Pins};
-use crate::model::path::HostPath;
+use crate::model::path::{BoxPath, HostPath};
 use crate::model::resolved::{Identity, ResolvedSpec, Warning};
 use crate::model::spec::{Lifetime, Secrets, WorkspaceMode};
 use crate::resolve::{Hidden, WORKSPACE, secret_names};
@@ -78,7 +78,7 @@ impl Watch {
     pub(super) fn capture(mut self, directory: &SandboxDirectory, record: &Record) -> Result<Capture, Error> {
         self.cancel.store(true, Ordering::Relaxed);
         let before = self.scan.take().and_then(|scan| scan.join().ok().flatten());
-        let changes = changes(directory, record)?;
+        let (changes, cut_off) = changes(directory, record)?;
         let mut capture = Capture { changes: Some(changes), ..Capture::default() };
         match self.look_again() {
             Ok(after) => {
@@ -95,6 +95,7 @@ impl Watch {
                 capture.warnings.push(Warning::new("drift-unknown", text));
             }
         }
+        capture.warnings.extend(cut_off.iter().map(not_all_listed));
         Ok(capture)
     }
 
@@ -108,8 +109,9 @@ impl Watch {
     }
 }
 
-/// What the layers hold against their sources.
-fn changes(directory: &SandboxDirectory, record: &Record) -> Result<Changes, Error> {
+/// What the layers hold against their sources, and the mounts of which that is not everything.
+fn changes(directory: &SandboxDirectory, record: &Record) -> Result<(Changes, Vec<BoxPath>), Error> {
+    let mut cut_off = Vec::new();
     let mut changes = Changes {
         added: 0,
         modified: 0,
@@ -132,9 +134,19 @@ fn changes(directory: &SandboxDirectory, record: &Record) -> Result<Changes, Err
             _ => continue,
         };
         let found = found.map_err(|source| Error::Capture { name: record.name.clone(), source })?;
+        if found.truncated {
+            cut_off.push(mount.target.clone());
+        }
         add(&mut changes, mount, layer, found);
     }
-    Ok(changes)
+    Ok((changes, cut_off))
+}
+
+/// A record that leaves something out has to say so.
+fn not_all_listed(target: &BoxPath) -> Warning {
+    let text =
+        format!("there are more changes below `{target}` than the record can hold: it lists some of them");
+    Warning::new("changes-not-listed", text)
 }
 
 fn read_layer(
@@ -143,11 +155,10 @@ fn read_layer(
     layer: &str,
     pins: Pins,
 ) -> Result<layer::Outcome, layer::Error> {
-    let place = directory.path().join("layers").join(layer);
-    let upper = open(&place.join("upper"))?;
+    let upper = open(&directory.layer(layer, Part::Upper))?;
     let mut lower = Vec::new();
     if pins == Pins::Present {
-        lower.push(open(&place.join("pins"))?);
+        lower.push(open(&directory.layer(layer, Part::Pins))?);
     }
     lower.push(open(source)?);
     layer::read(upper.as_fd(), &Lower::new(lower), &layer::Options::default())

@@ -10,9 +10,10 @@ use rustix::fs::{CWD, Mode, OFlags, openat};
 use sandtable_store::layer::pins::write_whiteouts;
 use sandtable_store::lock::FileLock;
 use sandtable_store::path::RelPath;
+use sandtable_store::remove::remove_tree;
 use sandtable_store::source::find_chosen;
 
-use super::directory::{SandboxDirectory, Sandboxes, random};
+use super::directory::{Part, SandboxDirectory, Sandboxes, random};
 use super::error::Error;
 use super::files::RECORD;
 use super::furnish::{self, Notify};
@@ -85,18 +86,16 @@ fn draft(resolved: ResolvedSpec, name: SandboxName, command: &[OsString]) -> Rec
 
 /// Makes the directories that the mounts of `resolved` need, and what is in them.
 fn fill(directory: &SandboxDirectory, resolved: &ResolvedSpec, notify: &Notify) -> Result<(), Error> {
-    make(&directory.path().join("layers"))?;
     for mount in resolved.mounts.iter() {
         match &mount.content {
             Content::Private { area } => make(&directory.path().join(area))?,
             Content::Cow { source, layer, pins, .. } => {
-                let layer = directory.path().join("layers").join(layer);
-                make(&layer)?;
-                make(&layer.join("upper"))?;
-                make(&layer.join("work"))?;
+                make(&directory.layer(layer, Part::Upper))?;
+                make(&directory.layer(layer, Part::Work))?;
                 if *pins == Pins::Present {
-                    make(&layer.join("pins"))?;
-                    hide(source, &layer.join("pins"), &Hidden::of(resolved))?;
+                    let pins = directory.layer(layer, Part::Pins);
+                    make(&pins)?;
+                    hide(source, &pins, &Hidden::of(resolved))?;
                 }
             }
             _ => {}
@@ -105,6 +104,20 @@ fn fill(directory: &SandboxDirectory, resolved: &ResolvedSpec, notify: &Notify) 
     directory.keep_values(resolved)?;
     furnish::seeds(directory, resolved)?;
     furnish::copies(directory, resolved, notify)
+}
+
+/// Makes the working directories of the layers anew: the kernel refuses one that a mount without write-back
+/// was made on. Nothing of the state is in them.
+pub(super) fn renew_work(directory: &SandboxDirectory, resolved: &ResolvedSpec) -> Result<(), Error> {
+    for mount in resolved.mounts.iter() {
+        if let Content::Cow { layer, .. } = &mount.content {
+            let work = directory.layer(layer, Part::Work);
+            remove_tree(work.as_path())
+                .map_err(|error| Error::state("remove", work.as_path())(error.source))?;
+            make(&work)?;
+        }
+    }
+    Ok(())
 }
 
 fn make(path: &HostPath) -> Result<(), Error> {

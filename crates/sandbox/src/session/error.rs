@@ -67,6 +67,12 @@ pub enum Error {
         #[source]
         source: sandtable_store::layer::Error,
     },
+    #[error("the command ran, but its outcome could not be written; the sandbox `{name}` keeps its changes")]
+    Unrecorded {
+        name: SandboxName,
+        #[source]
+        cause: Box<Error>,
+    },
     #[error("cannot find what is to be hidden")]
     Secrets(#[source] sandtable_store::source::Error),
     #[error("cannot hide a file")]
@@ -88,6 +94,15 @@ impl Error {
         move |source| Self::State { what, path, source }
     }
 
+    /// Whether it is certain that no command of ours ran, so that the sandbox holds nothing.
+    pub(super) fn nothing_ran(&self) -> bool {
+        match self {
+            Self::Lost(error) => matches!(error, AttachError::DirectoryStream),
+            Self::Capture { .. } | Self::Unrecorded { .. } => false,
+            _ => true,
+        }
+    }
+
     pub fn blame(&self) -> Blame {
         match self {
             Self::NameTaken(_)
@@ -96,7 +111,8 @@ impl Error {
             | Self::NotRunning(_)
             | Self::CommandNotFound { .. }
             | Self::CommandNotExecutable { .. }
-            | Self::Directory { .. } => Blame::Input,
+            | Self::Directory { .. }
+            | Self::Lost(AttachError::DirectoryStream) => Blame::Input,
             _ => Blame::Machine,
         }
     }
@@ -119,6 +135,7 @@ impl Error {
             Self::Directory { .. } => "directory",
             Self::Process(_) => "process",
             Self::Capture { .. } => "capture",
+            Self::Unrecorded { .. } => "unrecorded",
             Self::Secrets(_) | Self::Hide(_) => "secrets",
             Self::Copy { .. } => "copy",
             Self::Interrupted => "interrupted",
@@ -134,6 +151,12 @@ impl Error {
             Self::Unknown(_) => Some("`sandtable ls` lists the sandboxes".to_owned()),
             Self::StillRunning(name) => {
                 Some(format!("`sandtable stop {name}` first, or `sandtable rm -f {name}`"))
+            }
+            Self::Busy(_) => {
+                Some("end the `sandtable` process that supervises it, and it ends too".to_owned())
+            }
+            Self::Lost(AttachError::DirectoryStream) => {
+                Some("redirect it, for example with `< /dev/null`".to_owned())
             }
             Self::Launch(error) => error.remedy(),
             Self::Refused(_) => {

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use sandtable_launch::attach::{self, AttachError, Invocation};
 
+use super::create::renew_work;
 use super::directory::{SandboxDirectory, Sandboxes};
 use super::error::Error;
 use super::record::{Outcome, Record, Timings};
@@ -43,7 +44,8 @@ pub fn exec(sandboxes: &Sandboxes, name: &SandboxName, request: ExecRequest) -> 
             if !directory.exists() {
                 return Err(Error::Unknown(name.clone()));
             }
-            return supervise(&directory, lock, &record, &task).map(Some);
+            renew_work(&directory, &record.resolved)?;
+            return supervise(&directory, &lock, &record, &task).map(Some);
         }
         join(&directory, &record, &task)
     })?;

@@ -32,6 +32,14 @@ pub struct Entry {
     pub exit: Option<Exit>,
 }
 
+/// All sandboxes.
+#[derive(Debug, Default)]
+pub struct Listing {
+    pub entries: Vec<Entry>,
+    /// Why some are missing: records that are broken or of another version. They must not hide the others.
+    pub unreadable: Vec<Error>,
+}
+
 /// Everything known about a sandbox.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Inspection {
@@ -53,26 +61,31 @@ const GRACE: Duration = Duration::from_secs(2);
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// All sandboxes, after clearing away what dead supervisors left.
-pub fn list(sandboxes: &Sandboxes) -> Result<Vec<Entry>, Error> {
+pub fn list(sandboxes: &Sandboxes) -> Result<Listing, Error> {
     sandboxes.reap()?;
-    let mut entries = Vec::new();
+    let mut listing = Listing::default();
     for name in sandboxes.names()? {
-        let directory = sandboxes.at(&name);
-        // Removed by somebody else in the meantime.
-        if !directory.exists() {
-            continue;
+        match entry(&sandboxes.at(&name), name) {
+            Ok(found) => listing.entries.extend(found),
+            // Removed by somebody else in the meantime.
+            Err(Error::Unknown(_)) => {}
+            Err(error @ (Error::Record { .. } | Error::Schema { .. })) => listing.unreadable.push(error),
+            Err(error) => return Err(error),
         }
-        let record = directory.read_record()?;
-        let state = state(&directory)?;
-        if record.resolved.lifetime.value == Lifetime::Discard && state != State::Running {
-            reap(&directory)?;
-            continue;
-        }
-        let exit = directory.read_outcome()?.map(|outcome| outcome.exit);
-        let Record { created_at, command, resolved, .. } = record;
-        entries.push(Entry { name, state, created_at, source: resolved.source.root, command, exit });
     }
-    Ok(entries)
+    Ok(listing)
+}
+
+/// The line of one sandbox, unless it only waited to be cleared away.
+fn entry(directory: &SandboxDirectory, name: SandboxName) -> Result<Option<Entry>, Error> {
+    let record = directory.read_record()?;
+    let state = state(directory)?;
+    if record.resolved.lifetime.value == Lifetime::Discard && state != State::Running {
+        return reap(directory).map(|()| None);
+    }
+    let exit = directory.read_outcome()?.map(|outcome| outcome.exit);
+    let Record { created_at, command, resolved, .. } = record;
+    Ok(Some(Entry { name, state, created_at, source: resolved.source.root, command, exit }))
 }
 
 /// One sandbox.
@@ -92,8 +105,12 @@ pub fn stop(sandboxes: &Sandboxes, name: &SandboxName, grace: Duration) -> Resul
         Ok(directory.connect().and_then(|socket| attach::stop(socket.as_fd(), grace).ok()))
     })?;
     ended.ok_or_else(|| Error::Busy(name.clone()))?;
-    let free = SandboxDirectory::retry(PATIENCE, || directory.try_lock())?;
-    free.map(drop).ok_or_else(|| Error::Busy(name.clone()))
+    match SandboxDirectory::retry(PATIENCE, || directory.try_lock()) {
+        // One that is not kept is removed by its supervisor.
+        Ok(Some(_)) | Err(Error::Unknown(_)) => Ok(()),
+        Ok(None) => Err(Error::Busy(name.clone())),
+        Err(error) => Err(error),
+    }
 }
 
 /// Removes a sandbox and everything it kept.
@@ -110,8 +127,12 @@ pub fn remove(sandboxes: &Sandboxes, name: &SandboxName, running: Running) -> Re
                 Ok(()) | Err(Error::NotRunning(_) | Error::Unknown(_)) => {}
                 Err(error) => return Err(error),
             }
-            let _lock = SandboxDirectory::retry(PATIENCE, || directory.try_lock())?;
-            if directory.exists() { directory.delete() } else { Ok(()) }
+            match SandboxDirectory::retry(PATIENCE, || directory.try_lock()) {
+                Ok(Some(_lock)) => directory.delete(),
+                Err(Error::Unknown(_)) => Ok(()),
+                Ok(None) => Err(Error::Busy(name.clone())),
+                Err(error) => Err(error),
+            }
         }
     }
 }

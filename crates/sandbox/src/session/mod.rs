@@ -21,7 +21,7 @@ pub use directory::Sandboxes;
 pub use error::Error;
 pub use exec::{ExecRequest, exec};
 pub use furnish::{CopyNews, Notify};
-pub use manage::{Entry, Inspection, Running, State, inspect, list, remove, stop};
+pub use manage::{Entry, Inspection, Listing, Running, State, inspect, list, remove, stop};
 pub use run::{Request, preview, run};
 
 /// The words of a command for people: bytes that are not UTF-8 are replaced.

@@ -46,13 +46,13 @@ pub fn run(
     let Created { directory, lock, record } = create(sandboxes, resolved, name, &request)?;
     let start = record.resolved.directory.clone();
     let task = Task { command: request.command, directory: start, began, resolve_ms: request.resolve_ms };
-    let outcome = supervise(&directory, lock, &record, &task);
-    // A sandbox in which nothing ran holds nothing.
-    let nothing_ran =
-        matches!(&outcome, Err(error) if !matches!(error, Error::Lost(_) | Error::Capture { .. }));
-    if lifetime == Lifetime::Discard || nothing_ran {
+    let outcome = supervise(&directory, &lock, &record, &task);
+    // A sandbox in which nothing ran holds nothing. The lock is held until it is gone: nobody else removes it,
+    // and nobody takes the name in between.
+    if lifetime == Lifetime::Discard || outcome.as_ref().is_err_and(Error::nothing_ran) {
         directory.delete()?;
     }
+    drop(lock);
     outcome
 }
 
@@ -73,23 +73,28 @@ pub(super) struct Task {
     pub(super) resolve_ms: u64,
 }
 
-/// Launches the sandbox on its layer, runs the command, and captures what it changed. The lock is held until
-/// the mounts are gone.
+/// Launches the sandbox on its layer, runs the command, and captures what it changed. The mounts are gone when
+/// it returns.
 pub(super) fn supervise(
     directory: &SandboxDirectory,
-    lock: FileLock,
+    lock: &FileLock,
     record: &Record,
     task: &Task,
 ) -> Result<Outcome, Error> {
     let resolved = &record.resolved;
     let mut watch = Watch::new(resolved);
-    let sandbox = launch(directory, &lock, record)?;
+    let mut sandbox = launch(directory, lock, record).inspect_err(|_| directory.stop_listening())?;
     let enforcement = sandbox.report().controls.clone();
     let start = task.began.elapsed();
     let ending = sandbox.run(invocation(record, task), &mut || watch.start());
     let run = task.began.elapsed().saturating_sub(start);
     if ending.is_ok() {
         sandbox.wait_for_others(&mut |_| ());
+    }
+    sandbox.end();
+    if resolved.lifetime.value == Lifetime::Discard {
+        // While the kernel takes the sandbox down. What its last processes still write is removed after.
+        let _once_more = directory.delete();
     }
     drop(sandbox);
     directory.stop_listening();
@@ -113,9 +118,9 @@ pub(super) fn supervise(
     };
     outcome.enforcement = enforcement;
     if resolved.lifetime.value == Lifetime::Keep {
-        directory.write(OUTCOME, &outcome)?;
+        let unrecorded = |cause| Error::Unrecorded { name: record.name.clone(), cause: Box::new(cause) };
+        directory.write(OUTCOME, &outcome).map_err(unrecorded)?;
     }
-    drop(lock);
     Ok(outcome)
 }
 
