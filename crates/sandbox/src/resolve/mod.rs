@@ -60,7 +60,8 @@ pub fn resolve(spec: &Spec, host: &Host, facts: &dyn Facts) -> Result<ResolvedSp
     let mut variables = expose::add(&case, &mut asked.mounts, &mut warnings)?;
     agents::add(&case, &workspace, &mut asked, &mut warnings)?;
     let Asked { mounts: asked, seeds } = asked;
-    let own = OwnMounts { workspace: workspace.mounts(&case, &mode)?, asked };
+    let home = home::mounts(&case, &workspace, &seeds);
+    let own = OwnMounts { workspace: workspace.mounts(&case, &mode)?, home, asked };
     let mounts = mounts(&case, &workspace, own, &mut warnings)?;
     identity::check_owners(&case, &workspace.root, &mut warnings);
     let mut environment = environment::build(&case, &mounts, &mut warnings);
@@ -97,6 +98,7 @@ struct Asked {
 /// The mounts that the user has a word in.
 struct OwnMounts {
     workspace: Vec<Mount>,
+    home: Vec<Mount>,
     asked: Vec<Mount>,
 }
 
@@ -108,13 +110,13 @@ fn mounts(
     own: OwnMounts,
     warnings: &mut Vec<Warning>,
 ) -> Result<MountTable, Error> {
-    let OwnMounts { workspace: mut mounts, asked } = own;
+    let OwnMounts { workspace: mut mounts, home, asked } = own;
     let mut system = system::mounts(case)?;
     system.retain(|mount| mount.target != workspace.root.same_inside());
     let mut shown = gitconfig::mounts(case, workspace, warnings);
     shown.extend(toolchains::mounts(case, workspace, &system, warnings)?);
     shown.retain(|mount| asked.iter().all(|request| request.target != mount.target));
-    mounts.extend(home::mounts(case, workspace));
+    mounts.extend(home);
     mounts.extend(asked);
     mounts.extend(shown);
     system::keep_temporary_directory(&mut system, &mounts);

@@ -25,7 +25,7 @@ pub(super) fn choose(
     match asked {
         WorkspaceMode::Auto => match try_overlay(case, workspace) {
             Ok(()) => mode(WorkspaceMode::Overlay, "auto: an overlay costs nothing that grows".to_owned()),
-            Err(why) if overlay::is_obstacle(&why) => {
+            Err(why) if overlay::is_obstacle(case, &why) => {
                 found.push(warnings::workspace_copied(&workspace.root, &why.to_string()));
                 mode(WorkspaceMode::Copy, format!("auto: {why}"))
             }

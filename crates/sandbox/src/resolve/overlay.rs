@@ -52,7 +52,7 @@ pub(super) fn cow_or_copy(
 ) -> Result<(Content, Option<String>), Error> {
     match cow(case, path, layer, Pins::None) {
         Ok(content) => Ok((content, None)),
-        Err(why) if is_obstacle(&why) => Ok((copy(case, path, layer), Some(why.to_string()))),
+        Err(why) if is_obstacle(case, &why) => Ok((copy(case, path, layer), Some(why.to_string()))),
         Err(other) => Err(other),
     }
 }
@@ -62,9 +62,14 @@ pub(super) fn copy(case: &Case<'_>, path: &HostPath, layer: &str) -> Content {
     Content::Copy { source: path.clone(), layer: layer.to_owned(), identity: case.identity(path) }
 }
 
-/// Whether an error says that there can be no overlay, though there could be a copy.
-pub(super) fn is_obstacle(error: &Error) -> bool {
-    matches!(error, Error::Submounts { .. } | Error::SourceFileSystem { .. } | Error::StateFileSystem { .. })
+/// Whether an error says that there can be no overlay, though there could be a copy. For root even the private
+/// home needs a file system that can shift owners, which those that hold no layer cannot.
+pub(super) fn is_obstacle(case: &Case<'_>, error: &Error) -> bool {
+    match error {
+        Error::Submounts { .. } | Error::SourceFileSystem { .. } => true,
+        Error::StateFileSystem { .. } => case.host.uid != 0,
+        _ => false,
+    }
 }
 
 /// Refuses a directory that an overlay cannot stand on, or that holds the layers themselves.

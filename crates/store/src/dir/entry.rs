@@ -70,6 +70,14 @@ pub fn stat_at(parent: BorrowedFd<'_>, name: &[u8]) -> Result<Meta> {
     statx(parent, name, flags, StatxFlags::BASIC_STATS).map(|found| meta(&found))
 }
 
+/// When `name` in `parent` was made, in nanoseconds since 1970, where the file system knows.
+pub fn birth_at(parent: BorrowedFd<'_>, name: &[u8]) -> Option<i64> {
+    let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
+    let found = statx(parent, name, flags, StatxFlags::BTIME).ok()?;
+    let known = StatxFlags::from_bits_retain(found.stx_mask).contains(StatxFlags::BTIME);
+    known.then(|| nanoseconds(&found.stx_btime))
+}
+
 /// Looks at the object behind a handle.
 pub fn stat_fd(fd: BorrowedFd<'_>) -> Result<Meta> {
     statx(fd, "", AtFlags::EMPTY_PATH, StatxFlags::BASIC_STATS).map(|found| meta(&found))

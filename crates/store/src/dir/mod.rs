@@ -16,7 +16,7 @@ use rustix::fs::{CWD, FileType, Mode, OFlags, RawDir, ResolveFlags, fstat, opena
 use rustix::io::{Errno, Result};
 
 pub use descent::{Descent, Moved};
-pub use entry::{Kind, Meta, stat_at, stat_fd};
+pub use entry::{Kind, Meta, birth_at, stat_at, stat_fd};
 
 use crate::path::RelPath;
 

@@ -17,7 +17,9 @@ use super::compare::{Comparer, Content, Site, links, specials};
 use super::findings::Findings;
 use super::outcome::{Change, ChangeKind, Outcome, SkipReason};
 use super::{Error, Options, is_unreadable};
-use crate::dir::{Kind, Meta, Mounts, Name, names, open_below, open_below_with, open_file, stat_at, stat_fd};
+use crate::dir::{
+    Kind, Meta, Mounts, Name, birth_at, names, open_below, open_below_with, open_file, stat_at, stat_fd,
+};
 use crate::path::RelPath;
 use crate::source::Stamp;
 
@@ -231,7 +233,10 @@ impl Walk<'_> {
     fn missing(&mut self, dir: BorrowedFd<'_>, name: &[u8]) -> Result<(), Error> {
         let Ok(meta) = stat_at(dir, name) else { return Ok(()) };
         let never_copied = matches!(meta.kind, Kind::Socket | Kind::Character | Kind::Block);
-        if never_copied || self.touched(&meta) || (self.pair.left_out)(&self.path, meta.kind) {
+        // Where the user was at work since, its birth tells whether it was there before.
+        let is_older = || birth_at(dir, name).is_some_and(|birth| !self.pair.finished.may_precede(birth));
+        let came_later = self.touched(&meta) && !is_older();
+        if never_copied || came_later || (self.pair.left_out)(&self.path, meta.kind) {
             return Ok(());
         }
         let below = if meta.kind == Kind::Directory { self.count()? } else { 0 };
