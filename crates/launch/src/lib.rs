@@ -18,3 +18,5 @@ pub mod supervisor;
 mod sys;
 mod verify;
 pub mod wire;
+
+pub use landlock::abi as landlock_abi;

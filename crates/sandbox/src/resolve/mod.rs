@@ -5,6 +5,7 @@
 //! file), each line with its reason.
 
 mod agents;
+mod card;
 mod case;
 mod data;
 mod engine;
@@ -30,12 +31,13 @@ mod toolchains;
 mod user_mounts;
 mod warnings;
 
+pub use card::{CARD, CARD_VARIABLE};
 pub use data::Reasoned;
 pub use environment::environment_rules;
 pub use error::Error;
 pub use hide::Hidden;
 pub use mode::WORKSPACE;
-pub use secrets::secret_names;
+pub use secrets::{says_secret, secret_names};
 
 use case::Case;
 use source::Workspace;
@@ -44,17 +46,18 @@ use crate::facts::Facts;
 use crate::host::Host;
 use crate::model::mount::{Content, Mount, MountTable};
 use crate::model::path::BoxPath;
-use crate::model::resolved::{ResolvedSpec, Seed, Source, Warning};
-use crate::model::spec::Spec;
+use crate::model::resolved::{EngineName, ResolvedSpec, Seed, Source, Warning};
+use crate::model::setting::Setting;
+use crate::model::spec::{EngineChoice, Spec};
 
 /// Says what `spec` means for `host` on the machine that `facts` describes.
 pub fn resolve(spec: &Spec, host: &Host, facts: &dyn Facts) -> Result<ResolvedSpec, Error> {
-    let (engine, engine_reason) = engine::choose(spec, host, facts)?;
+    let (engine, engine_reason) = engine::choose(&spec.engine, host, facts)?;
     let network_helper = network::helper(spec, host, facts)?;
     let case = Case::new(spec, host, facts)?;
     let mut warnings = Vec::new();
     let workspace = source::find(&case, &mut warnings)?;
-    overlay::check_state(&case)?;
+    overlay::check_state(&case.state, facts)?;
     let mode = mode::choose(&case, &workspace, &mut warnings)?;
     let mut asked = Asked { mounts: user_mounts::all(&case)?, seeds: Vec::new() };
     let mut variables = expose::add(&case, &mut asked.mounts, &mut warnings)?;
@@ -67,7 +70,7 @@ pub fn resolve(spec: &Spec, host: &Host, facts: &dyn Facts) -> Result<ResolvedSp
     let mut environment = environment::build(&case, &mounts, &mut warnings);
     environment.append(&mut variables);
     environment.append(&mut environment::asked(&case)?);
-    Ok(ResolvedSpec {
+    card::with_card(ResolvedSpec {
         engine,
         engine_reason,
         identity: identity::of(host),
@@ -86,6 +89,18 @@ pub fn resolve(spec: &Spec, host: &Host, facts: &dyn Facts) -> Result<ResolvedSp
         lifetime: spec.lifetime.clone(),
         warnings,
     })
+}
+
+/// Whether our state directory can hold the layers of sandboxes.
+pub fn check_state(host: &Host, facts: &dyn Facts) -> Result<(), Error> {
+    let state = case::state(&host.data, facts)?;
+    overlay::check_state(&state, facts)?;
+    overlay::check_upper(&state, facts)
+}
+
+/// Whether there is such an engine here. Only what can be known without starting it.
+pub fn check_engine(engine: EngineChoice, host: &Host, facts: &dyn Facts) -> Result<EngineName, Error> {
+    engine::choose(&Setting::default_value(engine), host, facts).map(|(name, _)| name)
 }
 
 /// What the user wants to see inside besides the workspace.

@@ -4,9 +4,10 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
-use super::case::Case;
+use super::case::{Case, State};
 use super::data::parsed;
 use super::error::Error;
+use crate::facts::Facts;
 use crate::model::mount::{Content, Pins};
 use crate::model::path::HostPath;
 
@@ -38,7 +39,7 @@ static FILE_SYSTEMS: LazyLock<FileSystems> = LazyLock::new(|| parsed(include_str
 
 /// A copy-on-write view of the directory `path`, which is a real path.
 pub(super) fn cow(case: &Case<'_>, path: &HostPath, layer: &str, pins: Pins) -> Result<Content, Error> {
-    check_upper(case)?;
+    check_upper(&case.state, case.facts)?;
     check_lower(case, path)?;
     let identity = case.identity(path);
     Ok(Content::Cow { source: path.clone(), layer: layer.to_owned(), pins, identity })
@@ -91,9 +92,9 @@ fn check_lower(case: &Case<'_>, path: &HostPath) -> Result<(), Error> {
 }
 
 /// Refuses a state directory that can hold nothing.
-pub(super) fn check_state(case: &Case<'_>) -> Result<(), Error> {
-    let path = case.state.real.clone();
-    let system = match case.facts.file_system(&case.state.existing) {
+pub(super) fn check_state(state: &State, facts: &dyn Facts) -> Result<(), Error> {
+    let path = state.real.clone();
+    let system = match facts.file_system(&state.existing) {
         Ok(system) => system,
         Err(why) => return Err(Error::StateUnknown { path, why }),
     };
@@ -104,14 +105,14 @@ pub(super) fn check_state(case: &Case<'_>) -> Result<(), Error> {
 }
 
 /// Refuses a state directory that cannot hold the layers of overlays.
-fn check_upper(case: &Case<'_>) -> Result<(), Error> {
-    let path = case.state.real.clone();
-    let Ok(system) = case.facts.file_system(&case.state.existing) else { return Ok(()) };
+pub(super) fn check_upper(state: &State, facts: &dyn Facts) -> Result<(), Error> {
+    let path = state.real.clone();
+    let Ok(system) = facts.file_system(&state.existing) else { return Ok(()) };
     if let Some(rule) = refusal(system.magic, Part::Upper) {
         return Err(Error::StateFileSystem { path, file_system: &rule.name, reason: &rule.reason });
     }
     // Since 6.6 tmpfs has the `user.*` attributes in which an unprivileged overlay keeps its marks.
-    if system.magic == TMPFS && !is_at_least(&case.facts.kernel().unwrap_or_default(), (6, 6)) {
+    if system.magic == TMPFS && !is_at_least(&facts.kernel().unwrap_or_default(), (6, 6)) {
         let reason = "before Linux 6.6 it has no attributes of users";
         return Err(Error::StateFileSystem { path, file_system: "tmpfs", reason });
     }
