@@ -59,10 +59,10 @@ impl Layer {
             Key::EnvFile => self.env_files = paths(raw.list()?, origin),
             Key::Hide => self.hide = words(raw.list()?, origin, |word| Ok(word.parse()?))?,
             Key::Env => {
-                self.env = last_of_each(words(raw.list()?, origin, |word| Ok(environment::given(word)?))?)
+                self.env = last_of_each(words(raw.list()?, origin, |word| Ok(environment::given(word)?))?);
             }
             Key::PassEnv => {
-                self.pass_env = words(raw.list()?, origin, |word| Ok(environment::passed(word)?))?
+                self.pass_env = words(raw.list()?, origin, |word| Ok(environment::passed(word)?))?;
             }
             Key::Network => put(&mut self.network, origin, raw.word()?),
             Key::GitConfig => put(&mut self.git_config, origin, raw.word()?),

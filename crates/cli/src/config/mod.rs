@@ -231,9 +231,11 @@ fn anchored(mounts: Vec<Setting<MountRequest>>) -> Result<Vec<Setting<MountReque
 
 /// The same for what may be a name instead.
 fn anchored_paths(settings: Vec<Setting<PathBuf>>) -> Result<Vec<Setting<PathBuf>>, Error> {
-    let anchor = |setting: Setting<PathBuf>| match is_name(&setting.value) {
-        true => Ok(setting),
-        false => Ok(Setting::new(absolute(&setting.value)?, setting.origin)),
+    let anchor = |setting: Setting<PathBuf>| {
+        if is_name(&setting.value) {
+            return Ok(setting);
+        }
+        Ok(Setting::new(absolute(&setting.value)?, setting.origin))
     };
     settings.into_iter().map(anchor).collect()
 }

@@ -81,15 +81,13 @@ fn widened(key: Key, without: &Layer, with: &Layer) -> bool {
             let known = |mount: &_| without.mounts.iter().any(|known| known.value == *mount);
             !with.mounts.iter().all(|mount| known(&mount.value))
         }
-        // Hiding more is narrower; showing less than the user hides is not possible, since lists add up.
-        Key::Hide => false,
         Key::Expose => added(&without.expose, &with.expose),
         Key::AgentHome => added(&without.agent_homes, &with.agent_homes),
         Key::Env => added(&without.env, &with.env),
         Key::EnvFile => added(&without.env_files, &with.env_files),
         Key::PassEnv => added(&without.pass_env, &with.pass_env),
-        // A profile is judged by what it sets.
-        Key::Profile => false,
+        // A profile is judged by what it sets. Hiding more is narrower, and lists only add up.
+        Key::Profile | Key::Hide => false,
         // Where the user works, what is kept, what is shown and where it is written is not the project's
         // business; an engine or a mode is no wider than another, but not its choice either.
         Key::Engine

@@ -79,7 +79,7 @@ fn network(resolved: &ResolvedSpec) -> String {
 }
 
 /// The value of a variable as it may be shown: what the user passed in and what its name says secret is not.
-fn shown(name: &str, variable: &Variable) -> String {
+pub(crate) fn shown(name: &str, variable: &Variable) -> String {
     match variable.secrecy {
         Secrecy::Open => value(name, &variable.value).to_owned(),
         Secrecy::Concealed => REDACTED.to_owned(),

@@ -107,6 +107,9 @@ fn a_key_is_shown_nowhere() {
         assert!(text.contains("AGENT_KEY") && text.contains("FROM_FILE") && !text.contains(KEY), "{text}");
     }
     assert!(show(&[]).contains("[redacted]"));
+    let why = [&["policy", "why", "FROM_FILE"], &passed[..]].concat();
+    let why = sandtable(&env, &source, &why).expect_code(0).stdout;
+    assert!(why.contains("[redacted]") && !why.contains(KEY), "{why}");
     let dry = [&["run", "--dry-run", "--json"], &passed[..], &["--", "true"]].concat();
     let dry = sandtable(&env, &source, &dry).expect_code(0);
     assert!(dry.stdout.contains("FROM_FILE") && !dry.stdout.contains(KEY));
