@@ -8,6 +8,7 @@
 
 mod pump;
 mod streams;
+mod time;
 
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::time::Duration;
@@ -20,12 +21,16 @@ use crate::report::Report;
 use crate::sys::signal::{next_signal, release_signals, signal_descriptor};
 use crate::wire::{self, Ask, Command, StartStep, Status, Tell, WireError};
 use streams::Streams;
+pub use time::GRACE;
+use time::{Clock, Turn};
 
 /// How a command of ours ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
     /// It ran.
     Ended(Status),
+    /// It ran until its time was up, and was ended.
+    TimedOut,
     /// It did not run.
     NotStarted { step: StartStep, cause: Errno },
 }
@@ -53,6 +58,8 @@ pub struct Invocation {
     pub argv: Vec<std::ffi::OsString>,
     pub environment: Vec<std::ffi::OsString>,
     pub directory: std::path::PathBuf,
+    /// When it is ended, with everything else in the sandbox.
+    pub deadline: Option<std::time::Instant>,
 }
 
 /// How long a sandbox may take to end after the grace it was given.
@@ -72,7 +79,7 @@ pub fn run(
         Errno::ISDIR => AttachError::DirectoryStream,
         errno => AttachError::Streams(errno),
     })?;
-    let Invocation { argv, environment, directory } = invocation;
+    let Invocation { argv, environment, directory, deadline } = invocation;
     let command = Command { argv, environment, directory, stdio: streams.stdio() };
     match wire::send(socket, &Ask::Run(command), &streams.descriptors()) {
         Err(WireError::Io(Errno::PIPE | Errno::CONNRESET)) => return Err(AttachError::NotTaken),
@@ -86,7 +93,7 @@ pub fn run(
         Tell::Started(report) => {
             started(&report);
             streams.started(frame.descriptors.into_iter().next()).map_err(AttachError::Streams)?;
-            carry(socket, &mut streams)
+            carry(socket, &mut streams, Clock::new(deadline))
         }
         Tell::NotStarted { step, errno } => {
             Ok(Ending::NotStarted { step, cause: Errno::from_raw_os_error(errno) })
@@ -95,9 +102,22 @@ pub fn run(
     }
 }
 
-/// Waits until no other client has a command in the sandbox. `waiting` hears how many still have.
-pub fn wait_for_others(socket: BorrowedFd<'_>, mut waiting: impl FnMut(usize)) {
+/// Waits until no other client has a command in the sandbox, or the time of all is up. `waiting` hears how
+/// many still have.
+pub fn wait_for_others(
+    socket: BorrowedFd<'_>,
+    deadline: Option<std::time::Instant>,
+    mut waiting: impl FnMut(usize),
+) {
+    let mut clock = Clock::new(deadline);
     loop {
+        let mut fds = [PollFd::new(&socket, PollFlags::IN)];
+        let ready = poll(&mut fds, clock.left().as_ref());
+        match (ready, clock.turn(socket)) {
+            (Ok(0) | Err(Errno::INTR), Ok(Turn::On)) => continue,
+            (Ok(_), Ok(Turn::On)) => {}
+            _ => return,
+        }
         match wire::receive::<Tell>(socket).map(|frame| frame.message) {
             Ok(Tell::Others { running: 0 }) | Err(_) => return,
             Ok(Tell::Others { running }) => waiting(running),
@@ -122,7 +142,7 @@ pub fn stop(socket: BorrowedFd<'_>, grace: Duration) -> Result<(), WireError> {
 }
 
 /// Carries bytes and signals until the command has ended.
-fn carry(socket: BorrowedFd<'_>, streams: &mut Streams) -> Result<Ending, AttachError> {
+fn carry(socket: BorrowedFd<'_>, streams: &mut Streams, mut clock: Clock) -> Result<Ending, AttachError> {
     let mut wanted = FORWARDED.to_vec();
     wanted.push(libc::SIGWINCH);
     let signals = Signals::block(&wanted).map_err(AttachError::Streams)?;
@@ -131,22 +151,30 @@ fn carry(socket: BorrowedFd<'_>, streams: &mut Streams) -> Result<Ending, Attach
             let mut fds =
                 vec![PollFd::new(&socket, PollFlags::IN), PollFd::new(&signals.descriptor, PollFlags::IN)];
             fds.extend(streams.interests());
-            match poll(&mut fds, None) {
+            match poll(&mut fds, clock.left().as_ref()) {
                 Ok(_) => {}
                 Err(Errno::INTR) => continue,
                 Err(errno) => return Err(AttachError::Streams(errno)),
             }
             fds.iter().map(|fd| !fd.revents().is_empty()).collect::<Vec<bool>>()
         };
+        if clock.turn(socket).map_err(AttachError::Lost)? == Turn::Over {
+            // Whoever still writes would be waited for without end.
+            return Ok(Ending::TimedOut);
+        }
         streams.carry(&ready[2..]);
         if ready[1] {
             signals.forward(socket, streams).map_err(AttachError::Lost)?;
         }
         if ready[0] {
-            let told = wire::receive::<Tell>(socket).map_err(AttachError::Lost)?.message;
-            if let Tell::Ended(status) = told {
-                streams.finish();
-                return Ok(Ending::Ended(status));
+            match wire::receive::<Tell>(socket).map(|frame| frame.message) {
+                Ok(Tell::Ended(status)) => {
+                    streams.finish();
+                    return Ok(clock.judge(status));
+                }
+                Ok(_) => {}
+                Err(_) if clock.has_rung() => return Ok(Ending::TimedOut),
+                Err(error) => return Err(AttachError::Lost(error)),
             }
         }
     }

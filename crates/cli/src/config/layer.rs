@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use sandtable_sandbox::model::hide::HidePattern;
 use sandtable_sandbox::model::id::SandboxName;
+use sandtable_sandbox::model::limits::Limits;
 use sandtable_sandbox::model::setting::{Origin, Setting};
 use sandtable_sandbox::model::spec::{
     EngineChoice, EnvRequest, GitConfig, Lifetime, MountRequest, Network, Profile, Secrets, SourceGuard,
@@ -33,6 +34,7 @@ pub(crate) struct Layer {
     pub(crate) env_files: Vec<Setting<PathBuf>>,
     pub(crate) pass_env: Vec<Setting<EnvRequest>>,
     pub(crate) network: Option<Setting<Network>>,
+    pub(crate) limits: Limits,
     pub(crate) git_config: Option<Setting<GitConfig>>,
     pub(crate) secrets: Option<Setting<Secrets>>,
     pub(crate) lifetime: Option<Setting<Lifetime>>,
@@ -65,6 +67,10 @@ impl Layer {
                 self.pass_env = words(raw.list()?, origin, |word| Ok(environment::passed(word)?))?;
             }
             Key::Network => put(&mut self.network, origin, raw.word()?),
+            Key::Cpus => put(&mut self.limits.cpus, origin, raw.limit()?),
+            Key::Memory => put(&mut self.limits.memory, origin, raw.limit()?),
+            Key::Pids => put(&mut self.limits.pids, origin, raw.limit()?),
+            Key::Timeout => put(&mut self.limits.timeout, origin, raw.limit()?),
             Key::GitConfig => put(&mut self.git_config, origin, raw.word()?),
             Key::Secrets => put(&mut self.secrets, origin, raw.word()?),
             Key::Rm => put(&mut self.lifetime, origin, either(raw, Lifetime::Discard, Lifetime::Keep)?),
@@ -99,6 +105,7 @@ impl Layer {
             env_files: united(self.env_files, weaker.env_files, PartialEq::eq),
             pass_env: united(self.pass_env, weaker.pass_env, |a, b| a.name == b.name),
             network: self.network.or(weaker.network),
+            limits: self.limits.or(weaker.limits),
             git_config: self.git_config.or(weaker.git_config),
             secrets: self.secrets.or(weaker.secrets),
             lifetime: self.lifetime.or(weaker.lifetime),
@@ -128,6 +135,10 @@ impl Layer {
             Key::EnvFile => listed(&self.env_files, |path| path.display().to_string()),
             Key::PassEnv => listed(&self.pass_env, |request| request.name.clone()),
             Key::Network => shown(self.network.as_ref()),
+            Key::Cpus => shown(self.limits.cpus.as_ref()),
+            Key::Memory => shown(self.limits.memory.as_ref()),
+            Key::Pids => shown(self.limits.pids.as_ref()),
+            Key::Timeout => shown(self.limits.timeout.as_ref()),
             Key::GitConfig => shown(self.git_config.as_ref()),
             Key::Secrets => shown(self.secrets.as_ref()),
             Key::Rm => said(self.lifetime.as_ref(), &Lifetime::Discard),

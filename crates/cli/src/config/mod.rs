@@ -198,6 +198,7 @@ fn finished(layer: Layer, env: Vec<Setting<EnvRequest>>) -> Loaded {
         agent_homes: layer.agent_homes,
         env,
         network: always(layer.network),
+        limits: layer.limits,
         git_config: always(layer.git_config),
         secrets: always(layer.secrets),
         source_guard: always(layer.source_guard),

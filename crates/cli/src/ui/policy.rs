@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use sandtable_sandbox::model::limits::{Limits, Need};
 use sandtable_sandbox::model::mount::{Content, HostAccess, Mount};
 use sandtable_sandbox::model::resolved::{ResolvedSpec, Secrecy, Seed, SourceKind, Variable};
 use sandtable_sandbox::model::secret::REDACTED;
@@ -58,6 +59,9 @@ pub(crate) fn settings(spec: &Spec, resolved: &ResolvedSpec) -> String {
     rows.extend([
         row(Key::Mode, mode(resolved), &spec.mode.origin),
         row(Key::Network, network(resolved), &spec.network.origin),
+    ]);
+    rows.extend(limits(&spec.limits));
+    rows.extend([
         word(Key::GitConfig, &spec.git_config),
         word(Key::Secrets, &spec.secrets),
         switch(Key::Rm, &spec.lifetime, &Lifetime::Discard),
@@ -84,6 +88,26 @@ pub(crate) fn shown(name: &str, variable: &Variable) -> String {
         Secrecy::Open => value(name, &variable.value).to_owned(),
         Secrecy::Concealed => REDACTED.to_owned(),
     }
+}
+
+/// The limits that somebody asked for.
+fn limits(limits: &Limits) -> Vec<[String; 3]> {
+    fn line<T: std::fmt::Display>(key: Key, limit: Option<&Setting<T>>) -> Option<[String; 3]> {
+        limit.map(|limit| {
+            let value = match Need::of(&limit.origin) {
+                Need::Required => limit.value.to_string(),
+                Need::Preferred => format!("{} (where possible)", limit.value),
+            };
+            row(key, value, &limit.origin)
+        })
+    }
+    let all = [
+        line(Key::Cpus, limits.cpus.as_ref()),
+        line(Key::Memory, limits.memory.as_ref()),
+        line(Key::Pids, limits.pids.as_ref()),
+        line(Key::Timeout, limits.timeout.as_ref()),
+    ];
+    all.into_iter().flatten().collect()
 }
 
 /// The value of a variable as it may be shown: those whose names say secret are not.

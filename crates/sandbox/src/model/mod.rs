@@ -6,6 +6,7 @@ pub mod check;
 pub mod choice;
 pub mod hide;
 pub mod id;
+pub mod limits;
 pub mod mount;
 pub mod path;
 pub mod resolved;

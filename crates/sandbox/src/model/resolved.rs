@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::choice::choice;
 use super::hide::HidePattern;
+use super::limits::Limits;
 use super::mount::{FileIdentity, MountTable};
 use super::path::{BoxPath, HostPath};
 use super::secret::REDACTED;
@@ -37,6 +38,8 @@ pub struct ResolvedSpec {
     pub network: Setting<Network>,
     /// The program that gives a sandbox its way out, when it has one.
     pub network_helper: Option<NetworkHelper>,
+    #[serde(default)]
+    pub limits: Limits,
     pub secrets: Setting<Secrets>,
     pub strictness: Setting<Strictness>,
     pub lifetime: Setting<Lifetime>,

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::choice::choice;
 use super::hide::HidePattern;
 use super::id::SandboxName;
+use super::limits::Limits;
 use super::secret::Secret;
 use super::setting::Setting;
 
@@ -30,6 +31,7 @@ pub struct Spec {
     /// Variables of the command, each name once.
     pub env: Vec<Setting<EnvRequest>>,
     pub network: Setting<Network>,
+    pub limits: Limits,
     pub git_config: Setting<GitConfig>,
     pub secrets: Setting<Secrets>,
     pub source_guard: Setting<SourceGuard>,

@@ -84,6 +84,7 @@ pub fn resolve(spec: &Spec, host: &Host, facts: &dyn Facts) -> Result<ResolvedSp
         environment,
         network: spec.network.clone(),
         network_helper,
+        limits: spec.limits.clone(),
         secrets: spec.secrets.clone(),
         strictness: spec.strictness.clone(),
         lifetime: spec.lifetime.clone(),

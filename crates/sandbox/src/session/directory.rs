@@ -11,10 +11,11 @@ use rustix::net::{
 };
 use rustix::rand::{GetRandomFlags, getrandom};
 use sandtable_store::lock::FileLock;
-use sandtable_store::remove::remove_tree;
+use sandtable_store::remove::remove_tree_and_last;
 
 use super::error::Error;
 use super::files::RECORD;
+use crate::engine;
 use crate::model::id::SandboxName;
 use crate::model::path::HostPath;
 
@@ -24,6 +25,8 @@ pub struct Sandboxes {
     root: HostPath,
 }
 
+/// Locked while a sandbox runs, is made or is removed.
+const LOCK: &str = "lock";
 /// The socket of PID 1, there from the launch to the end.
 const CONTROL: &str = "control";
 /// How long an unlocked directory without a record may be a creation still under way.
@@ -55,7 +58,7 @@ impl Sandboxes {
             Err(errno) => return Err(Error::state("make", path)(errno.into())),
         }
         // Only the moment before this one is unprotected, and nothing so young is reaped.
-        Ok(directory.try_lock()?.map(|lock| (directory, lock)))
+        Ok(directory.claim()?.map(|lock| (directory, lock)))
     }
 
     fn make_root(&self) -> Result<(), Error> {
@@ -87,7 +90,7 @@ impl Sandboxes {
             if directory.exists() || directory.is_young() {
                 continue;
             }
-            if let Ok(Some(_lock)) = directory.try_lock() {
+            if let Ok(Some(_lock)) = directory.claim() {
                 directory.delete()?;
             }
         }
@@ -146,10 +149,17 @@ impl SandboxDirectory {
         self.path.join(format!("{layer}.{ending}"))
     }
 
+    /// The lock of a directory that may not have one yet.
+    fn claim(&self) -> Result<Option<FileLock>, Error> {
+        let path = self.path.join(LOCK);
+        FileLock::try_exclusive(path.as_path())
+            .map_err(|error| Error::state("lock", path.as_path())(error.source))
+    }
+
     /// The lock, unless somebody holds it. A sandbox that is gone, perhaps only just, is unknown.
     pub(super) fn try_lock(&self) -> Result<Option<FileLock>, Error> {
-        let path = self.path.join("lock");
-        FileLock::try_exclusive(path.as_path()).map_err(|error| match error.source.kind() {
+        let path = self.path.join(LOCK);
+        FileLock::try_existing(path.as_path()).map_err(|error| match error.source.kind() {
             std::io::ErrorKind::NotFound => Error::Unknown(self.name()),
             _ => Error::state("lock", path.as_path())(error.source),
         })
@@ -160,9 +170,15 @@ impl SandboxDirectory {
         name.and_then(|name| name.parse().ok()).expect("the path was made from a name")
     }
 
+    /// Removes the control groups that a killed supervisor left. The lock must be held.
+    pub(super) fn reap_groups(&self) {
+        engine::reap(&self.path);
+    }
+
     /// Removes everything, the record first: a removal that dies on the way is completed by the next call
     /// that finds a directory without one.
     pub(super) fn delete(&self) -> Result<(), Error> {
+        self.reap_groups();
         let record = self.path.join(RECORD);
         match fs::remove_file(record.as_path()) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -170,7 +186,7 @@ impl SandboxDirectory {
             }
             _ => {}
         }
-        remove_tree(self.path.as_path())
+        remove_tree_and_last(self.path.as_path(), LOCK)
             .map_err(|error| Error::state("remove", self.path.as_path())(error.source))
     }
 

@@ -59,6 +59,7 @@ fn join(directory: &SandboxDirectory, record: &Record, task: &Task) -> Result<Op
         argv: task.command.clone(),
         environment: environment(record),
         directory: task.directory.as_path().to_owned(),
+        deadline: None,
     };
     let began = Instant::now();
     let mut enforcement = std::collections::BTreeMap::new();

@@ -145,8 +145,10 @@ fn existing(sandboxes: &Sandboxes, name: &SandboxName) -> Result<SandboxDirector
 fn state(directory: &SandboxDirectory) -> Result<State, Error> {
     Ok(match directory.try_lock()? {
         None => State::Running,
-        Some(_) if directory.was_interrupted() => State::Interrupted,
-        Some(_) => State::Stopped,
+        Some(_lock) => {
+            directory.reap_groups();
+            if directory.was_interrupted() { State::Interrupted } else { State::Stopped }
+        }
     })
 }
 

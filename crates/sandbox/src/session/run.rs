@@ -5,7 +5,7 @@ use std::os::fd::AsFd as _;
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
-use sandtable_launch::attach::{Ending, Invocation};
+use sandtable_launch::attach::{AttachError, Ending, Invocation};
 use sandtable_launch::wire::{StartStep, Status};
 use sandtable_store::lock::FileLock;
 
@@ -86,11 +86,14 @@ pub(super) fn supervise(
     let mut sandbox = launch(directory, lock, record).inspect_err(|_| directory.stop_listening())?;
     let enforcement = sandbox.report().controls.clone();
     let start = task.began.elapsed();
-    let ending = sandbox.run(invocation(record, task), &mut || watch.start());
+    let invocation = invocation(record, task);
+    let deadline = invocation.deadline;
+    let ending = sandbox.run(invocation, &mut || watch.start());
     let run = task.began.elapsed().saturating_sub(start);
     if ending.is_ok() {
-        sandbox.wait_for_others(&mut |_| ());
+        sandbox.wait_for_others(deadline, &mut |_| ());
     }
+    let starved = starved(sandbox.as_ref(), resolved);
     sandbox.end();
     if resolved.lifetime.value == Lifetime::Discard {
         // While the kernel takes the sandbox down. What its last processes still write is removed after.
@@ -98,7 +101,13 @@ pub(super) fn supervise(
     }
     drop(sandbox);
     directory.stop_listening();
-    let exit = exit(ending?, task)?;
+    let exit = match (ending, &starved) {
+        // PID 1 was among what the kernel killed.
+        (Err(AttachError::Lost(_)), Some(_)) => {
+            Exit { code: 137, signal: Some(9), origin: ExitOrigin::Sandbox }
+        }
+        (ending, _) => exit(ending?, task)?,
+    };
     let captured = Instant::now();
     let Capture { changes, drift, warnings } = match resolved.lifetime.value {
         Lifetime::Keep => watch.capture(directory, record)?,
@@ -107,7 +116,7 @@ pub(super) fn supervise(
     let mut outcome = Outcome {
         changes,
         drift,
-        warnings: joined(&resolved.warnings, warnings),
+        warnings: joined(&resolved.warnings, warnings.into_iter().chain(starved).collect()),
         timings_ms: Timings {
             resolve: task.resolve_ms,
             start: millis(start),
@@ -142,7 +151,24 @@ fn invocation(record: &Record, task: &Task) -> Invocation {
         argv: task.command.clone(),
         environment: environment(record),
         directory: task.directory.as_path().to_owned(),
+        deadline: record
+            .resolved
+            .limits
+            .timeout
+            .as_ref()
+            .map(|limit| Instant::now() + limit.value.duration()),
     }
+}
+
+/// What to say when the kernel killed something because the sandbox had no memory left.
+fn starved(sandbox: &dyn Running, resolved: &ResolvedSpec) -> Option<Warning> {
+    let limit = resolved.limits.memory.as_ref().filter(|_| sandbox.ran_out_of_memory())?;
+    let text = format!(
+        "the sandbox used all of the {} of memory it may use, and the kernel killed a process in it; \
+         `--memory` allows more",
+        limit.value
+    );
+    Some(Warning::new("out-of-memory", text))
 }
 
 /// The environment of every command of a sandbox.
@@ -170,6 +196,7 @@ pub(super) fn outcome(record: &Record, command: &[OsString], exit: Exit) -> Outc
         enforcement: std::collections::BTreeMap::new(),
         mounts: resolved.mounts.clone(),
         network: resolved.network.value,
+        limits: resolved.limits.clone(),
         timings_ms: Timings::default(),
         warnings: Vec::<Warning>::new(),
     }
@@ -188,6 +215,7 @@ pub(super) fn exit(ending: Ending, task: &Task) -> Result<Exit, Error> {
             let code = u8::try_from(128 + number).unwrap_or(u8::MAX);
             Ok(Exit { code, signal: Some(number), origin: ExitOrigin::Command })
         }
+        Ending::TimedOut => Ok(Exit { code: 124, signal: None, origin: ExitOrigin::Sandbox }),
         Ending::NotStarted { step: StartStep::Program, cause: Errno::NOENT | Errno::NOTDIR } => {
             Err(Error::CommandNotFound { program: program() })
         }

@@ -217,7 +217,7 @@ fn listed(env: &TestEnv) -> BTreeSet<String> {
 
 /// No process with that word in its command line, and none of the executable itself. The end of a pid
 /// namespace takes the kernel a moment.
-fn assert_nothing_runs(env: &TestEnv, word: &str) {
+pub(crate) fn assert_nothing_runs(env: &TestEnv, word: &str) {
     let deadline = Instant::now() + Duration::from_secs(3);
     loop {
         let left = processes(env, word);

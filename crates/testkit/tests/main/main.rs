@@ -11,6 +11,7 @@ mod failpoints;
 mod hosts;
 mod inside;
 mod lifecycle;
+mod limits;
 mod packaging;
 mod policy;
 mod streams;

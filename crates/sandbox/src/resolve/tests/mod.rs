@@ -17,6 +17,7 @@ use crate::facts::fake::Fake;
 use crate::facts::{Recorder, Replay};
 use crate::host::Host;
 use crate::model::blame::Blame;
+use crate::model::limits::Limits;
 use crate::model::mount::{Content, HostAccess, Mount, Ownership};
 use crate::model::path::HostPath;
 use crate::model::resolved::ResolvedSpec;
@@ -40,6 +41,7 @@ fn spec(directory: &str) -> Spec {
         agent_homes: Vec::new(),
         env: Vec::new(),
         network: Setting::default_value(Network::None),
+        limits: Limits::default(),
         git_config: Setting::default_value(GitConfig::Literal),
         secrets: Setting::default_value(Secrets::Warn),
         source_guard: Setting::default_value(SourceGuard::Refuse),
