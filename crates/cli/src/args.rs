@@ -19,9 +19,12 @@ use crate::commands;
 use crate::config;
 use crate::config::key::Key;
 use crate::config::layer::Layer;
-use crate::config::value::Raw;
 use crate::error::CliError;
 use crate::exit;
+
+mod inside;
+
+use inside::InsideArgs;
 
 /// Run a command on a private view of your repository, look at what it did, keep or drop it
 #[derive(Debug, Parser)]
@@ -84,9 +87,8 @@ pub(crate) struct SettingArgs {
     /// How the workspace is kept apart from the source
     #[arg(long, value_name = "MODE", value_parser = words(WorkspaceMode::ALL, WorkspaceMode::word))]
     mode: Option<WorkspaceMode>,
-    /// Show a file or directory of the host inside: read-only, writable, or copy-on-write
-    #[arg(short = 'v', long = "mount", value_name = "SRC[:DST[:ro|rw|cow]]")]
-    mounts: Vec<OsString>,
+    #[command(flatten)]
+    inside: InsideArgs,
     /// Which network the command sees
     #[arg(long, value_name = "NETWORK", value_parser = words(Network::ALL, Network::word))]
     network: Option<Network>,
@@ -164,10 +166,7 @@ impl SettingArgs {
             ),
             ..Layer::default()
         };
-        let name = Key::Mounts.flag();
-        layer
-            .set(Key::Mounts, Raw::List(self.mounts), &Origin::Flag { name: name.to_owned() })
-            .map_err(|source| config::Error::Flag { name, source })?;
+        self.inside.add(&mut layer)?;
         Ok(layer)
     }
 }

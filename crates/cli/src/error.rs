@@ -97,6 +97,7 @@ impl CliError {
             Self::Session(error) => match **error {
                 session::Error::CommandNotFound { .. } => Own::NotFound,
                 session::Error::CommandNotExecutable { .. } => Own::NotExecutable,
+                session::Error::Interrupted => Own::Interrupted,
                 _ => Own::of(error.blame()),
             },
             Self::ReportWrite { .. } | Self::Trial { .. } | Self::TrialCommand { .. } => Own::Machine,
@@ -183,6 +184,7 @@ fn config_hint(error: &config::Error) -> Option<String> {
         config::Error::CurrentDirectory(_) => {
             Some("change to a directory that exists, or pass `-C DIR`".to_owned())
         }
+        config::Error::EnvFile(_) => Some("a line is `NAME=VALUE`, empty, or a comment".to_owned()),
         config::Error::Environment(env::Error::NotAPath { .. }) => None,
     }
 }
@@ -216,6 +218,9 @@ fn value_hint(error: &ValueError) -> Option<String> {
     match error {
         ValueError::Relative(_) => Some("write an absolute path, or `~/…` in your own file".to_owned()),
         ValueError::Mount(error) => Some(mount_hint(error)),
+        ValueError::Variable(_) => {
+            Some("a variable is `NAME=VALUE`, or `NAME` for your own value".to_owned())
+        }
         _ => None,
     }
 }
@@ -235,7 +240,7 @@ fn mount_hint(error: &MountError) -> String {
 fn flag_for(key: Key, asked: &str) -> String {
     match key.kind() {
         Kind::Switch => key.flag().to_owned(),
-        Kind::List => format!("{} …", key.flag()),
+        Kind::List | Kind::Words => format!("{} …", key.flag()),
         Kind::Text | Kind::Path => format!("{} {asked}", key.flag()),
     }
 }

@@ -21,6 +21,8 @@ pub(crate) enum Own {
     NotExecutable = 126,
     /// The command was not found.
     NotFound = 127,
+    /// A signal ended it before the command ran.
+    Interrupted = 130,
 }
 
 impl Own {
@@ -54,6 +56,7 @@ pub(crate) const TABLE: &str = "\
 Exit codes:
   N      the command's own code
   128+N  the command died by signal N
+  130    interrupted while the source was copied; nothing ran
   127    the command was not found in the sandbox
   126    the command was found and cannot be executed
   124    the command's time (`--timeout`) was up

@@ -13,7 +13,7 @@ use rustix::thread::{
 };
 
 use crate::failpoint::skips;
-use crate::op::{Network, Plan};
+use crate::op::Plan;
 use crate::report::{Control, Observed};
 use crate::step::Context as _;
 use crate::sys::memory::{scrub_arguments, scrub_environment};
@@ -38,7 +38,7 @@ pub(crate) struct Confined {
 /// Confines this process, which is PID 1, to what `plan` leaves it. Descriptors in `keep` stay open.
 pub(crate) fn confine(plan: &Plan, keep: &[BorrowedFd<'_>]) -> Done<Confined> {
     sethostname(plan.hostname.as_bytes()).context(|| "set the host name".to_owned())?;
-    if plan.network == Network::Own {
+    if plan.network.is_own() {
         loopback_up().context(|| "switch the loopback device on".to_owned())?;
     }
     step(Control::Keyring, || match new_session_keyring() {

@@ -35,10 +35,9 @@ pub(crate) fn restrict(plan: &Plan) -> Result<Observed, Failure> {
             ruleset.add_rule(PathBeneath::new(place, rights(*allow))).map_err(|error| failed(&error))?;
     }
     let status = ruleset.no_new_privs(false).restrict_self().map_err(|error| failed(&error))?;
-    Ok(match (status.ruleset, plan.network) {
-        (RulesetStatus::FullyEnforced, _) | (RulesetStatus::PartiallyEnforced, Network::Own) => {
-            Observed::Enforced
-        }
+    Ok(match (status.ruleset, &plan.network) {
+        (RulesetStatus::FullyEnforced, _)
+        | (RulesetStatus::PartiallyEnforced, Network::Own | Network::Nat { .. }) => Observed::Enforced,
         (RulesetStatus::PartiallyEnforced, Network::Host) => Observed::Partial {
             why: "this kernel's Landlock cannot keep abstract sockets of the host away".to_owned(),
         },

@@ -6,6 +6,7 @@ mod confine;
 mod failpoint;
 mod host;
 mod init;
+pub mod interrupt;
 mod landlock;
 mod mount;
 pub mod op;

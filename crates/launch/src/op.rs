@@ -52,13 +52,22 @@ pub enum Ids {
 }
 
 /// Which network the sandbox has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Network {
     /// A namespace of its own with nothing but loopback.
     Own,
+    /// A namespace of its own with a way out, by a program outside that carries packets.
+    Nat { program: PathBuf },
     /// The host's network.
     Host,
+}
+
+impl Network {
+    /// Whether the sandbox has a namespace of its own.
+    pub fn is_own(&self) -> bool {
+        *self != Self::Host
+    }
 }
 
 /// One step of building the file system.

@@ -2,6 +2,7 @@
 
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
+use rustix::fs::{Mode, OFlags};
 use rustix::process::{Gid, Signal, Uid, set_parent_process_death_signal};
 use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 
@@ -9,7 +10,7 @@ use crate::confine::confine;
 use crate::failpoint::skips;
 use crate::host::HostView;
 use crate::mount;
-use crate::op::{Ids, Plan};
+use crate::op::{Ids, Network, Plan};
 use crate::report::{Control, Report};
 use crate::step::Context as _;
 use crate::verify::{Seen, observe, shared_namespace};
@@ -28,12 +29,26 @@ pub(crate) fn set_up(
         return Err(Failure { step: format!("enforce {control}: the namespace is the host's"), errno: 0 });
     }
     die_with_supervisor()?;
+    if matches!(plan.network, Network::Nat { .. }) {
+        hand_over_namespaces(socket)?;
+    }
     let shifted = take_ids(plan, socket)?;
     // The change of ids has reset it.
     die_with_supervisor()?;
     mount::build(plan, shifted)?;
     let confined = confine(plan, keep)?;
     Ok(observe(&Seen { plan, host, confined, keep }))
+}
+
+fn hand_over_namespaces(socket: &OwnedFd) -> Done {
+    let open = |name: &str| {
+        let path = format!("/proc/self/ns/{name}");
+        rustix::fs::open(&path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
+            .context(|| format!("open `{path}`"))
+    };
+    let (user, network) = (open("user")?, open("net")?);
+    wire::send(socket, &Tell::Namespaces, &[user.as_fd(), network.as_fd()])
+        .map_err(|error| Failure { step: format!("talk to the supervisor: {error}"), errno: 0 })
 }
 
 /// Gets the ids of the plan: an ordinary user maps itself, root's supervisor does it and sends the mounts

@@ -14,7 +14,7 @@ use crate::failpoint::skips;
 use crate::host::{HostView, NAMESPACES};
 use crate::init;
 use crate::mount::{open_source, shifted_sources};
-use crate::op::{Ids, Network, Plan};
+use crate::op::{Ids, Plan};
 use crate::report::{Control, Report};
 use crate::setup::{range_map, set_up};
 use crate::step::Context as _;
@@ -50,8 +50,16 @@ pub struct Sandbox {
     pid: Pid,
     socket: Option<OwnedFd>,
     report: Report,
+    namespaces: Option<Namespaces>,
     /// Removed after the processes inside it are gone.
     group: Option<Group>,
+}
+
+/// Handles of the sandbox's namespaces, for a program that gives it a network.
+#[derive(Debug)]
+pub struct Namespaces {
+    pub user: OwnedFd,
+    pub network: OwnedFd,
 }
 
 /// Descriptors of the supervisor that PID 1 goes on using.
@@ -80,7 +88,8 @@ pub fn launch(plan: &Plan, handles: &Handles<'_>) -> Result<Sandbox, LaunchError
         }
         Side::Parent(pid) => {
             drop(theirs);
-            let mut sandbox = Sandbox { pid, socket: Some(ours), report: Report::default(), group };
+            let mut sandbox =
+                Sandbox { pid, socket: Some(ours), report: Report::default(), namespaces: None, group };
             sandbox.report = sandbox.wait_ready(plan)?;
             if let Some(group) = &sandbox.group {
                 let limits = Report { controls: group.observe(sandbox.pid()) };
@@ -119,9 +128,21 @@ impl Sandbox {
         let _already_gone = kill_process(self.pid, Signal::KILL);
     }
 
-    fn wait_ready(&self, plan: &Plan) -> Result<Report, LaunchError> {
+    /// The namespaces of a sandbox that has a way out.
+    pub fn namespaces(&self) -> Option<&Namespaces> {
+        self.namespaces.as_ref()
+    }
+
+    fn wait_ready(&mut self, plan: &Plan) -> Result<Report, LaunchError> {
         loop {
-            match wire::receive::<Tell>(self.socket()).map_err(LaunchError::Lost)?.message {
+            let frame = wire::receive::<Tell>(self.socket()).map_err(LaunchError::Lost)?;
+            match frame.message {
+                Tell::Namespaces => {
+                    let mut handles = frame.descriptors.into_iter();
+                    if let (Some(user), Some(network)) = (handles.next(), handles.next()) {
+                        self.namespaces = Some(Namespaces { user, network });
+                    }
+                }
                 Tell::NeedsIds => self.give_ids(plan)?,
                 Tell::Ready(report) => return Ok(report),
                 Tell::Failed(failure) => return Err(failure.into()),
@@ -198,7 +219,7 @@ fn give_up(socket: &OwnedFd, failure: Failure) -> ! {
 fn namespace_flags(plan: &Plan) -> u64 {
     let wanted = NAMESPACES.into_iter().filter(|(control, _, _)| {
         let own = match control {
-            Control::NetworkNamespace => plan.network == Network::Own,
+            Control::NetworkNamespace => plan.network.is_own(),
             Control::CgroupNamespace => plan.limits.is_none(),
             _ => true,
         };

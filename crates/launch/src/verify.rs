@@ -14,7 +14,7 @@ use rustix::thread::{CapabilitiesSecureBits, capabilities_secure_bits};
 use crate::confine::Confined;
 use crate::host::{HostView, NAMESPACES, namespaces};
 use crate::mount;
-use crate::op::{Access, Network, Op, Plan};
+use crate::op::{Access, Op, Plan};
 use crate::report::{Control, Observed, Report};
 use crate::sys::process::leads_session;
 
@@ -34,7 +34,7 @@ pub(crate) fn observe(seen: &Seen<'_>) -> Report {
     for (((control, _, _), ours), theirs) in NAMESPACES.into_iter().zip(ours).zip(seen.host.namespaces) {
         controls.insert(control, Observed::when(ours != theirs, "the namespace is the host's"));
     }
-    if seen.plan.network == Network::Host {
+    if !seen.plan.network.is_own() {
         let why = "the host's network was asked for".to_owned();
         controls.insert(Control::NetworkNamespace, Observed::Absent { why });
     }
@@ -66,7 +66,7 @@ pub(crate) fn shared_namespace(plan: &Plan, host: &HostView) -> Option<Control> 
     let ours = namespaces().unwrap_or(host.namespaces);
     let mut pairs = NAMESPACES.into_iter().zip(ours).zip(host.namespaces);
     let shared = pairs.find(|(((control, _, _), ours), theirs)| {
-        let wanted = plan.network == Network::Own || *control != Control::NetworkNamespace;
+        let wanted = plan.network.is_own() || *control != Control::NetworkNamespace;
         wanted && ours == theirs
     });
     shared.map(|(((control, _, _), _), _)| control)

@@ -46,6 +46,9 @@ pub enum Ask {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "tell", rename_all = "snake_case")]
 pub enum Tell {
+    /// The user and the network namespace, attached as descriptors: once PID 1 is sealed nobody outside can
+    /// open them any more. Only with a way out.
+    Namespaces,
     /// The user namespace exists and waits for its id map (root only).
     NeedsIds,
     /// A step of the set-up failed. PID 1 ends after this.

@@ -4,7 +4,7 @@
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::PathBuf;
-use std::process::{ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 
 use crate::model::path::HostPath;
 
@@ -76,18 +76,17 @@ impl Cli {
 
     /// Runs the program to its end, however it ends.
     pub fn finish(&self) -> Result<Finished, CliError> {
-        #[expect(clippy::disallowed_methods, reason = "this is the one place that starts programs")]
-        let mut command = std::process::Command::new(self.program.as_path());
-        command
-            .args(&self.arguments)
-            .env_clear()
-            .envs(self.variables.iter().map(|(name, value)| (name, value)));
+        let mut command = self.command();
         command.stdin(Stdio::null());
-        if let Some(directory) = &self.directory {
-            command.current_dir(directory);
-        }
         let output = command.output().map_err(|source| CliError::Start { argv: self.argv(), source })?;
         Ok(Finished { status: output.status, stdout: output.stdout, stderr: output.stderr })
+    }
+
+    /// Starts the program and leaves it running, with the given standard input and error.
+    pub fn start(&self, stdin: Stdio, stderr: Stdio) -> Result<Child, CliError> {
+        let mut command = self.command();
+        command.stdin(stdin).stdout(Stdio::null()).stderr(stderr);
+        command.spawn().map_err(|source| CliError::Start { argv: self.argv(), source })
     }
 
     /// Runs the program and returns its standard output; any status but success is an error.
@@ -99,6 +98,19 @@ impl Cli {
         let tail = &finished.stderr[finished.stderr.len().saturating_sub(TAIL)..];
         let stderr = String::from_utf8_lossy(tail).trim().to_owned();
         Err(CliError::Failed { argv: self.argv(), status: finished.status, stderr })
+    }
+}
+
+impl Cli {
+    fn command(&self) -> Command {
+        #[expect(clippy::disallowed_methods, reason = "this is the one place that starts programs")]
+        let mut command = Command::new(self.program.as_path());
+        let variables = self.variables.iter().map(|(name, value)| (name, value));
+        command.args(&self.arguments).env_clear().envs(variables);
+        if let Some(directory) = &self.directory {
+            command.current_dir(directory);
+        }
+        command
     }
 }
 

@@ -9,6 +9,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod copy;
 pub mod dir;
 pub mod layer;
 pub mod lock;

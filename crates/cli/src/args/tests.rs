@@ -94,7 +94,7 @@ fn unknown_words_are_refused_with_the_known_ones() {
     for later in ["shell", "snapshot", "merge", "tool", "help"] {
         assert_eq!(refused(&[later]).exit(), exit::Own::Input, "{later}");
     }
-    for later in ["--image=x", "--base=source", "--env=A", "-e", "-d"] {
+    for later in ["--image=x", "--base=source", "-d"] {
         assert_eq!(refused(&["run", later, "--", "x"]).exit(), exit::Own::Input, "{later}");
     }
 }
@@ -126,7 +126,8 @@ fn the_command_is_passed_on_as_it_is() {
 
 #[test]
 fn a_flag_that_cannot_be_read_names_the_option() {
-    let settings = SettingArgs { mounts: vec!["/a:ro".into()], ..SettingArgs::default() };
+    let inside = InsideArgs { mounts: vec!["/a:ro".into()], ..InsideArgs::default() };
+    let settings = SettingArgs { inside, ..SettingArgs::default() };
     let error = CliError::from(settings.layer().expect_err("refused"));
     insta::assert_snapshot!(error.rendered(crate::ui::style::Colour::Never), @"
     sandtable: error: option `--mount` has no usable value
@@ -165,6 +166,7 @@ fn help_of_the_program() {
     Exit codes:
       N      the command's own code
       128+N  the command died by signal N
+      130    interrupted while the source was copied; nothing ran
       127    the command was not found in the sandbox
       126    the command was found and cannot be executed
       124    the command's time (`--timeout`) was up
@@ -190,8 +192,13 @@ fn help_of_run() {
           --profile <PROFILE>              A named bundle of settings [possible values: none, dev, safe, tight, offline]
           --name <NAME>                    Name of the sandbox instead of one made up
       -C, --directory <DIR>                Start in DIR; the repository around it is the source
-          --mode <MODE>                    How the workspace is kept apart from the source [possible values: auto, overlay]
+          --mode <MODE>                    How the workspace is kept apart from the source [possible values: auto, overlay, copy, live]
       -v, --mount <SRC[:DST[:ro|rw|cow]]>  Show a file or directory of the host inside: read-only, writable, or copy-on-write
+          --expose <PATH|NAME>             Show a path, or a bundle of credentials like `gcloud` or `aws`, read-only at its own place
+          --agent-home <NAME|PATH>         Show an agent's own settings, like `claude` or `codex`, as a private copy-on-write view
+          --hide <PATTERN>                 Hide what fits in the workspace: a name at any depth, or a path from its top, with `*` and `**`
+      -e, --env <NAME[=VALUE]>             Set a variable for the command, or pass yours on by its name
+          --env-file <FILE>                Set the variables that a file lists, one NAME=VALUE per line
           --network <NETWORK>              Which network the command sees [possible values: none, nat, host]
           --cpus <NUMBER>                  Processors, such as 2 or 0.5
       -m, --memory <SIZE>                  Memory with swap, such as 512m or 2g; everything in memory file systems counts

@@ -17,7 +17,7 @@ use crate::config::layer::Layer;
 use crate::config::{self, Loaded};
 use crate::error::CliError;
 use crate::report::Report;
-use crate::ui::{escape, policy};
+use crate::ui::{escape, policy, progress};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -75,7 +75,8 @@ pub(crate) fn run(app: &App, args: RunArgs) -> Result<ExitCode, CliError> {
     }
     let report = loaded.output.report.as_deref().map(Report::open).transpose()?;
     let name = loaded.spec.name.map(|name| name.value);
-    let request = Request { command: args.command, resolve_ms: app.elapsed_ms() };
+    let notify = progress::copying(app.ui, loaded.output.quiet.value);
+    let request = Request { command: args.command, resolve_ms: app.elapsed_ms(), notify };
     let outcome = session::run(&sandboxes, resolved, name.as_ref(), request)?;
     finish(app, &loaded.output, report, &outcome)
 }

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
-use sandtable_sandbox::model::setting::Origin;
+use sandtable_sandbox::model::setting::{Origin, Setting};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -177,10 +177,28 @@ impl Reader<'_> {
             raw = Raw::Text(self.anchored(Path::new(text))?.into());
         }
         layer.set(key, raw, &self.origin)?;
-        if key == Key::Mounts {
-            for mount in &mut layer.mounts {
-                mount.value.source = self.anchored(&mount.value.source)?;
+        match key {
+            Key::Mounts => {
+                for mount in &mut layer.mounts {
+                    mount.value.source = self.anchored(&mount.value.source)?;
+                }
             }
+            Key::Expose => self.anchor_paths(&mut layer.expose)?,
+            Key::AgentHome => self.anchor_paths(&mut layer.agent_homes)?,
+            Key::EnvFile => {
+                for path in &mut layer.env_files {
+                    path.value = self.anchored(&path.value)?;
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Anchors what is a path and not a name.
+    fn anchor_paths(&self, settings: &mut [Setting<PathBuf>]) -> Result<(), ValueError> {
+        for setting in settings.iter_mut().filter(|setting| !super::is_name(&setting.value)) {
+            setting.value = self.anchored(&setting.value)?;
         }
         Ok(())
     }
@@ -273,6 +291,7 @@ mod tests {
                 Kind::Path => "\"relative\"",
                 Kind::Switch => "\"yes\"",
                 Kind::List => "[\"/a:/b:rx\"]",
+                Kind::Words => "[\"./x/../= y\"]",
             };
             let refused = Project::with(format!("{} = {bad}", key.word()).as_bytes()).refused();
             assert!(refused.starts_with(&format!("key `{}` at", key.word())), "{refused}");

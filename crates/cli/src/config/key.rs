@@ -9,6 +9,12 @@ pub(crate) enum Key {
     Directory,
     Mode,
     Mounts,
+    Expose,
+    Hide,
+    AgentHome,
+    Env,
+    EnvFile,
+    PassEnv,
     Network,
     Cpus,
     Memory,
@@ -32,6 +38,8 @@ pub(crate) enum Kind {
     Path,
     Switch,
     List,
+    /// A list whose items are taken as they are.
+    Words,
 }
 
 impl Key {
@@ -42,6 +50,12 @@ impl Key {
         Self::Directory,
         Self::Mode,
         Self::Mounts,
+        Self::Expose,
+        Self::Hide,
+        Self::AgentHome,
+        Self::Env,
+        Self::EnvFile,
+        Self::PassEnv,
         Self::Network,
         Self::Cpus,
         Self::Memory,
@@ -67,6 +81,12 @@ impl Key {
             Self::Directory => "directory",
             Self::Mode => "mode",
             Self::Mounts => "mounts",
+            Self::Expose => "expose",
+            Self::Hide => "hide",
+            Self::AgentHome => "agent_home",
+            Self::Env => "env",
+            Self::EnvFile => "env_file",
+            Self::PassEnv => "pass_env",
             Self::Network => "network",
             Self::Cpus => "cpus",
             Self::Memory => "memory",
@@ -93,6 +113,12 @@ impl Key {
             Self::Directory => "--directory",
             Self::Mode => "--mode",
             Self::Mounts => "--mount",
+            Self::Expose => "--expose",
+            Self::Hide => "--hide",
+            Self::AgentHome => "--agent-home",
+            // A name alone passes the caller's value on.
+            Self::Env | Self::PassEnv => "--env",
+            Self::EnvFile => "--env-file",
             Self::Network => "--network",
             Self::Cpus => "--cpus",
             Self::Memory => "--memory",
@@ -114,6 +140,9 @@ impl Key {
         match self {
             Self::Directory | Self::Report => Kind::Path,
             Self::Mounts => Kind::List,
+            Self::Expose | Self::Hide | Self::AgentHome | Self::Env | Self::EnvFile | Self::PassEnv => {
+                Kind::Words
+            }
             Self::Rm | Self::BestEffort | Self::AllowSource | Self::DryRun | Self::Json | Self::Quiet => {
                 Kind::Switch
             }

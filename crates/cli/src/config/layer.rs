@@ -5,17 +5,18 @@ use std::ffi::OsString;
 use std::fmt::Display;
 use std::path::PathBuf;
 
+use sandtable_sandbox::model::hide::HidePattern;
 use sandtable_sandbox::model::id::SandboxName;
 use sandtable_sandbox::model::limits::Limits;
 use sandtable_sandbox::model::setting::{Origin, Setting};
 use sandtable_sandbox::model::spec::{
-    EngineChoice, GitConfig, Lifetime, MountRequest, Network, Profile, Secrets, SourceGuard, Strictness,
-    WorkspaceMode,
+    EngineChoice, EnvRequest, GitConfig, Lifetime, MountRequest, Network, Profile, Secrets, SourceGuard,
+    Strictness, WorkspaceMode,
 };
 
 use super::key::Key;
-use super::mount;
 use super::value::{Raw, ValueError};
+use super::{environment, mount};
 
 /// What one source said, or several that were put on top of each other.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -26,6 +27,12 @@ pub(crate) struct Layer {
     pub(crate) directory: Option<Setting<PathBuf>>,
     pub(crate) mode: Option<Setting<WorkspaceMode>>,
     pub(crate) mounts: Vec<Setting<MountRequest>>,
+    pub(crate) expose: Vec<Setting<PathBuf>>,
+    pub(crate) hide: Vec<Setting<HidePattern>>,
+    pub(crate) agent_homes: Vec<Setting<PathBuf>>,
+    pub(crate) env: Vec<Setting<EnvRequest>>,
+    pub(crate) env_files: Vec<Setting<PathBuf>>,
+    pub(crate) pass_env: Vec<Setting<EnvRequest>>,
     pub(crate) network: Option<Setting<Network>>,
     pub(crate) limits: Limits,
     pub(crate) git_config: Option<Setting<GitConfig>>,
@@ -49,6 +56,16 @@ impl Layer {
             Key::Directory => put(&mut self.directory, origin, raw.text()?.into()),
             Key::Mode => put(&mut self.mode, origin, raw.word()?),
             Key::Mounts => self.mounts = mounts(&raw.list()?, origin)?,
+            Key::Expose => self.expose = paths(raw.list()?, origin),
+            Key::AgentHome => self.agent_homes = paths(raw.list()?, origin),
+            Key::EnvFile => self.env_files = paths(raw.list()?, origin),
+            Key::Hide => self.hide = words(raw.list()?, origin, |word| Ok(word.parse()?))?,
+            Key::Env => {
+                self.env = last_of_each(words(raw.list()?, origin, |word| Ok(environment::given(word)?))?);
+            }
+            Key::PassEnv => {
+                self.pass_env = words(raw.list()?, origin, |word| Ok(environment::passed(word)?))?;
+            }
             Key::Network => put(&mut self.network, origin, raw.word()?),
             Key::Cpus => put(&mut self.limits.cpus, origin, raw.limit()?),
             Key::Memory => put(&mut self.limits.memory, origin, raw.limit()?),
@@ -81,6 +98,12 @@ impl Layer {
             directory: self.directory.or(weaker.directory),
             mode: self.mode.or(weaker.mode),
             mounts: added_up(self.mounts, weaker.mounts),
+            expose: united(self.expose, weaker.expose, PartialEq::eq),
+            hide: united(self.hide, weaker.hide, PartialEq::eq),
+            agent_homes: united(self.agent_homes, weaker.agent_homes, PartialEq::eq),
+            env: united(self.env, weaker.env, |a, b| a.name == b.name),
+            env_files: united(self.env_files, weaker.env_files, PartialEq::eq),
+            pass_env: united(self.pass_env, weaker.pass_env, |a, b| a.name == b.name),
             network: self.network.or(weaker.network),
             limits: self.limits.or(weaker.limits),
             git_config: self.git_config.or(weaker.git_config),
@@ -103,12 +126,14 @@ impl Layer {
             Key::Name => shown(self.name.as_ref()),
             Key::Directory => path(self.directory.as_ref()),
             Key::Mode => shown(self.mode.as_ref()),
-            Key::Mounts => {
-                let mounts = self.mounts.iter().map(|mount| shown_mount(&mount.value));
-                Some(mounts.collect::<Vec<_>>().join(", "))
-                    .filter(|text| !text.is_empty())
-                    .unwrap_or(nothing())
-            }
+            Key::Mounts => listed(&self.mounts, shown_mount),
+            Key::Expose => listed(&self.expose, |path| path.display().to_string()),
+            Key::Hide => listed(&self.hide, HidePattern::to_string),
+            Key::AgentHome => listed(&self.agent_homes, |path| path.display().to_string()),
+            // Never the values.
+            Key::Env => listed(&self.env, |request| request.name.clone()),
+            Key::EnvFile => listed(&self.env_files, |path| path.display().to_string()),
+            Key::PassEnv => listed(&self.pass_env, |request| request.name.clone()),
             Key::Network => shown(self.network.as_ref()),
             Key::Cpus => shown(self.limits.cpus.as_ref()),
             Key::Memory => shown(self.limits.memory.as_ref()),
@@ -143,6 +168,51 @@ fn either<T>(raw: Raw, on: T, off: T) -> Result<T, ValueError> {
 
 fn mounts(items: &[OsString], origin: &Origin) -> Result<Vec<Setting<MountRequest>>, ValueError> {
     items.iter().map(|item| Ok(Setting::new(mount::parse(item)?, origin.clone()))).collect()
+}
+
+fn paths(items: Vec<OsString>, origin: &Origin) -> Vec<Setting<PathBuf>> {
+    items.into_iter().map(|item| Setting::new(item.into(), origin.clone())).collect()
+}
+
+fn words<T>(
+    items: Vec<OsString>,
+    origin: &Origin,
+    read: impl Fn(&str) -> Result<T, ValueError>,
+) -> Result<Vec<Setting<T>>, ValueError> {
+    let one = |item: OsString| {
+        let word = item.into_string().map_err(|_| ValueError::NotText)?;
+        Ok(Setting::new(read(&word)?, origin.clone()))
+    };
+    items.into_iter().map(one).collect()
+}
+
+/// Of several values for one name the last counts.
+fn last_of_each(requests: Vec<Setting<EnvRequest>>) -> Vec<Setting<EnvRequest>> {
+    let mut kept: Vec<Setting<EnvRequest>> = Vec::new();
+    for request in requests {
+        kept.retain(|other| other.value.name != request.value.name);
+        kept.push(request);
+    }
+    kept
+}
+
+/// Everything of both layers; what is the same counts once, the stronger layer's.
+pub(crate) fn united<T>(
+    mut strong: Vec<Setting<T>>,
+    weak: Vec<Setting<T>>,
+    same: impl Fn(&T, &T) -> bool,
+) -> Vec<Setting<T>> {
+    for setting in weak {
+        if !strong.iter().any(|other| same(&other.value, &setting.value)) {
+            strong.push(setting);
+        }
+    }
+    strong
+}
+
+fn listed<T>(settings: &[Setting<T>], shown: impl Fn(&T) -> String) -> String {
+    let texts: Vec<String> = settings.iter().map(|setting| shown(&setting.value)).collect();
+    if texts.is_empty() { nothing() } else { texts.join(", ") }
 }
 
 /// All mounts of both layers; where both name the same place inside, the stronger one's.

@@ -10,10 +10,11 @@ use std::path::{Path, PathBuf};
 
 use sandtable_sandbox::model::resolved::Warning;
 use sandtable_sandbox::model::setting::{Origin, Setting};
-use sandtable_sandbox::model::spec::{MountRequest, Profile, Spec};
+use sandtable_sandbox::model::spec::{EnvRequest, MountRequest, Profile, Spec};
 
 use crate::env::{self, Environment};
 
+pub(crate) mod environment;
 pub(crate) mod file;
 pub(crate) mod key;
 pub(crate) mod layer;
@@ -27,8 +28,9 @@ mod variables;
 #[cfg(test)]
 mod tests;
 
+use environment::EnvFileError;
 use file::{ConfigFile, FileError};
-use layer::Layer;
+use layer::{Layer, united};
 use narrow::Widening;
 use trust::{Standing, Trust, TrustError};
 use value::ValueError;
@@ -64,6 +66,8 @@ pub(crate) enum Error {
     #[error(transparent)]
     File(#[from] FileError),
     #[error(transparent)]
+    EnvFile(#[from] EnvFileError),
+    #[error(transparent)]
     Widening(#[from] Box<Widening>),
     #[error(transparent)]
     Trust(#[from] TrustError),
@@ -78,7 +82,13 @@ pub(crate) fn load(environment: &Environment, flags: Layer) -> Result<Loaded, Er
     let strong = flags.or(variables::layer(environment)?);
     let user = user_layer(environment)?;
     let directory = directory(&strong, &user)?;
-    let strong = Layer { directory: Some(directory), mounts: anchored(strong.mounts)?, ..strong };
+    let strong = Layer {
+        directory: Some(directory),
+        mounts: anchored(strong.mounts)?,
+        expose: anchored_paths(strong.expose)?,
+        agent_homes: anchored_paths(strong.agent_homes)?,
+        ..strong
+    };
     let without = settled(&strong, Layer::default(), &user);
     let settled = match project_file(&strong)? {
         None => without,
@@ -92,7 +102,8 @@ pub(crate) fn load(environment: &Environment, flags: Layer) -> Result<Loaded, Er
             with
         }
     };
-    let mut loaded = finished(settled);
+    let env = variables_of(&settled)?;
+    let mut loaded = finished(settled, env);
     loaded.warnings = variables::warnings(environment);
     Ok(loaded)
 }
@@ -100,7 +111,7 @@ pub(crate) fn load(environment: &Environment, flags: Layer) -> Result<Loaded, Er
 /// What holds in `directory` when nobody says anything, not even in a file.
 pub(crate) fn plain(directory: PathBuf) -> Loaded {
     let directory = Some(Setting::default_value(directory));
-    finished(Layer { directory, ..profiles::defaults() })
+    finished(Layer { directory, ..profiles::defaults() }, Vec::new())
 }
 
 /// What a command that concerns no project shows, and where.
@@ -156,7 +167,24 @@ fn settled(strong: &Layer, project: Layer, user: &Layer) -> Layer {
     upper.or(profiles::profile(profile)).or(user.clone()).or(profiles::defaults())
 }
 
-fn finished(layer: Layer) -> Loaded {
+/// The variables of the command: given ones before those of files before those that are passed on.
+fn variables_of(layer: &Layer) -> Result<Vec<Setting<EnvRequest>>, Error> {
+    let mut env = layer.env.clone();
+    for Setting { value: path, origin } in &layer.env_files {
+        // Within a file the last line of a name counts.
+        let read = environment::file(path)?.into_iter().rev();
+        let read = read.map(|request| Setting::new(request, origin.clone())).collect();
+        env = united(env, read, |a, b| a.name == b.name);
+    }
+    Ok(united(env, layer.pass_env.clone(), |a, b| a.name == b.name))
+}
+
+/// Whether something that is a path or a name is a name.
+fn is_name(written: &Path) -> bool {
+    !written.as_os_str().as_encoded_bytes().contains(&b'/')
+}
+
+fn finished(layer: Layer, env: Vec<Setting<EnvRequest>>) -> Loaded {
     let output = shown(layer.clone());
     let spec = Spec {
         engine: always(layer.engine),
@@ -165,6 +193,10 @@ fn finished(layer: Layer) -> Loaded {
         name: layer.name,
         mode: always(layer.mode),
         mounts: layer.mounts,
+        expose: layer.expose,
+        hide: layer.hide,
+        agent_homes: layer.agent_homes,
+        env,
         network: always(layer.network),
         limits: layer.limits,
         git_config: always(layer.git_config),
@@ -196,6 +228,17 @@ fn anchored(mounts: Vec<Setting<MountRequest>>) -> Result<Vec<Setting<MountReque
         Ok(Setting::new(MountRequest { source, ..mount.value }, mount.origin))
     };
     mounts.into_iter().map(anchor).collect()
+}
+
+/// The same for what may be a name instead.
+fn anchored_paths(settings: Vec<Setting<PathBuf>>) -> Result<Vec<Setting<PathBuf>>, Error> {
+    let anchor = |setting: Setting<PathBuf>| {
+        if is_name(&setting.value) {
+            return Ok(setting);
+        }
+        Ok(Setting::new(absolute(&setting.value)?, setting.origin))
+    };
+    settings.into_iter().map(anchor).collect()
 }
 
 fn absolute(path: &Path) -> Result<PathBuf, Error> {

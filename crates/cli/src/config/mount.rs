@@ -45,6 +45,11 @@ pub(crate) fn parse(text: &OsStr) -> Result<MountRequest, MountError> {
     Ok(MountRequest { source: source.into(), target, access: access.unwrap_or(MountAccess::Read) })
 }
 
+/// Splits a comma list whose items need no escapes of their own.
+pub(crate) fn words(text: &OsStr) -> Vec<OsString> {
+    list(text).iter().map(|item| plain(item.as_bytes())).collect()
+}
+
 /// Splits a comma list of mounts; empty items are left out, so that a trailing comma does no harm.
 pub(crate) fn list(text: &OsStr) -> Vec<OsString> {
     let items = parts(text.as_bytes(), b',');

@@ -85,8 +85,13 @@ fn widened(key: Key, without: &Layer, with: &Layer) -> bool {
             let known = |mount: &_| without.mounts.iter().any(|known| known.value == *mount);
             !with.mounts.iter().all(|mount| known(&mount.value))
         }
-        // A profile is judged by what it sets.
-        Key::Profile => false,
+        Key::Expose => added(&without.expose, &with.expose),
+        Key::AgentHome => added(&without.agent_homes, &with.agent_homes),
+        Key::Env => added(&without.env, &with.env),
+        Key::EnvFile => added(&without.env_files, &with.env_files),
+        Key::PassEnv => added(&without.pass_env, &with.pass_env),
+        // A profile is judged by what it sets. Hiding more is narrower, and lists only add up.
+        Key::Profile | Key::Hide => false,
         // Where the user works, what is kept, what is shown and where it is written is not the project's
         // business; an engine or a mode is no wider than another, but not its choice either.
         Key::Engine
@@ -99,6 +104,11 @@ fn widened(key: Key, without: &Layer, with: &Layer) -> bool {
         | Key::Report
         | Key::Quiet => without.shown(key) != with.shown(key),
     }
+}
+
+/// Whether `with` holds something that `without` does not.
+fn added<T: PartialEq>(without: &[Setting<T>], with: &[Setting<T>]) -> bool {
+    !with.iter().all(|setting| without.iter().any(|known| known.value == setting.value))
 }
 
 /// Whether `with` stands behind `without` in `order`, narrowest first.

@@ -5,9 +5,11 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use sandtable_sandbox::model::choice::UnknownWord;
+use sandtable_sandbox::model::hide::HideError;
 use sandtable_sandbox::model::id::NameError;
 use sandtable_sandbox::model::limits::LimitError;
 
+use super::environment::EnvError;
 use super::key::Kind;
 use super::mount::{self, MountError};
 
@@ -32,6 +34,10 @@ pub(crate) enum ValueError {
     Limit(#[from] LimitError),
     #[error(transparent)]
     Mount(#[from] MountError),
+    #[error(transparent)]
+    Hide(#[from] HideError),
+    #[error(transparent)]
+    Variable(#[from] EnvError),
     #[error("unknown value `{0}`; one of `1`, `true`, `0`, `false`")]
     Switch(String),
     #[error("the value is not UTF-8 text")]
@@ -50,6 +56,7 @@ impl Raw {
         match kind {
             Kind::Text | Kind::Path => Ok(Self::Text(text)),
             Kind::List => Ok(Self::List(mount::list(&text))),
+            Kind::Words => Ok(Self::List(mount::words(&text))),
             Kind::Switch => match text.to_str() {
                 Some("1" | "true") => Ok(Self::Switch(true)),
                 Some("0" | "false") => Ok(Self::Switch(false)),

@@ -151,8 +151,9 @@ mod tests {
         for variable in SETTINGS {
             let bad = match variable.key {
                 // Any path will do for these.
-                Key::Directory | Key::Report => continue,
+                Key::Directory | Key::Report | Key::Expose | Key::AgentHome | Key::EnvFile => continue,
                 Key::Mounts => "/a:/b:rx",
+                Key::Hide => "/absolute",
                 _ => "No such word",
             };
             let refused = layer(&Environment::of(&[(variable.name, bad)]));

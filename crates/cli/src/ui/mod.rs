@@ -11,6 +11,7 @@ use crate::error::CliError;
 pub(crate) mod escape;
 pub(crate) mod inspect;
 pub(crate) mod policy;
+pub(crate) mod progress;
 pub(crate) mod style;
 pub(crate) mod summary;
 pub(crate) mod table;

@@ -5,7 +5,8 @@ use std::path::Path;
 
 use sandtable_sandbox::model::limits::{Limits, Need};
 use sandtable_sandbox::model::mount::{Content, HostAccess, Mount};
-use sandtable_sandbox::model::resolved::{ResolvedSpec, SourceKind, Variable};
+use sandtable_sandbox::model::resolved::{ResolvedSpec, Secrecy, Seed, SourceKind, Variable};
+use sandtable_sandbox::model::secret::REDACTED;
 use sandtable_sandbox::model::setting::{Origin, Setting};
 use sandtable_sandbox::model::spec::{Lifetime, SourceGuard, Spec, Strictness};
 
@@ -18,6 +19,11 @@ pub(crate) fn render(spec: &Spec, resolved: &ResolvedSpec) -> String {
     out.push_str("\nmounts\n");
     let mounts: Vec<_> = resolved.mounts.iter().map(mount).collect();
     out.push_str(&indented(&table::aligned(&mounts)));
+    if !resolved.seeds.is_empty() {
+        out.push_str("\ncopied into the private home\n");
+        let seeds: Vec<_> = resolved.seeds.iter().map(seed).collect();
+        out.push_str(&indented(&table::aligned(&seeds)));
+    }
     out.push_str("\nenvironment\n");
     let variables: Vec<_> = resolved.environment.iter().map(variable).collect();
     out.push_str(&indented(&table::aligned(&variables)));
@@ -48,7 +54,12 @@ pub(crate) fn settings(spec: &Spec, resolved: &ResolvedSpec) -> String {
     if let Some(name) = &spec.name {
         rows.push(row(Key::Name, name.value.to_string(), &name.origin));
     }
-    rows.extend([word(Key::Mode, &spec.mode), word(Key::Network, &spec.network)]);
+    let hidden = resolved.hide.iter();
+    rows.extend(hidden.map(|hide| row(Key::Hide, escape::name(&hide.value.to_string()), &hide.origin)));
+    rows.extend([
+        row(Key::Mode, mode(resolved), &spec.mode.origin),
+        row(Key::Network, network(resolved), &spec.network.origin),
+    ]);
     rows.extend(limits(&spec.limits));
     rows.extend([
         word(Key::GitConfig, &spec.git_config),
@@ -58,6 +69,25 @@ pub(crate) fn settings(spec: &Spec, resolved: &ResolvedSpec) -> String {
         switch(Key::AllowSource, &spec.source_guard, &SourceGuard::Allow),
     ]);
     format!("settings\n{}", indented(&table::aligned(&rows)))
+}
+
+fn mode(resolved: &ResolvedSpec) -> String {
+    format!("{} ({})", resolved.mode.value, escape::line(&resolved.mode.reason))
+}
+
+fn network(resolved: &ResolvedSpec) -> String {
+    match &resolved.network_helper {
+        Some(helper) => format!("{} (through {})", resolved.network.value, path(helper.program.as_path())),
+        None => resolved.network.value.to_string(),
+    }
+}
+
+/// The value of a variable as it may be shown: what the user passed in and what its name says secret is not.
+pub(crate) fn shown(name: &str, variable: &Variable) -> String {
+    match variable.secrecy {
+        Secrecy::Open => value(name, &variable.value).to_owned(),
+        Secrecy::Concealed => REDACTED.to_owned(),
+    }
 }
 
 /// The limits that somebody asked for.
@@ -85,16 +115,16 @@ pub(crate) fn value<'a>(name: &str, value: &'a str) -> &'a str {
     const SECRET: [&str; 8] =
         ["TOKEN", "KEY", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL", "AUTH"];
     let name = name.to_ascii_uppercase();
-    if SECRET.iter().any(|word| name.contains(word)) { "[redacted]" } else { value }
+    if SECRET.iter().any(|word| name.contains(word)) { REDACTED } else { value }
 }
 
 /// The same without the values of variables whose names say secret.
 pub(crate) fn redacted(resolved: &ResolvedSpec) -> ResolvedSpec {
-    let shown = |(name, variable): (&String, &Variable)| {
-        let value = value(name, &variable.value).to_owned();
-        (name.clone(), Variable { value, origin: variable.origin.clone() })
+    let one = |(name, variable): (&String, &Variable)| {
+        let value = shown(name, variable);
+        (name.clone(), Variable { value, ..variable.clone() })
     };
-    let environment: BTreeMap<_, _> = resolved.environment.iter().map(shown).collect();
+    let environment: BTreeMap<_, _> = resolved.environment.iter().map(one).collect();
     ResolvedSpec { environment, ..resolved.clone() }
 }
 
@@ -124,6 +154,7 @@ fn mount(mount: &Mount) -> [String; 5] {
         Content::Host { source, access: HostAccess::Read, .. } => ("ro", path(source.as_path())),
         Content::Host { source, access: HostAccess::Write, .. } => ("rw", path(source.as_path())),
         Content::Cow { source, .. } => ("cow", path(source.as_path())),
+        Content::Copy { source, .. } => ("rw", format!("a copy of {}", path(source.as_path()))),
         Content::Private { .. } => ("rw", "the sandbox's own".to_owned()),
         Content::Scratch { .. } => ("rw", "empty, in memory".to_owned()),
         Content::Empty => ("ro", "empty".to_owned()),
@@ -137,8 +168,12 @@ fn mount(mount: &Mount) -> [String; 5] {
     [path(mount.target.as_path()), access.to_owned(), what, escape::line(&mount.reason), origin]
 }
 
+fn seed(seed: &Seed) -> [String; 2] {
+    [path(seed.source.as_path()), escape::line(&seed.reason)]
+}
+
 fn variable((name, variable): (&String, &Variable)) -> [String; 3] {
-    let shown = escape::name(value(name, &variable.value));
+    let shown = escape::name(&shown(name, variable));
     [escape::line(name), shown, escape::line(&variable.origin.to_string())]
 }
 

@@ -2,8 +2,12 @@ use std::path::PathBuf;
 
 use sandtable_sandbox::model::mount::{MountTable, Pins};
 use sandtable_sandbox::model::path::{BoxPath, HostPath};
-use sandtable_sandbox::model::resolved::{EngineName, Identity, Source, Warning};
-use sandtable_sandbox::model::spec::{EngineChoice, GitConfig, Network, Profile, Secrets, WorkspaceMode};
+use sandtable_sandbox::model::resolved::{
+    EngineName, HelperKind, Identity, Mode, NetworkHelper, Source, Warning,
+};
+use sandtable_sandbox::model::spec::{
+    EngineChoice, EnvRequest, EnvValue, GitConfig, Network, Profile, Secrets, WorkspaceMode,
+};
 
 use super::*;
 
@@ -17,6 +21,16 @@ pub(crate) fn spec() -> Spec {
         name: Some(Setting::new("try".parse().expect("a name"), Origin::Flag { name: "--name".to_owned() })),
         mode: Setting::default_value(WorkspaceMode::Auto),
         mounts: vec![],
+        expose: vec![],
+        hide: vec![],
+        agent_homes: vec![],
+        env: vec![Setting::new(
+            EnvRequest {
+                name: "PASSED".to_owned(),
+                value: EnvValue::Given(sandtable_sandbox::model::secret::Secret::new("hunter2")),
+            },
+            Origin::Flag { name: "--env".to_owned() },
+        )],
         network: Setting::new(Network::Host, Origin::Flag { name: "--network".to_owned() }),
         limits: limits(),
         git_config: Setting::new(GitConfig::Sanitized, Origin::Profile { name: "safe".to_owned() }),
@@ -51,11 +65,13 @@ pub(crate) fn resolved(spec: &Spec) -> ResolvedSpec {
     };
     let root = HostPath::new("/repo").expect("absolute");
     let cow = Content::Cow { source: root.clone(), layer: "0".to_owned(), pins: Pins::None, identity: None };
-    let variable = |value: &str| Variable { value: value.to_owned(), origin: Origin::Default };
+    let variable = |value: &str| Variable::open(value, Origin::Default);
+    let flag = |name: &str| Origin::Flag { name: name.to_owned() };
     ResolvedSpec {
         engine: EngineName::Native,
         engine_reason: "the only one here".to_owned(),
         source: Source { root, kind: SourceKind::Git },
+        mode: Mode { value: WorkspaceMode::Overlay, reason: "auto: it can be".to_owned() },
         identity: Identity { uid: 1000, gid: 1000 },
         home: BoxPath::new("/home/u").expect("absolute"),
         directory: BoxPath::new("/repo/sub").expect("absolute"),
@@ -65,13 +81,25 @@ pub(crate) fn resolved(spec: &Spec) -> ResolvedSpec {
             mount("/tmp", Content::Scratch { size: 1 }, "private"),
         ])
         .expect("nothing contradicts itself"),
+        seeds: vec![Seed {
+            source: HostPath::new("/home/u/.claude.json").expect("absolute"),
+            place: ".claude.json".into(),
+            identity: None,
+            reason: "claude: its settings".to_owned(),
+        }],
+        hide: vec![Setting::new("*.key".parse().expect("a pattern"), flag("--hide"))],
         environment: [
+            ("PASSED".to_owned(), Variable::concealed("hunter2", flag("--env"))),
             ("PATH".to_owned(), variable("/usr/bin:/bin")),
             ("GH_TOKEN".to_owned(), variable("ghp_123")),
             ("PS1".to_owned(), variable("\u{1b}[31m$ ")),
         ]
         .into(),
         network: spec.network.clone(),
+        network_helper: Some(NetworkHelper {
+            kind: HelperKind::Slirp4netns,
+            program: HostPath::new("/usr/bin/slirp4netns").expect("absolute"),
+        }),
         limits: spec.limits.clone(),
         secrets: spec.secrets.clone(),
         strictness: spec.strictness.clone(),
@@ -85,29 +113,34 @@ fn every_line_of_the_policy_has_its_origin() {
     let spec = spec();
     insta::assert_snapshot!(render(&spec, &resolved(&spec)), @r#"
     settings
-      engine                    native (the only one here)  default
-      profile                   safe                        variable SANDTABLE_PROFILE
-      source                    /repo                       a git repository
-      directory                 /repo/sub                   default
-      name                      try                         flag --name
-      mode                      auto                        default
-      network                   host                        flag --network
-      cpus                      0.5                         flag --cpus
-      memory                    4g (where possible)         profile safe
-      timeout                   90s                         flag --timeout
-      git_config                sanitized                   profile safe
-      secrets                   mask                        project file /re\u{1b}po/.sandtable.toml
-      rm                        true                        user file /home/u/.config/sandtable/config.toml
-      best_effort               false                       default
-      dangerously_allow_source  false                       default
+      engine                    native (the only one here)           default
+      profile                   safe                                 variable SANDTABLE_PROFILE
+      source                    /repo                                a git repository
+      directory                 /repo/sub                            default
+      name                      try                                  flag --name
+      hide                      *.key                                flag --hide
+      mode                      overlay (auto: it can be)            default
+      network                   host (through /usr/bin/slirp4netns)  flag --network
+      cpus                      0.5                                  flag --cpus
+      memory                    4g (where possible)                  profile safe
+      timeout                   90s                                  flag --timeout
+      git_config                sanitized                            profile safe
+      secrets                   mask                                 project file /re\u{1b}po/.sandtable.toml
+      rm                        true                                 user file /home/u/.config/sandtable/config.toml
+      best_effort               false                                default
+      dangerously_allow_source  false                                default
 
     mounts
       /repo       cow  /repo             the workspace         default
       /repo/.env  --   hidden            its name says secret  default
       /tmp        rw   empty, in memory  private               default
 
+    copied into the private home
+      /home/u/.claude.json  claude: its settings
+
     environment
       GH_TOKEN  [redacted]      default
+      PASSED    [redacted]      flag --env
       PATH      /usr/bin:/bin   default
       PS1       "\u{1b}[31m$ "  default
 
@@ -124,4 +157,7 @@ fn secrets_are_not_shown_in_any_form() {
     assert_eq!(value("PATH", "x"), "x");
     let json = serde_json::to_string(&redacted(&resolved(&spec()))).expect("plain data");
     assert!(!json.contains("ghp_123") && json.contains("/usr/bin:/bin"));
+    assert!(!json.contains("hunter2") && json.contains("PASSED"));
+    let asked = serde_json::to_string(&spec()).expect("plain data");
+    assert!(!asked.contains("hunter2") && asked.contains("PASSED"));
 }

@@ -1,8 +1,8 @@
 use sandtable_launch::report::Control;
 use sandtable_sandbox::model::limits::Limits;
 use sandtable_sandbox::model::mount::MountTable;
-use sandtable_sandbox::model::resolved::{EngineName, Warning};
-use sandtable_sandbox::model::spec::Network;
+use sandtable_sandbox::model::resolved::{EngineName, Mode, Warning};
+use sandtable_sandbox::model::spec::{Network, WorkspaceMode};
 use sandtable_sandbox::session::record::{Base, SkippedEntry};
 
 use super::*;
@@ -18,6 +18,7 @@ pub(crate) fn outcome() -> Outcome {
         command: vec!["true".to_owned()],
         exit: Exit { code: 0, signal: None, origin: ExitOrigin::Command },
         base: Base::Source,
+        mode: Mode { value: WorkspaceMode::Overlay, reason: "auto".to_owned() },
         changes: Some(changes(vec![])),
         drift: vec![],
         enforcement: [(Control::Seccomp, Observed::Enforced)].into(),

@@ -137,7 +137,7 @@ pub(crate) fn variable(name: &str, resolved: &ResolvedSpec, is_set: impl Fn(&str
             let text = if made { "every sandbox has its own" } else { "what of the caller's holds inside" };
             text.to_owned()
         });
-        let shown = crate::ui::policy::value(name, &variable.value);
+        let shown = crate::ui::policy::shown(name, variable);
         why.notes.push(format!("inside it is `{shown}`"));
         why.origin = Some(variable.origin.clone());
     } else if name == env::SANDBOX {

@@ -2,6 +2,7 @@
 //! and launches that plan. Outside this folder no code knows what kind of engine it has.
 
 pub mod enforcement;
+mod nat;
 pub mod native;
 
 use std::fmt;
@@ -11,6 +12,8 @@ use std::time::Instant;
 use sandtable_launch::attach::{AttachError, Ending, Invocation};
 use sandtable_launch::report::Report;
 use serde::{Deserialize, Serialize};
+
+pub use nat::Error as NetworkError;
 
 use crate::model::id::SandboxName;
 use crate::model::path::HostPath;
@@ -54,6 +57,8 @@ pub struct Handles<'fd> {
 pub enum LaunchError {
     #[error(transparent)]
     Native(#[from] sandtable_launch::supervisor::LaunchError),
+    #[error("cannot give the sandbox its network")]
+    Network(#[from] nat::Error),
 }
 
 impl LaunchError {
@@ -61,6 +66,7 @@ impl LaunchError {
     pub fn remedy(&self) -> Option<String> {
         match self {
             Self::Native(error) => native::remedy(error),
+            Self::Network(_) => Some("use `--network none` or `--network host`".to_owned()),
         }
     }
 }

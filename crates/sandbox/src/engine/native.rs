@@ -12,11 +12,11 @@ use sandtable_launch::op::{self, Allow, Beneath, Ids, Op, Owner, Shift};
 use sandtable_launch::report::Report;
 use sandtable_launch::supervisor;
 
-use super::{Engine, Handles, LaunchError, Place, Plan, Running};
+use super::{Engine, Handles, LaunchError, Place, Plan, Running, nat};
 use crate::model::limits::Limits;
 use crate::model::mount::{Content, FileIdentity, HostAccess, Mount, Ownership, Pins};
 use crate::model::path::HostPath;
-use crate::model::resolved::{EngineName, ResolvedSpec};
+use crate::model::resolved::{EngineName, HelperKind, NetworkHelper, ResolvedSpec};
 use crate::model::spec::Network;
 
 /// The file of a sandbox that names its control groups while it runs.
@@ -41,10 +41,7 @@ impl Engine for Native {
                 Some(base) => Ids::Range { base, count: ID_COUNT },
                 None => Ids::Same { uid: spec.identity.uid, gid: spec.identity.gid },
             },
-            network: match spec.network.value {
-                Network::Host => op::Network::Host,
-                Network::None | Network::Nat => op::Network::Own,
-            },
+            network: network(spec),
             ops: spec.mounts.iter().map(|mount| lower(mount, spec, place)).collect(),
             landlock: landlock(spec),
             limits: limits(&spec.limits, place),
@@ -54,29 +51,41 @@ impl Engine for Native {
     fn launch(&self, plan: &Plan, handles: &Handles<'_>) -> Result<Box<dyn Running>, LaunchError> {
         let Plan::Native(plan) = plan;
         let handles = supervisor::Handles { listener: handles.control, lock: handles.lock };
-        Ok(Box::new(supervisor::launch(plan, &handles)?))
+        let sandbox = supervisor::launch(plan, &handles)?;
+        let way_out = match (&plan.network, sandbox.namespaces()) {
+            (op::Network::Nat { program }, Some(namespaces)) => Some(nat::start(program, namespaces)?),
+            _ => None,
+        };
+        Ok(Box::new(Launched { sandbox, _way_out: way_out }))
     }
 }
 
-impl Running for supervisor::Sandbox {
+/// A running sandbox, and the program that gives it a network.
+#[derive(Debug)]
+struct Launched {
+    sandbox: supervisor::Sandbox,
+    _way_out: Option<nat::WayOut>,
+}
+
+impl Running for Launched {
     fn report(&self) -> &Report {
-        Self::report(self)
+        self.sandbox.report()
     }
 
     fn run(&self, invocation: Invocation, started: &mut dyn FnMut()) -> Result<Ending, AttachError> {
-        attach::run(self.socket(), invocation, |_| started())
+        attach::run(self.sandbox.socket(), invocation, |_| started())
     }
 
     fn end(&mut self) {
-        Self::end(self);
+        self.sandbox.end();
     }
 
     fn wait_for_others(&self, deadline: Option<Instant>, waiting: &mut dyn FnMut(usize)) {
-        attach::wait_for_others(self.socket(), deadline, waiting);
+        attach::wait_for_others(self.sandbox.socket(), deadline, waiting);
     }
 
     fn ran_out_of_memory(&self) -> bool {
-        Self::ran_out_of_memory(self)
+        self.sandbox.ran_out_of_memory()
     }
 }
 
@@ -98,6 +107,16 @@ fn limits(asked: &Limits, place: &Place) -> Option<op::Limits> {
 fn fingerprint(path: &Path) -> u64 {
     let mix = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
     path.as_os_str().as_bytes().iter().fold(0xcbf2_9ce4_8422_2325, mix)
+}
+
+fn network(spec: &ResolvedSpec) -> op::Network {
+    match (spec.network.value, &spec.network_helper) {
+        (Network::Host, _) => op::Network::Host,
+        (Network::Nat, Some(NetworkHelper { kind: HelperKind::Slirp4netns, program })) => {
+            op::Network::Nat { program: program.as_path().to_owned() }
+        }
+        (Network::None | Network::Nat, _) => op::Network::Own,
+    }
 }
 
 fn lower(mount: &Mount, spec: &ResolvedSpec, place: &Place) -> Op {
@@ -123,6 +142,13 @@ fn lower(mount: &Mount, spec: &ResolvedSpec, place: &Place) -> Op {
             target,
             pins: *pins == Pins::Present,
             pinned: identity.map(pinned),
+        },
+        Content::Copy { layer, .. } => Op::Bind {
+            source: place.directory.join("copies").join(layer).into(),
+            target,
+            access: op::Access::Write,
+            shift: Shift::Shift,
+            pinned: None,
         },
         Content::Private { area } => Op::Bind {
             source: place.directory.join(area).into(),
@@ -156,6 +182,7 @@ fn landlock(spec: &ResolvedSpec) -> Vec<Beneath> {
         let mut allow = |target: std::path::PathBuf, allow| rules.push(Beneath { target, allow });
         match &mount.content {
             Content::Cow { .. }
+            | Content::Copy { .. }
             | Content::Private { .. }
             | Content::Scratch { .. }
             | Content::Host { access: HostAccess::Write, .. } => allow(target.to_owned(), Allow::Write),
@@ -218,9 +245,10 @@ pub(super) fn remedy(error: &supervisor::LaunchError) -> Option<String> {
 pub(super) fn describe(plan: &op::Plan, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     writeln!(f, "host name  {}", plan.hostname)?;
     writeln!(f, "ids        {}", plan.ids)?;
-    let network = match plan.network {
-        op::Network::Own => "own namespace, loopback only",
-        op::Network::Host => "the host's",
+    let network = match &plan.network {
+        op::Network::Own => "own namespace, loopback only".to_owned(),
+        op::Network::Nat { program } => format!("own namespace, out through {}", program.display()),
+        op::Network::Host => "the host's".to_owned(),
     };
     writeln!(f, "network    {network}")?;
     if let Some(limits) = &plan.limits {

@@ -4,10 +4,12 @@
 pub mod blame;
 pub mod check;
 pub mod choice;
+pub mod hide;
 pub mod id;
 pub mod limits;
 pub mod mount;
 pub mod path;
 pub mod resolved;
+pub mod secret;
 pub mod setting;
 pub mod spec;

@@ -25,6 +25,8 @@ pub enum Content {
     Host { source: HostPath, access: HostAccess, ownership: Ownership, identity: Option<FileIdentity> },
     /// A copy-on-write view of a host directory; `layer` names where in the sandbox's state the changes go.
     Cow { source: HostPath, layer: String, pins: Pins, identity: Option<FileIdentity> },
+    /// A whole copy of a host directory, made with the sandbox; `layer` names where in its state it is.
+    Copy { source: HostPath, layer: String, identity: Option<FileIdentity> },
     /// A directory of the sandbox's own state that survives its commands.
     Private { area: String },
     /// An empty file system in memory, gone with the processes.
@@ -135,6 +137,7 @@ impl MountTable {
             None | Some(Content::Masked) => Access::Nothing,
             Some(
                 Content::Cow { .. }
+                | Content::Copy { .. }
                 | Content::Private { .. }
                 | Content::Scratch { .. }
                 | Content::Devices

@@ -2,15 +2,19 @@
 //! further look at the machine.
 
 use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
 use super::choice::choice;
+use super::hide::HidePattern;
 use super::limits::Limits;
-use super::mount::MountTable;
+use super::mount::{FileIdentity, MountTable};
 use super::path::{BoxPath, HostPath};
+use super::secret::REDACTED;
 use super::setting::{Origin, Setting};
-use super::spec::{Lifetime, Network, Secrets, Strictness};
+use super::spec::{Lifetime, Network, Secrets, Strictness, WorkspaceMode};
 
 /// A request, checked against facts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,14 +23,21 @@ pub struct ResolvedSpec {
     /// Why this engine.
     pub engine_reason: String,
     pub source: Source,
+    pub mode: Mode,
     pub identity: Identity,
     pub home: BoxPath,
     /// Where a command starts.
     pub directory: BoxPath,
     pub mounts: MountTable,
+    /// Files of the caller that are copied into the private home when the sandbox is made.
+    pub seeds: Vec<Seed>,
+    /// What of the workspace is not shown, besides secrets.
+    pub hide: Vec<Setting<HidePattern>>,
     /// The whole environment of a command, but for the sandbox's name, which the session adds.
     pub environment: BTreeMap<String, Variable>,
     pub network: Setting<Network>,
+    /// The program that gives a sandbox its way out, when it has one.
+    pub network_helper: Option<NetworkHelper>,
     #[serde(default)]
     pub limits: Limits,
     pub secrets: Setting<Secrets>,
@@ -54,6 +65,37 @@ pub enum SourceKind {
     Plain,
 }
 
+/// How the workspace is kept apart from the source, and why so.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mode {
+    /// Never `Auto`.
+    pub value: WorkspaceMode,
+    pub reason: String,
+}
+
+/// A file of the caller for the private home.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Seed {
+    pub source: HostPath,
+    /// Where below the home directory it goes.
+    pub place: PathBuf,
+    pub identity: Option<FileIdentity>,
+    /// Why it is there, for people.
+    pub reason: String,
+}
+
+/// A program that carries packets between a sandbox and the host's network.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NetworkHelper {
+    pub kind: HelperKind,
+    pub program: HostPath,
+}
+
+choice! {
+    /// The program we know how to use.
+    HelperKind { Slirp4netns = "slirp4netns" }
+}
+
 /// Who calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
@@ -62,10 +104,59 @@ pub struct Identity {
 }
 
 /// One environment variable of the command.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "StoredVariable", into = "StoredVariable")]
 pub struct Variable {
     pub value: String,
     pub origin: Origin,
+    pub secrecy: Secrecy,
+}
+
+choice! {
+    /// Whether a value may be shown and written down.
+    Secrecy { Open = "open", Concealed = "concealed" }
+}
+
+/// How a variable is written down: a concealed one without its value, wherever that happens.
+#[derive(Serialize, Deserialize)]
+struct StoredVariable {
+    value: Option<String>,
+    origin: Origin,
+}
+
+impl Variable {
+    /// A variable that may be shown.
+    pub fn open(value: impl Into<String>, origin: Origin) -> Self {
+        Self { value: value.into(), origin, secrecy: Secrecy::Open }
+    }
+
+    /// A variable whose value is nobody's business but the command's.
+    pub fn concealed(value: impl Into<String>, origin: Origin) -> Self {
+        Self { value: value.into(), origin, secrecy: Secrecy::Concealed }
+    }
+}
+
+impl From<Variable> for StoredVariable {
+    fn from(variable: Variable) -> Self {
+        let value = (variable.secrecy == Secrecy::Open).then_some(variable.value);
+        Self { value, origin: variable.origin }
+    }
+}
+
+impl From<StoredVariable> for Variable {
+    fn from(stored: StoredVariable) -> Self {
+        match stored.value {
+            Some(value) => Self::open(value, stored.origin),
+            None => Self::concealed(String::new(), stored.origin),
+        }
+    }
+}
+
+impl fmt::Debug for Variable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let value = if self.secrecy == Secrecy::Open { &self.value } else { REDACTED };
+        f.debug_struct("Variable").field("value", &value).field("origin", &self.origin).finish()
+    }
 }
 
 /// Something the user should know although the run goes on.
@@ -85,4 +176,21 @@ impl Warning {
 choice! {
     /// The engine that runs a sandbox.
     EngineName { Native = "native" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_concealed_value_is_never_written_down() {
+        let variable = Variable::concealed("hunter2", Origin::Default);
+        let text = serde_json::to_string(&variable).unwrap();
+        assert_eq!(text, r#"{"value":null,"origin":{"from":"default"}}"#);
+        assert!(!format!("{variable:?}").contains("hunter2"));
+        let back: Variable = serde_json::from_str(&text).unwrap();
+        assert_eq!((back.value.as_str(), back.secrecy), ("", Secrecy::Concealed));
+        let open = Variable::open("x", Origin::Default);
+        assert_eq!(serde_json::from_str::<Variable>(&serde_json::to_string(&open).unwrap()).unwrap(), open);
+    }
 }

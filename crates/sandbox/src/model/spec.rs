@@ -6,8 +6,10 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::choice::choice;
+use super::hide::HidePattern;
 use super::id::SandboxName;
 use super::limits::Limits;
+use super::secret::Secret;
 use super::setting::Setting;
 
 /// Everything a user can ask of a sandbox.
@@ -20,6 +22,14 @@ pub struct Spec {
     pub name: Option<Setting<SandboxName>>,
     pub mode: Setting<WorkspaceMode>,
     pub mounts: Vec<Setting<MountRequest>>,
+    /// Paths, or names of bundles: shown read-only at their own places.
+    pub expose: Vec<Setting<PathBuf>>,
+    /// What of the workspace is not shown.
+    pub hide: Vec<Setting<HidePattern>>,
+    /// Paths, or names of agents: private copy-on-write views of their settings.
+    pub agent_homes: Vec<Setting<PathBuf>>,
+    /// Variables of the command, each name once.
+    pub env: Vec<Setting<EnvRequest>>,
     pub network: Setting<Network>,
     pub limits: Limits,
     pub git_config: Setting<GitConfig>,
@@ -37,6 +47,25 @@ pub struct MountRequest {
     pub access: MountAccess,
 }
 
+/// A variable as written: `NAME=VALUE`, or `NAME` for the caller's own value.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EnvRequest {
+    pub name: String,
+    pub value: EnvValue,
+}
+
+/// Where the value of a variable comes from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EnvValue {
+    /// As written. It may be a secret, so it is never shown.
+    Given(Secret),
+    /// The caller's, which must have one.
+    Caller,
+    /// The caller's, if there is one.
+    CallerIfSet,
+}
+
 choice! {
     /// Which engine is asked for.
     EngineChoice { Auto = "auto", Native = "native", Docker = "docker", Podman = "podman", Seatbelt = "seatbelt" }
@@ -48,8 +77,8 @@ choice! {
 }
 
 choice! {
-    /// How the workspace is kept apart from the source.
-    WorkspaceMode { Auto = "auto", Overlay = "overlay" }
+    /// How the workspace is kept apart from the source; `Live` does not keep it apart.
+    WorkspaceMode { Auto = "auto", Overlay = "overlay", Copy = "copy", Live = "live" }
 }
 
 choice! {
@@ -58,7 +87,7 @@ choice! {
 }
 
 choice! {
-    /// Which network the sandbox sees. `Nat` belongs to profile `dev` and is refused by engines that cannot do it.
+    /// Which network the sandbox sees: none, a way out only, or the host's.
     Network { None = "none", Nat = "nat", Host = "host" }
 }
 

@@ -8,7 +8,7 @@ use crate::model::mount::{Content, HostAccess, Mount, MountTable, Pins};
 use crate::model::path::BoxPath;
 use crate::model::resolved::{ResolvedSpec, Variable};
 use crate::model::setting::Origin;
-use crate::model::spec::{Lifetime, Network};
+use crate::model::spec::{Lifetime, Network, Secrets, WorkspaceMode};
 
 /// Where the card is.
 pub const CARD: &str = "/run/sandtable/policy.md";
@@ -29,7 +29,7 @@ pub(super) fn with_card(mut resolved: ResolvedSpec) -> Result<ResolvedSpec, Erro
     };
     let mounts = resolved.mounts.iter().cloned().chain([card]).collect();
     resolved.mounts = MountTable::new(mounts).map_err(Error::Conflict)?;
-    let place = Variable { value: CARD.to_owned(), origin: Origin::Default };
+    let place = Variable::open(CARD, Origin::Default);
     resolved.environment.insert(CARD_VARIABLE.to_owned(), place);
     Ok(resolved)
 }
@@ -49,10 +49,9 @@ fn text(resolved: &ResolvedSpec) -> String {
          - A directory that was in the workspace before cannot be renamed in one step (EXDEV): `mv` copies it \
          instead, and where `git mv` fails, `mv` and `git add -A` do the same.\n",
     );
-    for (title, words) in [
-        ("Network", network(resolved.network.value)),
-        ("What becomes of your changes", changes(resolved.lifetime.value)),
-    ] {
+    for (title, words) in
+        [("Network", network(resolved.network.value)), ("What becomes of your changes", changes(resolved))]
+    {
         write!(card, "\n## {title}\n{words}\n").expect("a string takes everything");
     }
     card.push_str(
@@ -63,7 +62,7 @@ fn text(resolved: &ResolvedSpec) -> String {
 }
 
 /// Kinds of places, most useful first.
-fn places(resolved: &ResolvedSpec) -> [(&'static str, Vec<String>); 7] {
+fn places(resolved: &ResolvedSpec) -> [(&'static str, Vec<String>); 9] {
     let these = |fits: &dyn Fn(&Content) -> bool| -> Vec<String> {
         resolved
             .mounts
@@ -72,7 +71,9 @@ fn places(resolved: &ResolvedSpec) -> [(&'static str, Vec<String>); 7] {
             .map(|mount| quoted(&mount.target))
             .collect()
     };
-    let hides = |content: &Content| matches!(content, Content::Cow { pins: Pins::Present, .. });
+    let masked = resolved.secrets.value == Secrets::Mask;
+    let hides = |content: &Content| masked && matches!(content, Content::Cow { pins: Pins::Present, .. });
+    let hidden = resolved.hide.iter().map(|hide| format!("`{}`", hide.value.to_string().escape_debug()));
     let own = |mount: &&Mount| {
         mount.origin != Origin::Default
             && matches!(mount.content, Content::Host { access: HostAccess::Read, .. })
@@ -83,7 +84,12 @@ fn places(resolved: &ResolvedSpec) -> [(&'static str, Vec<String>); 7] {
             "Read and change as you like, a private copy-on-write view",
             these(&|content| matches!(content, Content::Cow { .. })),
         ),
+        (
+            "Read and change as you like, a private copy",
+            these(&|content| matches!(content, Content::Copy { .. })),
+        ),
         ("In it, files whose names say secret are hidden", these(&hides)),
+        ("Of the workspace, hidden by the user's wish", hidden.collect()),
         (
             "Read and change as you like, kept with the sandbox",
             these(&|content| matches!(content, Content::Private { .. })),
@@ -108,13 +114,16 @@ fn network(network: Network) -> &'static str {
         Network::None => {
             "None but your own loopback. Nothing can be downloaded, and no service of the machine reached."
         }
-        Network::Nat => "Outbound connections work. Services of the machine cannot be reached.",
+        Network::Nat => "Outbound connections work. Services on the machine's loopback cannot be reached.",
         Network::Host => "The machine's own network, with all its services.",
     }
 }
 
-fn changes(lifetime: Lifetime) -> &'static str {
-    match lifetime {
+fn changes(resolved: &ResolvedSpec) -> &'static str {
+    if resolved.mode.value == WorkspaceMode::Live {
+        return "You work on the user's own files: what you change or remove in the workspace is changed or gone at once.";
+    }
+    match resolved.lifetime.value {
         Lifetime::Keep => {
             "The original files stay as they are. When you are done, the user sees a list of every path you changed \
              and decides what to take over. Leave the workspace in the state you want to hand over."

@@ -29,7 +29,9 @@ pub(super) fn parsed<T: for<'a> Deserialize<'a>>(text: &str) -> T {
 mod tests {
 
     const FILES: &[(&str, &str)] = &[
+        ("agents", include_str!("agents.toml")),
         ("environment", include_str!("environment.toml")),
+        ("expose", include_str!("expose.toml")),
         ("filesystems", include_str!("filesystems.toml")),
         ("gitconfig", include_str!("gitconfig.toml")),
         ("mounts", include_str!("mounts.toml")),

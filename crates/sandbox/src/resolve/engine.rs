@@ -6,7 +6,7 @@ use crate::facts::Facts;
 use crate::host::Host;
 use crate::model::resolved::EngineName;
 use crate::model::setting::Setting;
-use crate::model::spec::{EngineChoice, Network, Spec};
+use crate::model::spec::EngineChoice;
 
 /// The engine and why it is the one.
 pub(super) fn choose(
@@ -33,12 +33,4 @@ pub(super) fn choose(
         Ok(program) => Error::EngineUnsupported { engine, program },
         Err(_) => Error::EngineMissing { engine, package },
     })
-}
-
-/// Refuses a network the engine cannot provide.
-pub(super) fn check_network(spec: &Spec, engine: EngineName) -> Result<(), Error> {
-    match spec.network.value {
-        Network::None | Network::Host => Ok(()),
-        network @ Network::Nat => Err(Error::NetworkUnsupported { engine, network }),
-    }
 }

@@ -7,17 +7,20 @@ use serde::Deserialize;
 
 use super::case::Case;
 use super::data::{Reasoned, parsed};
+use super::error::Error;
 use super::glob::matches;
 use super::{search, shows_host, warnings};
 use crate::model::mount::MountTable;
 use crate::model::path::BoxPath;
 use crate::model::resolved::{Variable, Warning};
-use crate::model::setting::Origin;
+use crate::model::setting::{Origin, Setting};
+use crate::model::spec::{EnvRequest, EnvValue};
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Rules {
     variables: Vec<Reasoned>,
+    reserved: Vec<Reasoned>,
     pub(super) path: Vec<Reasoned>,
 }
 
@@ -52,6 +55,31 @@ pub(super) fn build(
     environment
 }
 
+/// What the user gives or passes on. It may be secret, so it is concealed.
+pub(super) fn asked(case: &Case<'_>) -> Result<BTreeMap<String, Variable>, Error> {
+    let mut variables = BTreeMap::new();
+    for Setting { value: EnvRequest { name, value }, origin } in &case.spec.env {
+        if let Some(rule) = RULES.reserved.iter().find(|rule| matches(&rule.name, name)) {
+            return Err(Error::EnvReserved { name: name.clone(), why: &rule.reason });
+        }
+        let text = match value {
+            EnvValue::Given(secret) => Some(secret.reveal()),
+            EnvValue::Caller | EnvValue::CallerIfSet => case.host.environment.get(name).map(String::as_str),
+        };
+        match (text, value) {
+            (Some(text), _) => {
+                variables.insert(name.clone(), Variable::concealed(text, origin.clone()));
+            }
+            (None, _) if case.host.odd_variables.contains(name) => {
+                return Err(Error::EnvNotText { name: name.clone() });
+            }
+            (None, EnvValue::CallerIfSet) => {}
+            (None, _) => return Err(Error::EnvUnset { name: name.clone(), origin: origin.to_string() }),
+        }
+    }
+    Ok(variables)
+}
+
 fn is_allowed(name: &str) -> bool {
     RULES.variables.iter().any(|rule| matches(&rule.name, name))
 }
@@ -69,9 +97,9 @@ fn shell(case: &Case<'_>, mounts: &MountTable) -> Variable {
 }
 
 fn from_caller(name: &str, value: String) -> Variable {
-    Variable { value, origin: Origin::Variable { name: name.to_owned() } }
+    Variable::open(value, Origin::Variable { name: name.to_owned() })
 }
 
 fn made(value: String) -> Variable {
-    Variable { value, origin: Origin::Default }
+    Variable::open(value, Origin::Default)
 }

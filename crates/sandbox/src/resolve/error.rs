@@ -4,12 +4,12 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use super::{agents, expose};
 use crate::facts::Failure;
 use crate::model::blame::Blame;
 use crate::model::mount::MountError;
 use crate::model::path::{HostPath, PathError};
-use crate::model::resolved::EngineName;
-use crate::model::spec::{EngineChoice, Network};
+use crate::model::spec::EngineChoice;
 
 /// Why there is no resolved request.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -20,8 +20,27 @@ pub enum Error {
     EngineMissing { engine: EngineChoice, package: &'static str },
     #[error("engine `{engine}` is installed at `{}`, but this version runs sandboxes natively only", program.display())]
     EngineUnsupported { engine: EngineChoice, program: PathBuf },
-    #[error("engine `{engine}` cannot provide network `{network}` in this version")]
-    NetworkUnsupported { engine: EngineName, network: Network },
+    #[error("network `nat` needs a program that carries packets: there is no `slirp4netns` on PATH")]
+    NetworkHelperMissing,
+    #[error("network `nat` needs the device `{}`, which cannot be opened", path.display())]
+    NetworkDevice { path: PathBuf },
+
+    #[error("variable `{name}` cannot be given to the command: {why}")]
+    EnvReserved { name: String, why: &'static str },
+    #[error("variable `{name}` is not set, and {origin} asks to pass it on")]
+    EnvUnset { name: String, origin: String },
+    #[error("variable `{name}` is not valid UTF-8 and cannot be passed on")]
+    EnvNotText { name: String },
+    #[error("there is nothing called `{name}` to expose")]
+    ExposeUnknown { name: String },
+    #[error("nothing of `{name}` is here to expose: {}", listed(looked))]
+    ExposeNothing { name: String, looked: Vec<PathBuf> },
+    #[error("no agent called `{name}` is known")]
+    AgentUnknown { name: String },
+    #[error("`{path}` cannot be an agent's home: {why}")]
+    AgentHome { path: HostPath, why: &'static str },
+    #[error("with mode `live` nothing of the source can be hidden, and `{what}` asks for it")]
+    LiveHides { what: &'static str },
 
     #[error("the directory `{}` cannot be used", path.display())]
     SourceMissing {
@@ -112,7 +131,8 @@ impl Error {
         match self {
             Self::EngineMissing { .. }
             | Self::EngineUnsupported { .. }
-            | Self::NetworkUnsupported { .. }
+            | Self::NetworkHelperMissing
+            | Self::NetworkDevice { .. }
             | Self::MountsUnknown { .. }
             | Self::Submounts { .. }
             | Self::SourceFileSystem { .. }
@@ -120,6 +140,14 @@ impl Error {
             | Self::StateReadOnly { .. }
             | Self::StateFileSystem { .. } => Blame::Machine,
             Self::EngineElsewhere { .. }
+            | Self::EnvReserved { .. }
+            | Self::EnvUnset { .. }
+            | Self::EnvNotText { .. }
+            | Self::ExposeUnknown { .. }
+            | Self::ExposeNothing { .. }
+            | Self::AgentUnknown { .. }
+            | Self::AgentHome { .. }
+            | Self::LiveHides { .. }
             | Self::SourceMissing { .. }
             | Self::SourceNotDirectory { .. }
             | Self::SourceNotUnicode { .. }
@@ -144,7 +172,16 @@ impl Error {
             Self::EngineElsewhere { .. } => "engine-elsewhere",
             Self::EngineMissing { .. } => "engine-missing",
             Self::EngineUnsupported { .. } => "engine-unsupported",
-            Self::NetworkUnsupported { .. } => "network-unsupported",
+            Self::NetworkHelperMissing => "network-helper-missing",
+            Self::NetworkDevice { .. } => "network-device",
+            Self::EnvReserved { .. } => "env-reserved",
+            Self::EnvUnset { .. } => "env-unset",
+            Self::EnvNotText { .. } => "env-not-text",
+            Self::ExposeUnknown { .. } => "expose-unknown",
+            Self::ExposeNothing { .. } => "expose-nothing",
+            Self::AgentUnknown { .. } => "agent-unknown",
+            Self::AgentHome { .. } => "agent-home",
+            Self::LiveHides { .. } => "live-hides",
             Self::SourceMissing { .. } => "source-missing",
             Self::SourceNotDirectory { .. } => "source-not-directory",
             Self::SourceNotUnicode { .. } => "source-not-unicode",
@@ -178,7 +215,21 @@ impl Error {
             Self::EngineElsewhere { .. } | Self::EngineUnsupported { .. } => {
                 "use `--engine native`, or leave out `--engine`".to_owned()
             }
-            Self::NetworkUnsupported { .. } => "use `--network none` or `--network host`".to_owned(),
+            Self::NetworkHelperMissing => {
+                "`apt-get install slirp4netns`, or use `--network none` or `--network host`".to_owned()
+            }
+            Self::NetworkDevice { path } => format!(
+                "`modprobe tun` and `chmod 666 {}` as root, or use `--network none` or `--network host`",
+                path.display()
+            ),
+            Self::EnvUnset { name, .. } => format!("set `{name}`, or give it a value: `{name}=…`"),
+            Self::ExposeUnknown { name } => {
+                format!("one of {}, or a path with a slash in it: `./{name}`", expose::names().join(", "))
+            }
+            Self::AgentUnknown { name } => {
+                format!("one of {}, or a path with a slash in it: `./{name}`", agents::names().join(", "))
+            }
+            Self::LiveHides { .. } => "use `--mode overlay` or `--mode copy`".to_owned(),
             Self::SourceTooWide { .. } => {
                 "run in the directory of one project, or say `--dangerously-allow-source`".to_owned()
             }
@@ -190,9 +241,14 @@ impl Error {
             }
             Self::SourceNotUnicode { .. } => "rename the directory".to_owned(),
             Self::Submounts { below, .. } => {
-                format!("run in a directory without mounts below it, or unmount {}", listed(below))
+                format!(
+                    "run in a directory without mounts below it, unmount {}, or copy the workspace: `--mode copy`",
+                    listed(below)
+                )
             }
-            Self::SourceFileSystem { .. } => "copy the project to another file system".to_owned(),
+            Self::SourceFileSystem { .. } => {
+                "copy the workspace: `--mode copy`, or move the project to another file system".to_owned()
+            }
             Self::StateUnknown { .. } | Self::StateReadOnly { .. } | Self::StateFileSystem { .. } => {
                 "let `XDG_DATA_HOME` name a directory on a local, writable file system such as ext4, xfs or btrfs"
                     .to_owned()

@@ -3,10 +3,12 @@
 use super::case::Case;
 use super::source::Workspace;
 use crate::model::mount::{Content, Mount};
+use crate::model::resolved::Seed;
 use crate::model::setting::Origin;
 use crate::model::spec::Lifetime;
 
-pub(super) fn mounts(case: &Case<'_>, workspace: &Workspace) -> Vec<Mount> {
+/// What is copied into it needs a place on disk, also where it is not kept.
+pub(super) fn mounts(case: &Case<'_>, workspace: &Workspace, seeds: &[Seed]) -> Vec<Mount> {
     let target = case.home_inside();
     if workspace.holds(&target) {
         return Vec::new();
@@ -14,8 +16,8 @@ pub(super) fn mounts(case: &Case<'_>, workspace: &Workspace) -> Vec<Mount> {
     let mut mounts = vec![Mount {
         target: target.clone(),
         content: match case.spec.lifetime.value {
-            Lifetime::Keep => Content::Private { area: "home".to_owned() },
-            Lifetime::Discard => Content::Scratch { size: 0 },
+            Lifetime::Discard if seeds.is_empty() => Content::Scratch { size: 0 },
+            Lifetime::Keep | Lifetime::Discard => Content::Private { area: "home".to_owned() },
         },
         reason: "a home directory of the sandbox's own".to_owned(),
         origin: Origin::Default,

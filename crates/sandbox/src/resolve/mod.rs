@@ -4,16 +4,21 @@
 //! nothing. What it returns is complete: no later step looks again. Policy is data (`*.toml` beside this
 //! file), each line with its reason.
 
+mod agents;
 mod card;
 mod case;
 mod data;
 mod engine;
 mod environment;
 mod error;
+mod expose;
 mod gitconfig;
 mod glob;
+mod hide;
 mod home;
 mod identity;
+mod mode;
+mod network;
 mod overlay;
 mod repository;
 mod search;
@@ -30,6 +35,8 @@ pub use card::{CARD, CARD_VARIABLE};
 pub use data::Reasoned;
 pub use environment::environment_rules;
 pub use error::Error;
+pub use hide::Hidden;
+pub use mode::WORKSPACE;
 pub use secrets::{says_secret, secret_names};
 
 use case::Case;
@@ -39,21 +46,30 @@ use crate::facts::Facts;
 use crate::host::Host;
 use crate::model::mount::{Content, Mount, MountTable};
 use crate::model::path::BoxPath;
-use crate::model::resolved::{EngineName, ResolvedSpec, Source, Warning};
+use crate::model::resolved::{EngineName, ResolvedSpec, Seed, Source, Warning};
 use crate::model::setting::Setting;
 use crate::model::spec::{EngineChoice, Spec};
 
 /// Says what `spec` means for `host` on the machine that `facts` describes.
 pub fn resolve(spec: &Spec, host: &Host, facts: &dyn Facts) -> Result<ResolvedSpec, Error> {
     let (engine, engine_reason) = engine::choose(&spec.engine, host, facts)?;
-    engine::check_network(spec, engine)?;
+    let network_helper = network::helper(spec, host, facts)?;
     let case = Case::new(spec, host, facts)?;
     let mut warnings = Vec::new();
     let workspace = source::find(&case, &mut warnings)?;
     overlay::check_state(&case.state, facts)?;
-    let mounts = mounts(&case, &workspace, &mut warnings)?;
+    let mode = mode::choose(&case, &workspace, &mut warnings)?;
+    let mut asked = Asked { mounts: user_mounts::all(&case)?, seeds: Vec::new() };
+    let mut variables = expose::add(&case, &mut asked.mounts, &mut warnings)?;
+    agents::add(&case, &workspace, &mut asked, &mut warnings)?;
+    let Asked { mounts: asked, seeds } = asked;
+    let home = home::mounts(&case, &workspace, &seeds);
+    let own = OwnMounts { workspace: workspace.mounts(&case, &mode)?, home, asked };
+    let mounts = mounts(&case, &workspace, own, &mut warnings)?;
     identity::check_owners(&case, &workspace.root, &mut warnings);
-    let environment = environment::build(&case, &mounts, &mut warnings);
+    let mut environment = environment::build(&case, &mounts, &mut warnings);
+    environment.append(&mut variables);
+    environment.append(&mut environment::asked(&case)?);
     card::with_card(ResolvedSpec {
         engine,
         engine_reason,
@@ -61,9 +77,13 @@ pub fn resolve(spec: &Spec, host: &Host, facts: &dyn Facts) -> Result<ResolvedSp
         home: case.home_inside(),
         directory: workspace.directory.same_inside(),
         source: Source { root: workspace.root, kind: workspace.kind },
+        mode,
         mounts,
+        seeds,
+        hide: spec.hide.clone(),
         environment,
         network: spec.network.clone(),
+        network_helper,
         limits: spec.limits.clone(),
         secrets: spec.secrets.clone(),
         strictness: spec.strictness.clone(),
@@ -74,7 +94,9 @@ pub fn resolve(spec: &Spec, host: &Host, facts: &dyn Facts) -> Result<ResolvedSp
 
 /// Whether our state directory can hold the layers of sandboxes.
 pub fn check_state(host: &Host, facts: &dyn Facts) -> Result<(), Error> {
-    overlay::check_state(&case::state(&host.data, facts)?, facts)
+    let state = case::state(&host.data, facts)?;
+    overlay::check_state(&state, facts)?;
+    overlay::check_upper(&state, facts)
 }
 
 /// Whether there is such an engine here. Only what can be known without starting it.
@@ -82,17 +104,35 @@ pub fn check_engine(engine: EngineChoice, host: &Host, facts: &dyn Facts) -> Res
     engine::choose(&Setting::default_value(engine), host, facts).map(|(name, _)| name)
 }
 
+/// What the user wants to see inside besides the workspace.
+struct Asked {
+    mounts: Vec<Mount>,
+    /// What cannot be mounted and is copied into the private home instead.
+    seeds: Vec<Seed>,
+}
+
+/// The mounts that the user has a word in.
+struct OwnMounts {
+    workspace: Vec<Mount>,
+    home: Vec<Mount>,
+    asked: Vec<Mount>,
+}
+
 /// The whole file system. What the user asked for comes before what we would have shown at the same place
 /// of the home directory; everywhere else two mounts at one place are a conflict.
-fn mounts(case: &Case<'_>, workspace: &Workspace, warnings: &mut Vec<Warning>) -> Result<MountTable, Error> {
-    let mut mounts = workspace.mounts(case)?;
-    let asked = user_mounts::all(case)?;
+fn mounts(
+    case: &Case<'_>,
+    workspace: &Workspace,
+    own: OwnMounts,
+    warnings: &mut Vec<Warning>,
+) -> Result<MountTable, Error> {
+    let OwnMounts { workspace: mut mounts, home, asked } = own;
     let mut system = system::mounts(case)?;
     system.retain(|mount| mount.target != workspace.root.same_inside());
     let mut shown = gitconfig::mounts(case, workspace, warnings);
     shown.extend(toolchains::mounts(case, workspace, &system, warnings)?);
     shown.retain(|mount| asked.iter().all(|request| request.target != mount.target));
-    mounts.extend(home::mounts(case, workspace));
+    mounts.extend(home);
     mounts.extend(asked);
     mounts.extend(shown);
     system::keep_temporary_directory(&mut system, &mounts);
@@ -105,6 +145,9 @@ fn mounts(case: &Case<'_>, workspace: &Workspace, warnings: &mut Vec<Warning>) -
 /// Whether `path` shows files of the host, by way of a link of ours or not.
 fn shows_host(mounts: &MountTable, path: &BoxPath) -> bool {
     mounts.at(path).is_some_and(|mount: &Mount| {
-        matches!(mount.content, Content::Host { .. } | Content::Cow { .. } | Content::Link { .. })
+        matches!(
+            mount.content,
+            Content::Host { .. } | Content::Cow { .. } | Content::Copy { .. } | Content::Link { .. }
+        )
     })
 }

@@ -39,9 +39,38 @@ static FILE_SYSTEMS: LazyLock<FileSystems> = LazyLock::new(|| parsed(include_str
 
 /// A copy-on-write view of the directory `path`, which is a real path.
 pub(super) fn cow(case: &Case<'_>, path: &HostPath, layer: &str, pins: Pins) -> Result<Content, Error> {
+    check_upper(&case.state, case.facts)?;
     check_lower(case, path)?;
     let identity = case.identity(path);
     Ok(Content::Cow { source: path.clone(), layer: layer.to_owned(), pins, identity })
+}
+
+/// The same, or a copy where there can be no overlay. The reason comes with it.
+pub(super) fn cow_or_copy(
+    case: &Case<'_>,
+    path: &HostPath,
+    layer: &str,
+) -> Result<(Content, Option<String>), Error> {
+    match cow(case, path, layer, Pins::None) {
+        Ok(content) => Ok((content, None)),
+        Err(why) if is_obstacle(case, &why) => Ok((copy(case, path, layer), Some(why.to_string()))),
+        Err(other) => Err(other),
+    }
+}
+
+/// A copy of the directory `path`, which is a real path.
+pub(super) fn copy(case: &Case<'_>, path: &HostPath, layer: &str) -> Content {
+    Content::Copy { source: path.clone(), layer: layer.to_owned(), identity: case.identity(path) }
+}
+
+/// Whether an error says that there can be no overlay, though there could be a copy. For root even the private
+/// home needs a file system that can shift owners, which those that hold no layer cannot.
+pub(super) fn is_obstacle(case: &Case<'_>, error: &Error) -> bool {
+    match error {
+        Error::Submounts { .. } | Error::SourceFileSystem { .. } => true,
+        Error::StateFileSystem { .. } => case.host.uid != 0,
+        _ => false,
+    }
 }
 
 /// Refuses a directory that an overlay cannot stand on, or that holds the layers themselves.
@@ -62,7 +91,7 @@ fn check_lower(case: &Case<'_>, path: &HostPath) -> Result<(), Error> {
     }
 }
 
-/// Refuses a state directory that cannot hold layers.
+/// Refuses a state directory that can hold nothing.
 pub(super) fn check_state(state: &State, facts: &dyn Facts) -> Result<(), Error> {
     let path = state.real.clone();
     let system = match facts.file_system(&state.existing) {
@@ -72,6 +101,13 @@ pub(super) fn check_state(state: &State, facts: &dyn Facts) -> Result<(), Error>
     if system.read_only {
         return Err(Error::StateReadOnly { path });
     }
+    Ok(())
+}
+
+/// Refuses a state directory that cannot hold the layers of overlays.
+pub(super) fn check_upper(state: &State, facts: &dyn Facts) -> Result<(), Error> {
+    let path = state.real.clone();
+    let Ok(system) = facts.file_system(&state.existing) else { return Ok(()) };
     if let Some(rule) = refusal(system.magic, Part::Upper) {
         return Err(Error::StateFileSystem { path, file_system: &rule.name, reason: &rule.reason });
     }

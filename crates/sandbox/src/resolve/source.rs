@@ -6,13 +6,13 @@ use std::path::PathBuf;
 use super::case::Case;
 use super::error::{Error, Width};
 use super::repository::{self, Repository};
-use super::{overlay, system, warnings};
+use super::{mode, system, warnings};
 use crate::facts::Kind;
-use crate::model::mount::{Mount, Pins};
+use crate::model::mount::Mount;
 use crate::model::path::{BoxPath, HostPath};
-use crate::model::resolved::{SourceKind, Warning};
+use crate::model::resolved::{Mode, SourceKind, Warning};
 use crate::model::setting::Origin;
-use crate::model::spec::{Secrets, SourceGuard};
+use crate::model::spec::SourceGuard;
 
 /// Files in which git keeps passwords, below the home directory.
 const CREDENTIAL_STORES: &[&str] = &[".git-credentials", ".config/git/credentials"];
@@ -31,23 +31,18 @@ impl Workspace {
     }
 
     /// The workspace at its own path and, for a linked worktree, the git directory it shares.
-    pub(super) fn mounts(&self, case: &Case<'_>) -> Result<Vec<Mount>, Error> {
-        // Secrets are masked by a layer that covers them.
-        let pins = match case.spec.secrets.value {
-            Secrets::Mask => Pins::Present,
-            Secrets::Warn => Pins::None,
-        };
-        let mount = |path: &HostPath, layer: &str, pins: Pins, reason: &str| {
+    pub(super) fn mounts(&self, case: &Case<'_>, mode: &Mode) -> Result<Vec<Mount>, Error> {
+        let mount = |path: &HostPath, layer: &str, reason: &str| {
             Ok(Mount {
                 target: path.same_inside(),
-                content: overlay::cow(case, path, layer, pins)?,
+                content: mode::content(case, mode, path, layer)?,
                 reason: reason.to_owned(),
                 origin: case.spec.directory.origin.clone(),
             })
         };
-        let mut mounts = vec![mount(&self.root, "workspace", pins, "the workspace")?];
+        let mut mounts = vec![mount(&self.root, mode::WORKSPACE, "the workspace")?];
         if let SourceKind::LinkedWorktree { common } = &self.kind {
-            let shared = mount(common, "git", Pins::None, "the git directory the worktree shares")?;
+            let shared = mount(common, "git", "the git directory the worktree shares")?;
             mounts.push(Mount { origin: Origin::Default, ..shared });
         }
         Ok(mounts)

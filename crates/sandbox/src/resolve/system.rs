@@ -10,6 +10,7 @@ use super::case::Case;
 use super::data::{ReasonedPath, parsed};
 use super::error::Error;
 use super::glob::matches;
+use super::network;
 use crate::facts::{Entry, Kind};
 use crate::model::mount::{Content, HostAccess, Mount, MountTable, Ownership};
 use crate::model::path::{BoxPath, HostPath};
@@ -49,7 +50,11 @@ pub(super) fn mounts(case: &Case<'_>) -> Result<Vec<Mount>, Error> {
             }
         }
     }
-    mounts.extend(resolver(case));
+    mounts.extend(match case.spec.network.value {
+        Network::None => None,
+        Network::Nat => network::resolver(case),
+        Network::Host => resolver(case),
+    });
     Ok(mounts)
 }
 
@@ -135,10 +140,9 @@ fn could_read(case: &Case<'_>, entry: &Entry) -> bool {
     }
 }
 
-/// The file that `/etc/resolv.conf` leads to, when it lies outside what is shown and names are to be looked
-/// up at all.
+/// The file that `/etc/resolv.conf` leads to, when it lies outside what is shown.
 fn resolver(case: &Case<'_>) -> Option<Mount> {
-    if case.spec.network.value != Network::Host || case.facts.kind(RESOLVER).ok()?.kind != Kind::Symlink {
+    if case.facts.kind(RESOLVER).ok()?.kind != Kind::Symlink {
         return None;
     }
     let real = HostPath::new(case.facts.real_path(RESOLVER).ok()?).ok()?;

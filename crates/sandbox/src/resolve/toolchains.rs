@@ -110,7 +110,7 @@ impl View<'_> {
         if let Manner::Cow { layer } = manner {
             match overlay::cow(self.case, real, layer, Pins::None) {
                 Ok(content) => return Ok(content),
-                Err(why @ (Error::Submounts { .. } | Error::SourceFileSystem { .. })) => {
+                Err(why) if overlay::is_obstacle(self.case, &why) => {
                     self.found.push(warnings::toolchain_read_only(real, &why.to_string()));
                 }
                 Err(other) => return Err(other),

@@ -43,7 +43,9 @@ pub(super) fn check_places(case: &Case<'_>, table: &MountTable) -> Result<(), Er
             Some(case.facts.kind(real).ok()?.kind == Kind::Directory)
         };
         let wanted = match &mount.content {
-            Content::Host { source, .. } | Content::Cow { source, .. } => is_directory(source.as_path()),
+            Content::Host { source, .. } | Content::Cow { source, .. } | Content::Copy { source, .. } => {
+                is_directory(source.as_path())
+            }
             _ => continue,
         };
         if wanted != is_directory(&place) {
@@ -74,13 +76,13 @@ fn one(case: &Case<'_>, request: &Setting<MountRequest>, index: usize) -> Result
     Ok(Mount { target, content, reason, origin: request.origin.clone() })
 }
 
-fn host(source: HostPath, access: HostAccess, entry: Entry) -> Content {
+pub(super) fn host(source: HostPath, access: HostAccess, entry: Entry) -> Content {
     let identity = Some(FileIdentity { device: entry.device, inode: entry.inode });
     Content::Host { source, access, ownership: Ownership::Caller, identity }
 }
 
 /// The source as a checked real path, and what is there.
-fn source(case: &Case<'_>, path: &Path) -> Result<(HostPath, Entry), Error> {
+pub(super) fn source(case: &Case<'_>, path: &Path) -> Result<(HostPath, Entry), Error> {
     let missing = |why| Error::MountMissing { path: path.to_owned(), why };
     let absolute = absolute(case, path)?;
     let real = case.facts.real_path(&absolute).map_err(missing)?;
@@ -146,7 +148,7 @@ fn forbidden(case: &Case<'_>, path: &HostPath, kind: Kind) -> Option<String> {
     }
 }
 
-fn target(case: &Case<'_>, path: &Path) -> Result<BoxPath, Error> {
+pub(super) fn target(case: &Case<'_>, path: &Path) -> Result<BoxPath, Error> {
     let target = BoxPath::new(case.at_home(path)).map_err(Error::MountPath)?;
     let refused = |why: &str| Error::MountTarget { path: path.to_owned(), why: why.to_owned() };
     if target.parent().is_none() {

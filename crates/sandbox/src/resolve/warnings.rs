@@ -70,3 +70,45 @@ pub(super) fn git_config_skipped(path: &Path, why: &str) -> Warning {
 pub(super) fn variable_not_unicode(name: &str) -> Warning {
     Warning::new("variable-not-unicode", format!("`{name}` is not valid UTF-8 and is not passed on"))
 }
+
+pub(super) fn workspace_copied(root: &HostPath, why: &str) -> Warning {
+    let text = format!("the sandbox works on a copy of `{root}`, made at its start: {why}");
+    Warning::new("workspace-copied", text)
+}
+
+pub(super) fn source_writable(root: &HostPath) -> Warning {
+    let text = format!(
+        "the sandbox works on `{root}` itself: what a command does there is done at once and cannot be dropped"
+    );
+    Warning::new("source-writable", text)
+}
+
+pub(super) fn exposed(name: &str, risk: &str) -> Warning {
+    Warning::new("exposed-credentials", format!("`{name}` is shown to the sandbox: {risk}"))
+}
+
+pub(super) fn agent_home(name: &str, places: &[String], credentials: &[String]) -> Warning {
+    let list = |paths: &[String]| paths.iter().map(|path| format!("`{path}`")).collect::<Vec<_>>().join(", ");
+    let mut text = format!("the settings of `{name}` are shown to the sandbox on purpose: {}", list(places));
+    if !credentials.is_empty() {
+        text = format!("{text}; among them its credentials: {}", list(credentials));
+    }
+    Warning::new("agent-home", text)
+}
+
+pub(super) fn agent_home_empty(name: &str) -> Warning {
+    Warning::new("agent-home-empty", format!("`{name}` has no settings here; it starts with none"))
+}
+
+pub(super) fn agent_home_outside(path: &Path, real: &Path) -> Warning {
+    let text = format!(
+        "`{}` leads out of the home directory to `{}` and is not shown; name that path if it is meant",
+        path.display(),
+        real.display()
+    );
+    Warning::new("agent-home-outside", text)
+}
+
+pub(super) fn agent_home_copied(path: &HostPath, why: &str) -> Warning {
+    Warning::new("agent-home-copied", format!("the sandbox has a copy of `{path}`, made at its start: {why}"))
+}

@@ -11,22 +11,23 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use rustix::fs::{CWD, Mode, OFlags, openat};
+use sandtable_store::layer::tree::Pair;
 use sandtable_store::layer::{self, Lower};
 use sandtable_store::source::{self, Drift, Listing, Options, Owners, Stamp};
 
 use super::directory::{Part, SandboxDirectory};
 use super::error::Error;
+use super::furnish::{CopyEntry, PLACE};
+use super::live;
 use super::record::{
     ChangeEntry, ChangeKind, Changes, DriftEntry, DriftKind, EntryType, GitState, Record, SkippedEntry,
 };
 use crate::model::mount::{Content, Mount, Pins};
 use crate::model::path::{BoxPath, HostPath};
 use crate::model::resolved::{Identity, ResolvedSpec, Warning};
-use crate::model::spec::{Lifetime, Secrets};
-use crate::resolve::secret_names;
+use crate::model::spec::{Lifetime, Secrets, WorkspaceMode};
+use crate::resolve::{Hidden, WORKSPACE, secret_names};
 
-/// The layer of the workspace; the others belong to mounts beside it.
-const WORKSPACE: &str = "workspace";
 /// How many names a warning lists.
 const NAMED: usize = 5;
 
@@ -82,8 +83,12 @@ impl Watch {
         match self.look_again() {
             Ok(after) => {
                 let drift = source::compare(before.as_ref(), &after, self.moment);
-                capture.drift = drift.iter().map(drift_entry).collect();
-                capture.warnings = warnings(&after, record.resolved.secrets.value);
+                if record.resolved.mode.value == WorkspaceMode::Live {
+                    capture.changes = Some(live::changes(&self.root, &drift));
+                } else {
+                    capture.drift = drift.iter().map(drift_entry).collect();
+                }
+                capture.warnings = warnings(&after, &record.resolved);
             }
             Err(error) => {
                 let text = format!("the source could not be looked over after the command: {error}");
@@ -116,9 +121,19 @@ fn changes(directory: &SandboxDirectory, record: &Record) -> Result<(Changes, Ve
         skipped: Vec::new(),
     };
     for mount in record.resolved.mounts.iter() {
-        let Content::Cow { source, layer, pins, .. } = &mount.content else { continue };
-        let found = read_layer(directory, source, layer, *pins)
-            .map_err(|source| Error::Capture { name: record.name.clone(), source })?;
+        let (layer, found) = match &mount.content {
+            Content::Cow { source, layer, pins, .. } => (layer, read_layer(directory, source, layer, *pins)),
+            Content::Copy { source, layer, .. } => {
+                let copies = directory.read_copies()?;
+                let Some(entry) = copies.of(layer) else { continue };
+                if layer == WORKSPACE {
+                    changes.skipped.extend(entry.skipped.iter().cloned());
+                }
+                (layer, read_copy(&directory.path().join(PLACE).join(layer), source, entry, &record.resolved))
+            }
+            _ => continue,
+        };
+        let found = found.map_err(|source| Error::Capture { name: record.name.clone(), source })?;
         if found.truncated {
             cut_off.push(mount.target.clone());
         }
@@ -149,6 +164,25 @@ fn read_layer(
     layer::read(upper.as_fd(), &Lower::new(lower), &layer::Options::default())
 }
 
+/// What a copy holds that it did not when it was made.
+fn read_copy(
+    copy: &HostPath,
+    source: &HostPath,
+    entry: &CopyEntry,
+    resolved: &ResolvedSpec,
+) -> Result<layer::Outcome, layer::Error> {
+    let (copy, from) = (open(copy)?, open(source)?);
+    let hidden = Hidden::of(resolved);
+    let is_workspace = *source == resolved.source.root;
+    let pair = Pair {
+        copy: copy.as_fd(),
+        source: from.as_fd(),
+        finished: entry.finished(),
+        left_out: &|path, kind| is_workspace && hidden.picks(path, kind),
+    };
+    layer::tree::compare(pair, &layer::Options::default())
+}
+
 fn open(path: &HostPath) -> Result<OwnedFd, layer::Error> {
     openat(CWD, path.as_path(), OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
         .map_err(|errno| layer::Error::Open(errno.into()))
@@ -169,7 +203,8 @@ fn add(changes: &mut Changes, mount: &Mount, layer: &str, found: layer::Outcome)
     }
     let listed = layer == WORKSPACE || layer.starts_with("mount-");
     if !listed && !found.changes.is_empty() {
-        let why = format!("{} changed paths of a toolchain stay in the sandbox", found.changes.len());
+        let whose = if layer.starts_with("agent-") { "an agent's home" } else { "a toolchain" };
+        let why = format!("{} changed paths of {whose} stay in the sandbox", found.changes.len());
         changes.skipped.push(SkippedEntry { path: target, why });
         return;
     }
@@ -231,7 +266,7 @@ fn drift_entry(drift: &Drift) -> DriftEntry {
 }
 
 /// What the look over the source found that the user should know.
-fn warnings(listing: &Listing, secrets: Secrets) -> Vec<Warning> {
+fn warnings(listing: &Listing, resolved: &ResolvedSpec) -> Vec<Warning> {
     let mut warnings = Vec::new();
     let mut warn = |code: &str, what: &str, paths: &[sandtable_store::path::RelPath]| {
         if let [_, ..] = paths {
@@ -243,8 +278,11 @@ fn warnings(listing: &Listing, secrets: Secrets) -> Vec<Warning> {
             warnings.push(Warning::new(code, format!("{what}: {}", names.join(", "))));
         }
     };
-    if secrets == Secrets::Warn {
-        warn("secret-names", "the sandbox could read files whose names say secret", &listing.secrets());
+    if resolved.secrets.value == Secrets::Warn {
+        let mut seen = listing.secrets();
+        let hidden = Hidden::of(resolved);
+        seen.retain(|path| !hidden.covers(path));
+        warn("secret-names", "the sandbox could read files whose names say secret", &seen);
     }
     warn(
         "foreign-owner",

@@ -9,20 +9,23 @@ use fs_err as fs;
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use sandtable_store::layer::pins::write_whiteouts;
 use sandtable_store::lock::FileLock;
+use sandtable_store::path::RelPath;
 use sandtable_store::remove::remove_tree;
-use sandtable_store::source::find_secrets;
+use sandtable_store::source::find_chosen;
 
 use super::directory::{Part, SandboxDirectory, Sandboxes, random};
 use super::error::Error;
 use super::files::RECORD;
+use super::furnish::{self, Notify};
 use super::readable;
 use super::record::{Record, SCHEMA};
+use super::run::Request;
 use crate::engine::Place;
 use crate::model::id::SandboxName;
 use crate::model::mount::{Content, Pins};
 use crate::model::path::HostPath;
 use crate::model::resolved::ResolvedSpec;
-use crate::resolve::secret_names;
+use crate::resolve::Hidden;
 
 /// A sandbox that exists on disk and whose lock is held.
 #[derive(Debug)]
@@ -37,11 +40,12 @@ pub(super) fn create(
     sandboxes: &Sandboxes,
     resolved: ResolvedSpec,
     name: Option<&SandboxName>,
-    command: &[OsString],
+    request: &Request,
 ) -> Result<Created, Error> {
     let (name, directory, lock) = take_name(sandboxes, name)?;
-    let record = draft(resolved, name, command);
-    let filled = fill(&directory, &record.resolved).and_then(|()| directory.write(RECORD, &record));
+    let record = draft(resolved, name, &request.command);
+    let filled =
+        fill(&directory, &record.resolved, &request.notify).and_then(|()| directory.write(RECORD, &record));
     match filled {
         Ok(()) => Ok(Created { directory, lock, record }),
         Err(error) => {
@@ -80,8 +84,8 @@ fn draft(resolved: ResolvedSpec, name: SandboxName, command: &[OsString]) -> Rec
     }
 }
 
-/// Makes the directories that the mounts of `resolved` need.
-fn fill(directory: &SandboxDirectory, resolved: &ResolvedSpec) -> Result<(), Error> {
+/// Makes the directories that the mounts of `resolved` need, and what is in them.
+fn fill(directory: &SandboxDirectory, resolved: &ResolvedSpec, notify: &Notify) -> Result<(), Error> {
     for mount in resolved.mounts.iter() {
         match &mount.content {
             Content::Private { area } => make(&directory.path().join(area))?,
@@ -91,13 +95,15 @@ fn fill(directory: &SandboxDirectory, resolved: &ResolvedSpec) -> Result<(), Err
                 if *pins == Pins::Present {
                     let pins = directory.layer(layer, Part::Pins);
                     make(&pins)?;
-                    hide_secrets(source, &pins)?;
+                    hide(source, &pins, &Hidden::of(resolved))?;
                 }
             }
             _ => {}
         }
     }
-    Ok(())
+    directory.keep_values(resolved)?;
+    furnish::seeds(directory, resolved)?;
+    furnish::copies(directory, resolved, notify)
 }
 
 /// Makes the working directories of the layers anew: the kernel refuses one that a mount without write-back
@@ -118,10 +124,10 @@ fn make(path: &HostPath) -> Result<(), Error> {
     fs::create_dir(path.as_path()).map_err(Error::state("make", path.as_path()))
 }
 
-/// Covers every file of `source` whose name says secret with a whiteout in the `pins` layer.
-fn hide_secrets(source: &HostPath, pins: &HostPath) -> Result<(), Error> {
-    let secrets =
-        find_secrets(source.as_path(), secret_names(), &AtomicBool::new(false)).map_err(Error::Secrets)?;
+/// Covers everything of `source` that is hidden with a whiteout in the `pins` layer.
+fn hide(source: &HostPath, pins: &HostPath, hidden: &Hidden<'_>) -> Result<(), Error> {
+    let choose = |path: &RelPath, kind| hidden.picks(path, kind);
+    let secrets = find_chosen(source.as_path(), &choose, &AtomicBool::new(false)).map_err(Error::Secrets)?;
     let open = |path: &HostPath| {
         openat(CWD, path.as_path(), OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
             .map_err(|errno| Error::state("open", path.as_path())(errno.into()))

@@ -73,10 +73,18 @@ pub enum Error {
         #[source]
         cause: Box<Error>,
     },
-    #[error("cannot find the files whose names say secret")]
+    #[error("cannot find what is to be hidden")]
     Secrets(#[source] sandtable_store::source::Error),
-    #[error("cannot hide a file whose name says secret")]
+    #[error("cannot hide a file")]
     Hide(#[source] sandtable_store::layer::pins::Error),
+    #[error("cannot copy `{}`", path.display())]
+    Copy {
+        path: PathBuf,
+        #[source]
+        source: sandtable_store::copy::Error,
+    },
+    #[error("interrupted while the source was copied; nothing ran and nothing is kept")]
+    Interrupted,
 }
 
 impl Error {
@@ -129,6 +137,8 @@ impl Error {
             Self::Capture { .. } => "capture",
             Self::Unrecorded { .. } => "unrecorded",
             Self::Secrets(_) | Self::Hide(_) => "secrets",
+            Self::Copy { .. } => "copy",
+            Self::Interrupted => "interrupted",
         }
     }
 

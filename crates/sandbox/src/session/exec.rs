@@ -35,7 +35,8 @@ pub fn exec(sandboxes: &Sandboxes, name: &SandboxName, request: ExecRequest) -> 
     if !directory.exists() {
         return Err(Error::Unknown(name.clone()));
     }
-    let record = directory.read_record()?;
+    let mut record = directory.read_record()?;
+    directory.fill_in_values(&mut record)?;
     let start = request.directory.unwrap_or_else(|| record.resolved.directory.clone());
     let task = Task { command: request.command, directory: start, began: Instant::now(), resolve_ms: 0 };
     let done = SandboxDirectory::retry(PATIENCE, || {

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::directory::SandboxDirectory;
 use super::error::Error;
+use super::furnish::{CopiesFile, EnvironmentFile};
 use super::record::{Outcome, Record, SCHEMA};
 use crate::model::path::HostPath;
 
@@ -15,6 +16,10 @@ use crate::model::path::HostPath;
 pub(super) const RECORD: &str = "sandbox.json";
 /// What its last command did.
 pub(super) const OUTCOME: &str = "outcome.json";
+/// When its copies were made, and without what.
+pub(super) const COPIES: &str = "copies.json";
+/// The values of its concealed variables.
+pub(super) const ENVIRONMENT: &str = "environment";
 
 impl SandboxDirectory {
     pub(super) fn read_record(&self) -> Result<Record, Error> {
@@ -24,6 +29,14 @@ impl SandboxDirectory {
 
     pub(super) fn read_outcome(&self) -> Result<Option<Outcome>, Error> {
         read(&self.path().join(OUTCOME))
+    }
+
+    pub(super) fn read_copies(&self) -> Result<CopiesFile, Error> {
+        Ok(read(&self.path().join(COPIES))?.unwrap_or_default())
+    }
+
+    pub(super) fn read_environment(&self) -> Result<Option<EnvironmentFile>, Error> {
+        read(&self.path().join(ENVIRONMENT))
     }
 
     /// Writes a file under its name when it is complete.

@@ -9,6 +9,8 @@ mod directory;
 mod error;
 mod exec;
 mod files;
+mod furnish;
+mod live;
 mod manage;
 pub mod record;
 mod run;
@@ -18,6 +20,7 @@ use std::ffi::OsString;
 pub use directory::Sandboxes;
 pub use error::Error;
 pub use exec::{ExecRequest, exec};
+pub use furnish::{CopyNews, Notify};
 pub use manage::{Entry, Inspection, Listing, Running, State, inspect, list, remove, stop};
 pub use run::{Request, preview, run};
 

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::choice::choice;
 use crate::model::id::SandboxName;
-use crate::model::resolved::{EngineName, ResolvedSpec, Warning};
+use crate::model::resolved::{EngineName, Mode, ResolvedSpec, Warning};
 
 /// The version of both files.
 pub const SCHEMA: u32 = 1;
@@ -44,6 +44,8 @@ pub struct Outcome {
     pub exit: Exit,
     /// What the workspace stands on.
     pub base: Base,
+    /// How it is kept apart from the source.
+    pub mode: Mode,
     /// What the layer holds against the source; `None` when nothing was captured (`--rm`).
     pub changes: Option<Changes>,
     /// Paths of the source that moved while the command ran.

@@ -14,6 +14,7 @@ use super::create::{Created, create, id_base, place};
 use super::directory::{SandboxDirectory, Sandboxes, random};
 use super::error::Error;
 use super::files::OUTCOME;
+use super::furnish::Notify;
 use super::readable;
 use super::record::{Base, Exit, ExitOrigin, Outcome, Record, SCHEMA, Timings};
 use crate::engine::enforcement::refusal;
@@ -29,6 +30,8 @@ pub struct Request {
     pub command: Vec<OsString>,
     /// How long resolving took, for the record.
     pub resolve_ms: u64,
+    /// Told how far a copy of the source is.
+    pub notify: Notify,
 }
 
 /// Makes a sandbox and runs a command in it.
@@ -40,7 +43,7 @@ pub fn run(
 ) -> Result<Outcome, Error> {
     let began = Instant::now();
     let lifetime = resolved.lifetime.value;
-    let Created { directory, lock, record } = create(sandboxes, resolved, name, &request.command)?;
+    let Created { directory, lock, record } = create(sandboxes, resolved, name, &request)?;
     let start = record.resolved.directory.clone();
     let task = Task { command: request.command, directory: start, began, resolve_ms: request.resolve_ms };
     let outcome = supervise(&directory, &lock, &record, &task);
@@ -188,6 +191,7 @@ pub(super) fn outcome(record: &Record, command: &[OsString], exit: Exit) -> Outc
         command: readable(command),
         exit,
         base: Base::Source,
+        mode: resolved.mode.clone(),
         changes: None,
         drift: Vec::new(),
         enforcement: std::collections::BTreeMap::new(),

@@ -46,6 +46,8 @@ pub struct Meta {
     /// Nanoseconds since 1970.
     pub ctime_ns: i64,
     pub ino: u64,
+    /// How many names it has.
+    pub links: u32,
     pub dev: (u32, u32),
     /// Major and minor number, of a device.
     pub rdev: (u32, u32),
@@ -68,6 +70,14 @@ pub fn stat_at(parent: BorrowedFd<'_>, name: &[u8]) -> Result<Meta> {
     statx(parent, name, flags, StatxFlags::BASIC_STATS).map(|found| meta(&found))
 }
 
+/// When `name` in `parent` was made, in nanoseconds since 1970, where the file system knows.
+pub fn birth_at(parent: BorrowedFd<'_>, name: &[u8]) -> Option<i64> {
+    let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
+    let found = statx(parent, name, flags, StatxFlags::BTIME).ok()?;
+    let known = StatxFlags::from_bits_retain(found.stx_mask).contains(StatxFlags::BTIME);
+    known.then(|| nanoseconds(&found.stx_btime))
+}
+
 /// Looks at the object behind a handle.
 pub fn stat_fd(fd: BorrowedFd<'_>) -> Result<Meta> {
     statx(fd, "", AtFlags::EMPTY_PATH, StatxFlags::BASIC_STATS).map(|found| meta(&found))
@@ -82,6 +92,7 @@ fn meta(found: &Statx) -> Meta {
         mtime_ns: nanoseconds(&found.stx_mtime),
         ctime_ns: nanoseconds(&found.stx_ctime),
         ino: found.stx_ino,
+        links: found.stx_nlink,
         dev: (found.stx_dev_major, found.stx_dev_minor),
         rdev: (found.stx_rdev_major, found.stx_rdev_minor),
         uid: found.stx_uid,

@@ -16,7 +16,7 @@ use rustix::fs::{CWD, FileType, Mode, OFlags, RawDir, ResolveFlags, fstat, opena
 use rustix::io::{Errno, Result};
 
 pub use descent::{Descent, Moved};
-pub use entry::{Kind, Meta, stat_at, stat_fd};
+pub use entry::{Kind, Meta, birth_at, stat_at, stat_fd};
 
 use crate::path::RelPath;
 
@@ -53,8 +53,13 @@ pub fn open_dir(parent: BorrowedFd<'_>, name: &[u8]) -> Result<OwnedFd> {
 ///
 /// `meta` is what was seen there before: anything else is refused with `ESTALE`.
 pub fn open_file(parent: BorrowedFd<'_>, name: &[u8], meta: &Meta) -> Result<OwnedFd> {
-    let file = match open(parent, name, OFlags::NOATIME) {
-        Err(Errno::PERM) => open(parent, name, OFlags::empty())?,
+    open_file_with(parent, name, meta, Mounts::Refuse)
+}
+
+/// The same, with a word about mounts.
+pub fn open_file_with(parent: BorrowedFd<'_>, name: &[u8], meta: &Meta, mounts: Mounts) -> Result<OwnedFd> {
+    let file = match open_with(parent, name, OFlags::NOATIME, mounts) {
+        Err(Errno::PERM) => open_with(parent, name, OFlags::empty(), mounts)?,
         result => result?,
     };
     let found = fstat(&file)?;
@@ -66,16 +71,29 @@ pub fn open_file(parent: BorrowedFd<'_>, name: &[u8], meta: &Meta) -> Result<Own
 
 /// Opens the directory at `path` below `root`, however deep it is.
 pub fn open_below(root: BorrowedFd<'_>, path: &RelPath) -> Result<OwnedFd> {
+    open_below_with(root, path, Mounts::Refuse)
+}
+
+/// Whether the way may lead into another mount.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mounts {
+    Refuse,
+    /// For trees of the user, whose mounts are part of what was asked for.
+    Cross,
+}
+
+/// The same, with a word about mounts.
+pub fn open_below_with(root: BorrowedFd<'_>, path: &RelPath, mounts: Mounts) -> Result<OwnedFd> {
     let mut rest = path.as_bytes();
     let mut at: Option<OwnedFd> = None;
     while rest.len() > CHUNK {
         let end = rest[..=CHUNK].iter().rposition(|byte| *byte == b'/').ok_or(Errno::NAMETOOLONG)?;
         let from = at.as_ref().map_or(root, AsFd::as_fd);
-        at = Some(open(from, &rest[..end], OFlags::PATH | OFlags::DIRECTORY)?);
+        at = Some(open_with(from, &rest[..end], OFlags::PATH | OFlags::DIRECTORY, mounts)?);
         rest = &rest[end + 1..];
     }
     let from = at.as_ref().map_or(root, AsFd::as_fd);
-    if rest.is_empty() { reopen(from) } else { open_dir(from, rest) }
+    if rest.is_empty() { reopen(from) } else { open_with(from, rest, directory(), mounts) }
 }
 
 /// Calls `each` for every name in the directory, in the order of the file system.
@@ -107,15 +125,19 @@ fn directory() -> OFlags {
 }
 
 fn open(parent: BorrowedFd<'_>, name: &[u8], flags: OFlags) -> Result<OwnedFd> {
+    open_with(parent, name, flags, Mounts::Refuse)
+}
+
+fn open_with(parent: BorrowedFd<'_>, name: &[u8], flags: OFlags, mounts: Mounts) -> Result<OwnedFd> {
     let mut always = OFlags::NOFOLLOW | OFlags::CLOEXEC;
     // `openat2` refuses flags that mean nothing for a bare reference.
     if !flags.contains(OFlags::PATH) {
         always |= OFlags::NONBLOCK | OFlags::NOCTTY;
     }
-    let resolve = ResolveFlags::BENEATH
-        | ResolveFlags::NO_SYMLINKS
-        | ResolveFlags::NO_MAGICLINKS
-        | ResolveFlags::NO_XDEV;
+    let mut resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    if mounts == Mounts::Refuse {
+        resolve |= ResolveFlags::NO_XDEV;
+    }
     let try_open = || openat2(parent, name, flags | always, Mode::empty(), resolve);
     // The kernel says "again" when a rename elsewhere kept it from ruling out that the way led outside, but
     // also, for good, when another process holds a lease on the file: so not for ever.

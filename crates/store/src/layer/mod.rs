@@ -20,6 +20,7 @@ mod lower;
 mod outcome;
 pub mod pins;
 mod reader;
+pub mod tree;
 
 use std::io;
 use std::os::fd::BorrowedFd;

@@ -1,7 +1,7 @@
 //! Looking at the user's source without opening a file of it.
 //!
 //! [`scan`] records what every entry looks like to `statx`; [`drift`] says what moved in the source while a
-//! command ran on a copy-on-write view of it; [`find_secrets`] finds names to hide before a start. None of
+//! command ran on a copy-on-write view of it; [`find_secrets`] and [`find_chosen`] find names to hide before a start. None of
 //! them follows a symlink or crosses into another mount, and none reads content.
 //!
 //! # Why looking at times is enough
@@ -38,7 +38,7 @@ use std::sync::atomic::AtomicBool;
 pub use drift::{Drift, DriftKind, compare, drift};
 pub use listing::{Entry, Listing};
 pub use scan::scan;
-pub use secrets::find_secrets;
+pub use secrets::{find_chosen, find_secrets, is_secret};
 pub use stamp::Stamp;
 
 use crate::name_pattern::Pattern;

@@ -1,4 +1,4 @@
-//! Finding names that say *secret*, before a start.
+//! Finding what is to be hidden, before a start: names that say *secret*, and what the user lists.
 //!
 //! This stands between the user and the first command, and runs while the process must have a single
 //! thread: it reads names only and asks about an entry just where the directory does not say what it is.
@@ -20,13 +20,29 @@ const HANDLES: usize = 64;
 ///
 /// Directories that may not be read are passed over: what cannot be read here cannot be read inside.
 pub fn find_secrets(root: &Path, patterns: &[Pattern], cancel: &AtomicBool) -> Result<Vec<RelPath>, Error> {
+    find_chosen(root, &|path, kind| is_secret(patterns, path, kind), cancel)
+}
+
+/// Whether an entry is a file or symlink whose name is listed.
+pub fn is_secret(patterns: &[Pattern], path: &RelPath, kind: Kind) -> bool {
+    let named = || path.name().is_some_and(|name| listed(patterns, name));
+    matches!(kind, Kind::File | Kind::Symlink) && named()
+}
+
+/// Everything below `root` that `choose` picks, sorted; what lies in a directory that is picked is not asked
+/// for. The top-level `.git` can be picked, but nothing in it is looked at.
+pub fn find_chosen(
+    root: &Path,
+    choose: &dyn Fn(&RelPath, Kind) -> bool,
+    cancel: &AtomicBool,
+) -> Result<Vec<RelPath>, Error> {
     let open = |errno: Errno| Error::Open { path: root.to_owned(), source: errno.into() };
     let fd = open_named(root).map_err(open)?;
     let mut walk = Walk {
         at: Descent::new(std::os::fd::AsFd::as_fd(&fd), HANDLES).map_err(open)?,
         path: RelPath::root(),
-        patterns,
-        secrets: Vec::new(),
+        choose,
+        chosen: Vec::new(),
     };
     let mut pending = vec![walk.list()?];
     while let Some(directories) = pending.last_mut() {
@@ -40,30 +56,31 @@ pub fn find_secrets(root: &Path, patterns: &[Pattern], cancel: &AtomicBool) -> R
             walk.leave()?;
         }
     }
-    walk.secrets.sort_unstable();
-    Ok(walk.secrets)
+    walk.chosen.sort_unstable();
+    Ok(walk.chosen)
 }
 
 struct Walk<'a> {
     at: Descent,
     path: RelPath,
-    patterns: &'a [Pattern],
-    secrets: Vec<RelPath>,
+    choose: &'a dyn Fn(&RelPath, Kind) -> bool,
+    chosen: Vec<RelPath>,
 }
 
 impl Walk<'_> {
-    /// Notes the secrets of the current directory; gives its directories.
+    /// Notes what is chosen in the current directory; gives its other directories.
     fn list(&mut self) -> Result<Vec<Vec<u8>>, Error> {
         let mut directories = Vec::new();
         let mut unknown = Vec::new();
-        let Self { at, path, patterns, secrets } = self;
-        let mut sort = |name: &[u8], kind: Kind| match kind {
-            Kind::Directory if path.is_root() && name == b".git" => {}
-            Kind::Directory => directories.push(name.to_vec()),
-            Kind::File | Kind::Symlink if listed(patterns, name) => {
-                secrets.push(path.join(name).expect("a directory lists single names"));
+        let Self { at, path, choose, chosen } = self;
+        let mut sort = |name: &[u8], kind: Kind| {
+            path.push(name).expect("a directory lists single names");
+            if choose(path, kind) {
+                chosen.push(path.clone());
+            } else if kind == Kind::Directory && path.as_bytes() != b".git" {
+                directories.push(name.to_vec());
             }
-            _ => {}
+            path.pop();
         };
         let read = each_name(at.fd(), |name, kind| match kind {
             Some(kind) => sort(name, kind),

@@ -21,8 +21,13 @@ impl Stamp {
         Self(nanoseconds)
     }
 
+    /// The moment as a number that [`Stamp::from_nanoseconds`] takes.
+    pub const fn as_nanoseconds(self) -> i64 {
+        self.0
+    }
+
     /// Whether something with this change time may have changed at or after this moment.
-    pub(super) const fn may_precede(self, ctime_ns: i64) -> bool {
+    pub const fn may_precede(self, ctime_ns: i64) -> bool {
         let whole_seconds = ctime_ns % SECOND == 0;
         ctime_ns >= self.0 || (whole_seconds && ctime_ns.saturating_add(SECOND) > self.0)
     }

@@ -9,6 +9,7 @@ mod conformance;
 mod doctor;
 mod failpoints;
 mod hosts;
+mod inside;
 mod lifecycle;
 mod limits;
 mod packaging;

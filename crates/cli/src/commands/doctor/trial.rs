@@ -59,8 +59,12 @@ pub(super) fn launch(app: &App, engine: EngineChoice, depth: Depth) -> Result<Tr
         path(source.join(CASES)),
         path(out.join(ANSWERS)),
     ];
-    let outcome =
-        session::run(&app.sandboxes()?, resolved, None, Request { command, resolve_ms: app.elapsed_ms() })?;
+    let outcome = session::run(
+        &app.sandboxes()?,
+        resolved,
+        None,
+        Request { command, resolve_ms: app.elapsed_ms(), notify: session::Notify::default() },
+    )?;
     if outcome.exit.code != 0 {
         return Err(CliError::TrialCommand { code: outcome.exit.code });
     }

@@ -7,7 +7,7 @@ use crate::facts::fake::Fake;
 use crate::host::Host;
 use crate::model::path::HostPath;
 use crate::model::setting::Setting;
-use crate::model::spec::{EngineChoice, Network, SourceGuard};
+use crate::model::spec::{EngineChoice, Network, SourceGuard, WorkspaceMode};
 
 fn caller() -> Host {
     host(1000, "/home/ann", "/usr/bin")
@@ -50,8 +50,13 @@ fn networks() {
     let mut spec = spec("/home/ann/repo");
     spec.network = Setting::default_value(Network::Nat);
     insta::assert_snapshot!(check(&spec, &caller(), &ann()), @"
-    machine network-unsupported: engine `native` cannot provide network `nat` in this version
-      use `--network none` or `--network host`
+    machine network-helper-missing: network `nat` needs a program that carries packets: there is no `slirp4netns` on PATH
+      `apt-get install slirp4netns`, or use `--network none` or `--network host`
+    ");
+    let no_device = ann().file("/usr/bin/slirp4netns", "");
+    insta::assert_snapshot!(check(&spec, &caller(), &no_device), @"
+    machine network-device: network `nat` needs the device `/dev/net/tun`, which cannot be opened
+      `modprobe tun` and `chmod 666 /dev/net/tun` as root, or use `--network none` or `--network host`
     ");
 }
 
@@ -117,15 +122,20 @@ fn sources_with_credentials_or_our_own_state() {
 
 #[test]
 fn overlays_that_cannot_be() {
+    let overlay = || {
+        let mut spec = spec("/home/ann/repo");
+        spec.mode = Setting::default_value(WorkspaceMode::Overlay);
+        spec
+    };
     let submounts = ann().mount("/home/ann/repo/mnt/a b", "tmpfs").mount("/home/ann/repository", "tmpfs");
-    insta::assert_snapshot!(check(&spec("/home/ann/repo"), &caller(), &submounts), @"
+    insta::assert_snapshot!(check(&overlay(), &caller(), &submounts), @"
     machine submounts: an overlay cannot show what is mounted below `/home/ann/repo`: `/home/ann/repo/mnt/a b`
-      run in a directory without mounts below it, or unmount `/home/ann/repo/mnt/a b`
+      run in a directory without mounts below it, unmount `/home/ann/repo/mnt/a b`, or copy the workspace: `--mode copy`
     ");
     let vfat = ann().system("/home/ann/repo", FileSystem { magic: 0x4d44, read_only: false });
-    insta::assert_snapshot!(check(&spec("/home/ann/repo"), &caller(), &vfat), @"
+    insta::assert_snapshot!(check(&overlay(), &caller(), &vfat), @"
     machine source-file-system: `/home/ann/repo` cannot be the lower part of an overlay: it is on vfat, and names there do not keep upper and lower case apart
-      copy the project to another file system
+      copy the workspace: `--mode copy`, or move the project to another file system
     ");
     let frozen = ann().system("/home/ann/repo", FileSystem { magic: 0xef53, read_only: true });
     assert!(check(&spec("/home/ann/repo"), &caller(), &frozen).starts_with("source /home/ann/repo"));
@@ -138,7 +148,8 @@ fn state_that_cannot_hold_layers() {
     let on =
         |magic: u64| ann().dir("/srv/state").system("/srv/state", FileSystem { magic, read_only: false });
     let host = state_at("/srv/state/sandtable");
-    let spec = spec("/home/ann/repo");
+    let mut spec = spec("/home/ann/repo");
+    spec.mode = Setting::default_value(WorkspaceMode::Overlay);
     insta::assert_snapshot!(check(&spec, &host, &on(0x794c_7630)), @"
     machine state-file-system: the state directory `/srv/state/sandtable` cannot hold a sandbox's layer: it is on overlay, and an overlay cannot hold the layer of another overlay
       let `XDG_DATA_HOME` name a directory on a local, writable file system such as ext4, xfs or btrfs

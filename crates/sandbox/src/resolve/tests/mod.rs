@@ -4,6 +4,7 @@ mod card;
 mod environment;
 mod errors;
 mod git;
+mod inside;
 mod machines;
 mod mounts;
 mod views;
@@ -35,6 +36,10 @@ fn spec(directory: &str) -> Spec {
         name: None,
         mode: Setting::default_value(WorkspaceMode::Auto),
         mounts: Vec::new(),
+        expose: Vec::new(),
+        hide: Vec::new(),
+        agent_homes: Vec::new(),
+        env: Vec::new(),
         network: Setting::default_value(Network::None),
         limits: Limits::default(),
         git_config: Setting::default_value(GitConfig::Literal),
@@ -159,6 +164,10 @@ fn line(mount: &Mount) -> String {
         Content::Cow { source, layer, identity, .. } => {
             assert!(identity.is_some(), "{target} has no identity");
             format!("{target}: cow {layer}{}", from(source))
+        }
+        Content::Copy { source, layer, identity } => {
+            assert!(identity.is_some(), "{target} has no identity");
+            format!("{target}: copy {layer}{}", from(source))
         }
         Content::Private { area } => format!("{target}: private {area}"),
         Content::Scratch { size } => format!("{target}: scratch {size}"),

@@ -92,7 +92,7 @@ fn sources_that_are_refused() {
     ");
     insta::assert_snapshot!(mounted(&["/srv/data:/x:cow"], &machine().mount("/srv/data/deep", "tmpfs")), @"
     machine submounts: an overlay cannot show what is mounted below `/srv/data`: `/srv/data/deep`
-      run in a directory without mounts below it, or unmount `/srv/data/deep`
+      run in a directory without mounts below it, unmount `/srv/data/deep`, or copy the workspace: `--mode copy`
     ");
 }
 

@@ -1,0 +1,80 @@
+//! How the workspace is kept apart from the source: by an overlay, by a copy where there can be no overlay, or
+//! not at all, where the user asks for that.
+
+use super::case::Case;
+use super::error::Error;
+use super::source::Workspace;
+use super::{overlay, warnings};
+use crate::model::mount::{Content, HostAccess, Ownership, Pins};
+use crate::model::path::HostPath;
+use crate::model::resolved::{Mode, SourceKind, Warning};
+use crate::model::spec::{Secrets, WorkspaceMode};
+
+/// The layer of the workspace.
+pub const WORKSPACE: &str = "workspace";
+
+/// Decides, and says why. An obstacle to an overlay is an error only where an overlay was asked for.
+pub(super) fn choose(
+    case: &Case<'_>,
+    workspace: &Workspace,
+    found: &mut Vec<Warning>,
+) -> Result<Mode, Error> {
+    let asked = case.spec.mode.value;
+    let mode = |value, reason| Ok(Mode { value, reason });
+    let wished = || format!("asked for by {}", case.spec.mode.origin);
+    match asked {
+        WorkspaceMode::Auto => match try_overlay(case, workspace) {
+            Ok(()) => mode(WorkspaceMode::Overlay, "auto: an overlay costs nothing that grows".to_owned()),
+            Err(why) if overlay::is_obstacle(case, &why) => {
+                found.push(warnings::workspace_copied(&workspace.root, &why.to_string()));
+                mode(WorkspaceMode::Copy, format!("auto: {why}"))
+            }
+            Err(other) => Err(other),
+        },
+        WorkspaceMode::Overlay => try_overlay(case, workspace).and_then(|()| mode(asked, wished())),
+        WorkspaceMode::Copy => mode(asked, wished()),
+        WorkspaceMode::Live => {
+            if let Some(what) = hidden(case) {
+                return Err(Error::LiveHides { what });
+            }
+            found.push(warnings::source_writable(&workspace.root));
+            mode(asked, wished())
+        }
+    }
+}
+
+/// What stands at a place of the workspace.
+pub(super) fn content(case: &Case<'_>, mode: &Mode, path: &HostPath, layer: &str) -> Result<Content, Error> {
+    match mode.value {
+        WorkspaceMode::Copy => Ok(overlay::copy(case, path, layer)),
+        WorkspaceMode::Live => Ok(Content::Host {
+            source: path.clone(),
+            access: HostAccess::Write,
+            ownership: Ownership::Caller,
+            identity: case.identity(path),
+        }),
+        WorkspaceMode::Auto | WorkspaceMode::Overlay => {
+            // What is hidden is masked by a layer that covers it.
+            let masked = layer == WORKSPACE && hidden(case).is_some();
+            let pins = if masked { Pins::Present } else { Pins::None };
+            overlay::cow(case, path, layer, pins)
+        }
+    }
+}
+
+fn try_overlay(case: &Case<'_>, workspace: &Workspace) -> Result<(), Error> {
+    overlay::cow(case, &workspace.root, WORKSPACE, Pins::None)?;
+    if let SourceKind::LinkedWorktree { common } = &workspace.kind {
+        overlay::cow(case, common, "git", Pins::None)?;
+    }
+    Ok(())
+}
+
+/// Which setting hides something of the workspace, if one does.
+fn hidden(case: &Case<'_>) -> Option<&'static str> {
+    match (case.spec.secrets.value, case.spec.hide.is_empty()) {
+        (_, false) => Some("hide"),
+        (Secrets::Mask, true) => Some("secrets = \"mask\""),
+        (Secrets::Warn, true) => None,
+    }
+}

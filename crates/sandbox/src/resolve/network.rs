@@ -1,0 +1,50 @@
+//! The way out of a sandbox that has one: a program of the host that carries its packets, and the file that
+//! says whom to ask for names.
+
+use super::case::Case;
+use super::error::Error;
+use super::search;
+use crate::facts::{Facts, Kind};
+use crate::host::Host;
+use crate::model::mount::{Content, Mount};
+use crate::model::path::HostPath;
+use crate::model::resolved::{HelperKind, NetworkHelper};
+use crate::model::setting::Origin;
+use crate::model::spec::{Network, Spec};
+
+/// Where the helpers answer questions for names.
+const NAME_SERVER: &str = "10.0.2.3";
+/// The device that packets pass through.
+const TUNNEL: &str = "/dev/net/tun";
+const RESOLVER: &str = "/etc/resolv.conf";
+
+/// The program that is used, if one is needed.
+pub(super) fn helper(spec: &Spec, host: &Host, facts: &dyn Facts) -> Result<Option<NetworkHelper>, Error> {
+    if spec.network.value != Network::Nat {
+        return Ok(None);
+    }
+    let search = search::directories(host);
+    let found = HelperKind::ALL.iter().find_map(|kind| {
+        let program = facts.program(kind.word(), &search).ok()?;
+        Some(NetworkHelper { kind: *kind, program: HostPath::new(program).ok()? })
+    });
+    let helper = found.ok_or(Error::NetworkHelperMissing)?;
+    match facts.kind(TUNNEL) {
+        Ok(device) if device.readable => Ok(Some(helper)),
+        _ => Err(Error::NetworkDevice { path: TUNNEL.into() }),
+    }
+}
+
+/// A resolver's configuration of the sandbox's own, at the place that `/etc/resolv.conf` leads to.
+pub(super) fn resolver(case: &Case<'_>) -> Option<Mount> {
+    let real = case.facts.real_path(RESOLVER).ok()?;
+    if case.facts.kind(&real).ok()?.kind != Kind::File {
+        return None;
+    }
+    Some(Mount {
+        target: HostPath::new(real).ok()?.same_inside(),
+        content: Content::Text { contents: format!("nameserver {NAME_SERVER}\n") },
+        reason: "names are looked up by way of the program that carries the packets".to_owned(),
+        origin: Origin::Default,
+    })
+}

@@ -1,0 +1,220 @@
+//! What a new sandbox holds besides empty layers: copies of directories, files of the caller in its private
+//! home, and the values of variables that are written nowhere else.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io::Write as _;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::path::Path;
+use std::sync::Arc;
+
+use fs_err as fs;
+use fs_err::os::unix::fs::OpenOptionsExt as _;
+use rustix::io::Errno;
+use sandtable_launch::interrupt::Interrupt;
+use sandtable_store::copy::{self, copy};
+use sandtable_store::dir::{open_named, stat_fd};
+use sandtable_store::source::Stamp;
+use serde::{Deserialize, Serialize};
+
+use super::directory::SandboxDirectory;
+use super::error::Error;
+use super::files::{COPIES, ENVIRONMENT};
+use super::record::{Record, SCHEMA, SkippedEntry};
+use crate::model::mount::{Content, FileIdentity, Mount};
+use crate::model::path::HostPath;
+use crate::model::resolved::{ResolvedSpec, Secrecy, Seed};
+use crate::resolve::{Hidden, WORKSPACE};
+
+/// Where below a sandbox's directory copies are.
+pub(super) const PLACE: &str = "copies";
+
+/// How far a copy is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CopyNews {
+    Going {
+        files: u64,
+        bytes: u64,
+    },
+    /// There will be no more news.
+    Over,
+}
+
+/// Told how far a copy is, from any thread and often.
+#[derive(Clone)]
+pub struct Notify(Arc<dyn Fn(CopyNews) + Send + Sync>);
+
+impl Notify {
+    pub fn new(told: impl Fn(CopyNews) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(told))
+    }
+}
+
+impl Default for Notify {
+    fn default() -> Self {
+        Self::new(|_| ())
+    }
+}
+
+impl fmt::Debug for Notify {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Notify")
+    }
+}
+
+/// What is known of each copy.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct CopiesFile {
+    schema: u32,
+    copies: BTreeMap<String, CopyEntry>,
+}
+
+/// One copy.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct CopyEntry {
+    /// Nanoseconds since 1970.
+    finished: i64,
+    pub(super) skipped: Vec<SkippedEntry>,
+}
+
+impl CopyEntry {
+    pub(super) fn finished(&self) -> Stamp {
+        Stamp::from_nanoseconds(self.finished)
+    }
+}
+
+impl CopiesFile {
+    pub(super) fn of(&self, layer: &str) -> Option<&CopyEntry> {
+        self.copies.get(layer)
+    }
+}
+
+/// The values of concealed variables.
+#[derive(Serialize, Deserialize)]
+pub(super) struct EnvironmentFile {
+    schema: u32,
+    variables: BTreeMap<String, String>,
+}
+
+/// Makes every copy. A signal that would end this process ends the copying instead.
+pub(super) fn copies(
+    directory: &SandboxDirectory,
+    resolved: &ResolvedSpec,
+    notify: &Notify,
+) -> Result<(), Error> {
+    let wanted: Vec<&Mount> =
+        resolved.mounts.iter().filter(|mount| matches!(mount.content, Content::Copy { .. })).collect();
+    if wanted.is_empty() {
+        return Ok(());
+    }
+    let place = directory.path().join(PLACE);
+    fs::create_dir(place.as_path()).map_err(Error::state("make", place.as_path()))?;
+    let interrupt = Interrupt::hold().map_err(|errno| Error::state("fill", place.as_path())(errno.into()))?;
+    let mut file = CopiesFile { schema: SCHEMA, copies: BTreeMap::new() };
+    let _over = Over(notify);
+    for mount in wanted {
+        let Content::Copy { source, layer, identity } = &mount.content else { continue };
+        let target = place.join(layer);
+        fs::create_dir(target.as_path()).map_err(Error::state("make", target.as_path()))?;
+        let hidden = Hidden::of(resolved);
+        let options = copy::Options {
+            leave_out: &|path, kind| layer == WORKSPACE && hidden.picks(path, kind),
+            progress: &|now| (notify.0)(CopyNews::Going { files: now.files, bytes: now.bytes }),
+            cancelled: &|| interrupt.signal().is_some(),
+        };
+        let (from, to) = (opened(source, *identity)?, opened(&target, None)?);
+        let outcome = copy(from.as_fd(), to.as_fd(), &options).map_err(|error| match error {
+            copy::Error::Cancelled => Error::Interrupted,
+            error => Error::Copy { path: source.as_path().to_owned(), source: error },
+        })?;
+        let skipped = outcome.skipped.iter();
+        let skipped = skipped
+            .map(|entry| SkippedEntry { path: entry.path.display_escaped(), why: entry.why.to_owned() });
+        let entry = CopyEntry { finished: outcome.finished.as_nanoseconds(), skipped: skipped.collect() };
+        file.copies.insert(layer.clone(), entry);
+    }
+    directory.write(COPIES, &file)
+}
+
+/// Says that it is over, however it ends.
+struct Over<'a>(&'a Notify);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        (self.0.0)(CopyNews::Over);
+    }
+}
+
+/// Opens a directory that must still be the one that was checked.
+fn opened(path: &HostPath, identity: Option<FileIdentity>) -> Result<OwnedFd, Error> {
+    let failed = |errno: Errno| Error::state("copy", path.as_path())(errno.into());
+    let opened = open_named(path.as_path()).map_err(failed)?;
+    let found = stat_fd(opened.as_fd()).map_err(failed)?;
+    match identity {
+        Some(identity) if identity.inode != found.ino => Err(failed(Errno::STALE)),
+        _ => Ok(opened),
+    }
+}
+
+/// Copies files of the caller into the private home.
+pub(super) fn seeds(directory: &SandboxDirectory, resolved: &ResolvedSpec) -> Result<(), Error> {
+    resolved.seeds.iter().try_for_each(|seed| plant(&directory.path().join("home"), seed))
+}
+
+fn plant(home: &HostPath, seed: &Seed) -> Result<(), Error> {
+    let failed = |error| Error::state("copy", seed.source.as_path())(error);
+    let place = home.join(&seed.place);
+    let parent = place.parent().expect("below the home directory");
+    fs::create_dir_all(parent.as_path()).map_err(Error::state("make", parent.as_path()))?;
+    copy_file(seed.source.as_path(), place.as_path()).map_err(failed)
+}
+
+/// The new file is the caller's alone until it has its mode.
+fn copy_file(from: &Path, to: &Path) -> std::io::Result<()> {
+    let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
+    let flags = flags.bits().cast_signed();
+    let mut source = fs::OpenOptions::new().read(true).custom_flags(flags).open(from)?;
+    let data = source.metadata()?;
+    if !data.is_file() {
+        return Err(std::io::Error::other("it is no regular file any more"));
+    }
+    let mut target = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(to)?;
+    std::io::copy(&mut source, &mut target)?;
+    target.set_permissions(data.permissions())?;
+    target.set_modified(data.modified()?)
+}
+
+impl SandboxDirectory {
+    /// Keeps the values that the record does not hold, readable by the caller alone.
+    pub(super) fn keep_values(&self, resolved: &ResolvedSpec) -> Result<(), Error> {
+        let concealed = resolved.environment.iter().filter(|(_, found)| found.secrecy == Secrecy::Concealed);
+        let variables: BTreeMap<String, String> =
+            concealed.map(|(name, variable)| (name.clone(), variable.value.clone())).collect();
+        if variables.is_empty() {
+            return Ok(());
+        }
+        let path = self.path().join(ENVIRONMENT);
+        let text = serde_json::to_vec(&EnvironmentFile { schema: SCHEMA, variables })
+            .map_err(|source| Error::Record { path: path.as_path().to_owned(), source })?;
+        fs::OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(path.as_path())
+            .and_then(|mut file| file.write_all(&text))
+            .map_err(Error::state("write", path.as_path()))
+    }
+
+    /// Puts the values into a record that is about to be used, never into one that is shown.
+    pub(super) fn fill_in_values(&self, record: &mut Record) -> Result<(), Error> {
+        let Some(mut file) = self.read_environment()? else { return Ok(()) };
+        for (name, variable) in &mut record.resolved.environment {
+            if let Some(value) =
+                file.variables.remove(name).filter(|_| variable.secrecy == Secrecy::Concealed)
+            {
+                variable.value = value;
+            }
+        }
+        Ok(())
+    }
+}
