@@ -2,20 +2,28 @@
 //! for its end. `run` and `exec` use the same code.
 //!
 //! The command never gets a terminal of the host. With a terminal on both standard input and output it
-//! gets one of its own and the bytes are carried; otherwise a stream that is a terminal becomes a pipe,
-//! and only streams that are no terminals are handed over as they are.
+//! gets one of its own and the bytes are carried, what it writes through a filter; otherwise a stream that
+//! is a terminal becomes a pipe, and only streams that are no terminals are handed over as they are.
+//!
+//! When the command stops, as after Ctrl-Z, this process puts the terminal back and stops as well; when it
+//! goes on, so does the command.
 
+mod filter;
 mod pump;
 mod streams;
+mod terminal;
 
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::path::PathBuf;
 
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
 use crate::sys::signal::{next_signal, release_signals, signal_descriptor};
 use crate::wire::{self, Ask, Command, StartStep, Status, Tell, WireError};
 use streams::Streams;
+pub use terminal::restore as restore_terminal;
+use terminal::{Who, suspend};
 
 /// How a command of ours ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,17 +46,48 @@ pub enum AttachError {
     Streams(#[source] Errno),
 }
 
-/// What to run; the streams are those of this process.
+/// What to run.
 #[derive(Clone, Debug)]
 pub struct Invocation {
     pub argv: Vec<std::ffi::OsString>,
     pub environment: Vec<std::ffi::OsString>,
-    pub directory: std::path::PathBuf,
+    pub directory: PathBuf,
+    pub carrier: Carrier,
 }
 
-/// Signals that are passed on to the command.
-const FORWARDED: [i32; 6] =
-    [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGUSR1, libc::SIGUSR2];
+/// What a command talks to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Carrier {
+    /// The streams of this process.
+    Caller(Terminal),
+    /// A log at this path; there is nothing to read.
+    Log(PathBuf),
+}
+
+/// Whether the command gets a terminal of its own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Terminal {
+    /// If the caller has one on standard input and output.
+    #[default]
+    Auto,
+    Always,
+    Never,
+}
+
+/// Signals that are passed on to the command as they are, and those that this process acts on.
+const TAKEN: [i32; 9] = [
+    libc::SIGINT,
+    libc::SIGTERM,
+    libc::SIGHUP,
+    libc::SIGQUIT,
+    libc::SIGUSR1,
+    libc::SIGUSR2,
+    libc::SIGWINCH,
+    libc::SIGTSTP,
+    libc::SIGCONT,
+];
+/// Signals that end the wait for others.
+const ENDING: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
 
 /// Runs one command over a connection to PID 1. `started` is called when it runs.
 pub fn run(
@@ -56,8 +95,8 @@ pub fn run(
     invocation: Invocation,
     started: impl FnOnce(),
 ) -> Result<Ending, AttachError> {
-    let mut streams = Streams::new().map_err(AttachError::Streams)?;
-    let Invocation { argv, environment, directory } = invocation;
+    let mut streams = Streams::new(&invocation.carrier).map_err(AttachError::Streams)?;
+    let Invocation { argv, environment, directory, .. } = invocation;
     let command = Command { argv, environment, directory, stdio: streams.stdio() };
     match wire::send(socket, &Ask::Run(command), &streams.descriptors()) {
         Err(WireError::Io(Errno::PIPE | Errno::CONNRESET)) => return Err(AttachError::NotTaken),
@@ -69,9 +108,11 @@ pub fn run(
     };
     match frame.message {
         Tell::Started => {
+            // Before `started`, which may make threads: theirs would be the ones to get a signal otherwise.
+            let signals = Signals::block(&TAKEN).map_err(AttachError::Streams)?;
             started();
             streams.started(frame.descriptors.into_iter().next()).map_err(AttachError::Streams)?;
-            carry(socket, &mut streams)
+            Client { socket, signals, streams }.carry()
         }
         Tell::NotStarted { step, errno } => {
             Ok(Ending::NotStarted { step, cause: Errno::from_raw_os_error(errno) })
@@ -80,9 +121,23 @@ pub fn run(
     }
 }
 
-/// Waits until no other client has a command in the sandbox. `waiting` hears how many still have.
+/// Waits until no other client has a command in the sandbox. `waiting` hears how many still have. A signal
+/// that would end this process ends the wait instead, and with it what still runs.
 pub fn wait_for_others(socket: BorrowedFd<'_>, mut waiting: impl FnMut(usize)) {
+    let Ok(signals) = Signals::block(&ENDING) else { return };
     loop {
+        let mut fds = [PollFd::new(&socket, PollFlags::IN), PollFd::new(&signals.descriptor, PollFlags::IN)];
+        if let Err(errno) = poll(&mut fds, None)
+            && errno != Errno::INTR
+        {
+            return;
+        }
+        if next_signal(signals.descriptor.as_fd()).is_some() {
+            return;
+        }
+        if !is_readable(socket) {
+            continue;
+        }
         match wire::receive::<Tell>(socket).map(|frame| frame.message) {
             Ok(Tell::Others { running: 0 }) | Err(_) => return,
             Ok(Tell::Others { running }) => waiting(running),
@@ -99,35 +154,86 @@ pub fn stop(socket: BorrowedFd<'_>, grace: std::time::Duration) -> Result<(), Wi
     Ok(())
 }
 
-/// Carries bytes and signals until the command has ended.
-fn carry(socket: BorrowedFd<'_>, streams: &mut Streams) -> Result<Ending, AttachError> {
-    let mut wanted = FORWARDED.to_vec();
-    wanted.push(libc::SIGWINCH);
-    let signals = Signals::block(&wanted).map_err(AttachError::Streams)?;
-    loop {
-        let ready = {
-            let mut fds =
-                vec![PollFd::new(&socket, PollFlags::IN), PollFd::new(&signals.descriptor, PollFlags::IN)];
-            fds.extend(streams.interests());
-            match poll(&mut fds, None) {
-                Ok(_) => {}
-                Err(Errno::INTR) => continue,
-                Err(errno) => return Err(AttachError::Streams(errno)),
+/// A command that runs, and what is carried for it.
+struct Client<'socket> {
+    socket: BorrowedFd<'socket>,
+    signals: Signals,
+    streams: Streams,
+}
+
+impl Client<'_> {
+    /// Carries bytes and signals until the command has ended.
+    fn carry(mut self) -> Result<Ending, AttachError> {
+        loop {
+            let ready = self.wait().map_err(AttachError::Streams)?;
+            self.streams.carry(ready.get(2..).unwrap_or_default());
+            if ready.get(1) == Some(&true) {
+                self.forward()?;
             }
-            fds.iter().map(|fd| !fd.revents().is_empty()).collect::<Vec<bool>>()
-        };
-        streams.carry(&ready[2..]);
-        if ready[1] {
-            signals.forward(socket, streams).map_err(AttachError::Lost)?;
-        }
-        if ready[0] {
-            let told = wire::receive::<Tell>(socket).map_err(AttachError::Lost)?.message;
-            if let Tell::Ended(status) = told {
-                streams.drain();
-                return Ok(Ending::Ended(status));
+            if ready.first() == Some(&true) {
+                match wire::receive::<Tell>(self.socket).map_err(AttachError::Lost)?.message {
+                    Tell::Ended(status) => {
+                        self.streams.drain();
+                        return Ok(Ending::Ended(status));
+                    }
+                    Tell::Stopped => self.stop(Who::Group)?,
+                    _ => {}
+                }
             }
         }
     }
+
+    /// What is ready: the connection, a signal, then the streams. Empty when the wait was broken off.
+    fn wait(&self) -> Result<Vec<bool>, Errno> {
+        let mut fds = vec![
+            PollFd::new(&self.socket, PollFlags::IN),
+            PollFd::new(&self.signals.descriptor, PollFlags::IN),
+        ];
+        fds.extend(self.streams.interests());
+        match poll(&mut fds, None) {
+            Ok(_) => Ok(fds.iter().map(|fd| !fd.revents().is_empty()).collect()),
+            Err(Errno::INTR) => Ok(Vec::new()),
+            Err(errno) => Err(errno),
+        }
+    }
+
+    fn forward(&mut self) -> Result<(), AttachError> {
+        while let Some(number) = next_signal(self.signals.descriptor.as_fd()) {
+            match number {
+                libc::SIGWINCH => self.streams.resize(),
+                // Without a terminal of its own the command would ignore this one: its group has no shell.
+                libc::SIGTSTP if !self.streams.has_terminal() => {
+                    self.signal(libc::SIGSTOP)?;
+                    self.stop(Who::Ourselves)?;
+                }
+                libc::SIGCONT => {}
+                number => self.signal(number)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Stops with the command, and lets it go on when we do.
+    fn stop(&mut self, who: Who) -> Result<(), AttachError> {
+        self.streams.pause();
+        suspend(who);
+        // Ended in the meantime: the terminal may be somebody else's by now.
+        if is_readable(self.socket) {
+            return Ok(());
+        }
+        self.streams.resume().map_err(AttachError::Streams)?;
+        self.signal(libc::SIGCONT)
+    }
+
+    fn signal(&self, number: i32) -> Result<(), AttachError> {
+        wire::send(self.socket, &Ask::Signal { number }, &[]).map_err(AttachError::Lost)
+    }
+}
+
+fn is_readable(socket: BorrowedFd<'_>) -> bool {
+    let mut fds = [PollFd::new(&socket, PollFlags::IN)];
+    let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+    matches!(poll(&mut fds, Some(&at_once)), Ok(ready) if ready > 0)
 }
 
 /// Signals taken by this process as data; given back when dropped.
@@ -139,17 +245,6 @@ struct Signals {
 impl Signals {
     fn block(numbers: &[i32]) -> Result<Self, Errno> {
         Ok(Self { descriptor: signal_descriptor(numbers)?, numbers: numbers.to_vec() })
-    }
-
-    fn forward(&self, socket: BorrowedFd<'_>, streams: &Streams) -> Result<(), WireError> {
-        while let Some(number) = next_signal(self.descriptor.as_fd()) {
-            if number == libc::SIGWINCH {
-                streams.resize();
-            } else {
-                wire::send(socket, &Ask::Signal { number }, &[])?;
-            }
-        }
-        Ok(())
     }
 }
 

@@ -6,6 +6,7 @@ mod failpoint;
 mod host;
 mod init;
 mod landlock;
+pub mod log;
 mod mount;
 pub mod op;
 pub mod probe;

@@ -1,34 +1,74 @@
 //! Bytes from one descriptor to another, a piece at a time, never blocking on the reading side.
 
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::os::fd::{AsFd as _, OwnedFd};
+use std::rc::Rc;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, read, write};
 
+use super::filter::Filter;
+use crate::log::{Stream, Writer};
+
 /// At most this much is written at once: a pipe that polls writable takes it without blocking.
 const PIECE: usize = 4096;
+/// More than a pipe or a terminal can hold: what comes after is written by somebody who goes on writing.
+const LAST: usize = 2 << 20;
+/// Ctrl-D.
+const END_OF_INPUT: u8 = 4;
 
 /// One direction.
 #[derive(Debug)]
 pub(super) struct Pump {
     from: Option<OwnedFd>,
-    to: Option<OwnedFd>,
+    to: Option<Sink>,
     held: VecDeque<u8>,
+    last: u8,
+}
+
+/// Where bytes go.
+#[derive(Debug)]
+pub(super) enum Sink {
+    /// The command's input, closed when there is no more.
+    Pipe(OwnedFd),
+    /// The input of the command's terminal, which is told of the end by Ctrl-D.
+    Input(OwnedFd),
+    /// A stream of the caller that is no terminal.
+    Plain(OwnedFd),
+    /// A terminal of the caller.
+    Screen(OwnedFd, Box<Filter>),
+    Log(Rc<RefCell<Writer>>, Stream),
+}
+
+impl Sink {
+    fn descriptor(&self) -> Option<&OwnedFd> {
+        match self {
+            Self::Pipe(fd) | Self::Input(fd) | Self::Plain(fd) | Self::Screen(fd, _) => Some(fd),
+            Self::Log(..) => None,
+        }
+    }
 }
 
 impl Pump {
-    pub(super) fn new(from: OwnedFd, to: OwnedFd) -> Self {
-        Self { from: Some(from), to: Some(to), held: VecDeque::new() }
+    pub(super) fn new(from: OwnedFd, to: Sink) -> Self {
+        Self { from: Some(from), to: Some(to), held: VecDeque::new(), last: b'\n' }
     }
 
     /// What to wait for: room when something is held, else something to read.
     pub(super) fn interest(&self) -> Option<PollFd<'_>> {
         match (&self.from, &self.to) {
-            (_, Some(to)) if !self.held.is_empty() => Some(PollFd::new(to, PollFlags::OUT)),
+            (_, Some(to)) if !self.held.is_empty() => {
+                to.descriptor().map(|to| PollFd::new(to, PollFlags::OUT))
+            }
             (Some(from), Some(_)) => Some(PollFd::new(from, PollFlags::IN)),
             _ => None,
         }
+    }
+
+    /// Whether it carries what the command writes.
+    pub(super) fn is_outward(&self) -> bool {
+        !matches!(self.to, Some(Sink::Pipe(_) | Sink::Input(_)))
     }
 
     /// Does what poll said is possible.
@@ -39,20 +79,32 @@ impl Pump {
             self.empty();
         }
         if self.from.is_none() && self.held.is_empty() {
-            self.to = None;
+            self.close();
         }
     }
 
     /// Moves everything that is there now, without waiting for more.
     pub(super) fn drain(&mut self) {
+        self.flush();
+        let mut moved = 0;
+        while moved < LAST && self.readable() {
+            moved += self.fill();
+            self.flush();
+        }
+    }
+
+    /// After the last byte: a screen is put back into the state that a shell expects.
+    pub(super) fn close(&mut self) {
+        if let Some(Sink::Screen(_, filter)) = &mut self.to {
+            self.held.extend(filter.closing());
+            self.flush();
+        }
+        self.to = None;
+    }
+
+    fn flush(&mut self) {
         while !self.held.is_empty() && self.to.is_some() {
             self.empty();
-        }
-        while self.readable() {
-            self.fill();
-            while !self.held.is_empty() && self.to.is_some() {
-                self.empty();
-            }
         }
     }
 
@@ -63,20 +115,43 @@ impl Pump {
         matches!(poll(&mut fds, Some(&at_once)), Ok(ready) if ready > 0)
     }
 
-    fn fill(&mut self) {
-        let Some(from) = &self.from else { return };
+    fn fill(&mut self) -> usize {
+        let Some(from) = &self.from else { return 0 };
         let mut piece = [0; PIECE];
         match read(from.as_fd(), &mut piece) {
-            // A terminal whose other end is closed answers EIO.
-            Ok(0) | Err(Errno::IO) => self.from = None,
-            Ok(count) => self.held.extend(&piece[..count]),
+            Ok(count) if count > 0 => {
+                self.take(&piece[..count]);
+                return count;
+            }
             Err(Errno::INTR | Errno::AGAIN) => {}
-            Err(_) => self.from = None,
+            // A terminal whose other end is closed answers EIO.
+            _ => {
+                self.from = None;
+                self.end();
+            }
+        }
+        0
+    }
+
+    fn take(&mut self, piece: &[u8]) {
+        self.last = piece.last().copied().unwrap_or(self.last);
+        match &mut self.to {
+            Some(Sink::Screen(_, filter)) => self.held.extend(filter.pass(piece)),
+            // A log that cannot be written must not stop the command.
+            Some(Sink::Log(log, stream)) => log.borrow_mut().write(*stream, piece).unwrap_or_default(),
+            _ => self.held.extend(piece),
+        }
+    }
+
+    /// In the middle of a line the first Ctrl-D only ends the line.
+    fn end(&mut self) {
+        if let Some(Sink::Input(_)) = self.to {
+            self.held.extend(std::iter::repeat_n(END_OF_INPUT, if self.last == b'\n' { 1 } else { 2 }));
         }
     }
 
     fn empty(&mut self) {
-        let Some(to) = &self.to else { return };
+        let Some(to) = self.to.as_ref().and_then(Sink::descriptor) else { return self.held.clear() };
         let (piece, _) = self.held.as_slices();
         match write(to.as_fd(), &piece[..piece.len().min(PIECE)]) {
             Ok(count) => drop(self.held.drain(..count)),

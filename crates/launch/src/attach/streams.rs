@@ -1,16 +1,21 @@
 //! Which streams a command gets, and what this process has to carry for it.
 
+use std::cell::RefCell;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+use std::rc::Rc;
 
 use rustix::event::PollFd;
+use rustix::fs::{Mode, OFlags, open};
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::stdio::{stderr, stdin, stdout};
-use rustix::termios::{
-    OptionalActions, Termios, Winsize, isatty, tcgetattr, tcgetwinsize, tcsetattr, tcsetwinsize,
-};
+use rustix::termios::{Winsize, isatty};
 
-use super::pump::Pump;
+use super::pump::{Pump, Sink};
+use super::terminal::{self, RawMode};
+use super::{Carrier, Terminal};
+use crate::log::{Stream, Writer};
 use crate::wire::Stdio;
 
 /// The streams of one command.
@@ -29,15 +34,23 @@ enum Wiring {
 }
 
 impl Streams {
-    /// Looks at the streams of this process.
-    pub(super) fn new() -> Result<Self, Errno> {
-        if isatty(stdin()) && isatty(stdout()) {
-            let size = tcgetwinsize(stdin())?;
-            return Ok(Self {
-                wiring: Wiring::Terminal { size, master: None, raw: None },
-                pumps: Vec::new(),
-            });
+    /// Decides what the command gets.
+    pub(super) fn new(carrier: &Carrier) -> Result<Self, Errno> {
+        match carrier {
+            Carrier::Log(path) => Self::logged(path),
+            Carrier::Caller(Terminal::Always) => Ok(Self::terminal()),
+            Carrier::Caller(Terminal::Auto) if isatty(stdin()) && isatty(stdout()) => Ok(Self::terminal()),
+            Carrier::Caller(_) => Self::own(),
         }
+    }
+
+    fn terminal() -> Self {
+        let wiring = Wiring::Terminal { size: terminal::size(), master: None, raw: None };
+        Self { wiring, pumps: Vec::new() }
+    }
+
+    /// The streams of this process, but never a terminal.
+    fn own() -> Result<Self, Errno> {
         let mut pumps = Vec::new();
         let mut handed = Vec::new();
         for (stream, flow) in [(stdin(), Flow::In), (stdout(), Flow::Out), (stderr(), Flow::Out)] {
@@ -49,14 +62,28 @@ impl Streams {
             let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
             match flow {
                 Flow::In => {
-                    pumps.push(Pump::new(own, write));
+                    pumps.push(Pump::new(own, Sink::Pipe(write)));
                     handed.push(read);
                 }
                 Flow::Out => {
-                    pumps.push(Pump::new(read, own));
+                    pumps.push(Pump::new(read, Sink::Screen(own, Box::default())));
                     handed.push(write);
                 }
             }
+        }
+        Ok(Self { wiring: Wiring::Handed(handed), pumps })
+    }
+
+    /// Nothing to read, and a log for what is written.
+    fn logged(path: &Path) -> Result<Self, Errno> {
+        let log = Writer::new(path).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+        let log = Rc::new(RefCell::new(log));
+        let mut handed = vec![open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?];
+        let mut pumps = Vec::new();
+        for stream in [Stream::Out, Stream::Err] {
+            let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
+            pumps.push(Pump::new(read, Sink::Log(Rc::clone(&log), stream)));
+            handed.push(write);
         }
         Ok(Self { wiring: Wiring::Handed(handed), pumps })
     }
@@ -82,9 +109,12 @@ impl Streams {
             Wiring::Handed(three) => three.clear(),
             Wiring::Terminal { master, raw, .. } => {
                 let end = terminal.ok_or(Errno::BADF)?;
-                *raw = Some(RawMode::enter()?);
-                self.pumps.push(Pump::new(fcntl_dupfd_cloexec(stdin(), 3)?, fcntl_dupfd_cloexec(&end, 3)?));
-                self.pumps.push(Pump::new(fcntl_dupfd_cloexec(&end, 3)?, fcntl_dupfd_cloexec(stdout(), 3)?));
+                *raw = RawMode::enter()?;
+                let (here, there) = (fcntl_dupfd_cloexec(stdin(), 3)?, fcntl_dupfd_cloexec(&end, 3)?);
+                self.pumps.push(Pump::new(here, Sink::Input(there)));
+                let (there, here) = (fcntl_dupfd_cloexec(&end, 3)?, fcntl_dupfd_cloexec(stdout(), 3)?);
+                let sink = if isatty(&here) { Sink::Screen(here, Box::default()) } else { Sink::Plain(here) };
+                self.pumps.push(Pump::new(there, sink));
                 *master = Some(end);
             }
         }
@@ -108,21 +138,43 @@ impl Streams {
 
     /// After the end: everything the command wrote must arrive.
     pub(super) fn drain(&mut self) {
-        // Input for a command that is gone goes nowhere.
-        let outward = match self.wiring {
-            Wiring::Terminal { .. } => 1,
-            Wiring::Handed(_) => 0,
-        };
-        self.pumps.iter_mut().skip(outward).for_each(Pump::drain);
+        for pump in self.outward() {
+            pump.drain();
+            pump.close();
+        }
+    }
+
+    /// The command stopped: the caller's shell gets its terminal back.
+    pub(super) fn pause(&mut self) {
+        self.outward().for_each(Pump::drain);
+        if let Wiring::Terminal { raw, .. } = &mut self.wiring {
+            *raw = None;
+        }
+    }
+
+    /// The command is about to go on.
+    pub(super) fn resume(&mut self) -> Result<(), Errno> {
+        if let Wiring::Terminal { raw, .. } = &mut self.wiring {
+            *raw = RawMode::enter()?;
+        }
+        self.resize();
+        Ok(())
     }
 
     /// Follows a change of the window.
     pub(super) fn resize(&self) {
-        if let Wiring::Terminal { master: Some(master), .. } = &self.wiring
-            && let Ok(size) = tcgetwinsize(stdin())
-        {
-            let _gone = tcsetwinsize(master, size);
+        if let Wiring::Terminal { master: Some(master), .. } = &self.wiring {
+            terminal::resize(master);
         }
+    }
+
+    pub(super) fn has_terminal(&self) -> bool {
+        matches!(self.wiring, Wiring::Terminal { .. })
+    }
+
+    /// The pumps that carry output. Input for a command that is gone or stopped goes nowhere.
+    fn outward(&mut self) -> impl Iterator<Item = &mut Pump> {
+        self.pumps.iter_mut().filter(|pump| pump.is_outward())
     }
 }
 
@@ -131,26 +183,4 @@ impl Streams {
 enum Flow {
     In,
     Out,
-}
-
-/// The terminal passes every byte on uninterpreted; put back when dropped.
-#[derive(Debug)]
-struct RawMode {
-    before: Termios,
-}
-
-impl RawMode {
-    fn enter() -> Result<Self, Errno> {
-        let before = tcgetattr(stdin())?;
-        let mut raw = before.clone();
-        raw.make_raw();
-        tcsetattr(stdin(), OptionalActions::Drain, &raw)?;
-        Ok(Self { before })
-    }
-}
-
-impl Drop for RawMode {
-    fn drop(&mut self) {
-        let _terminal_gone = tcsetattr(stdin(), OptionalActions::Drain, &self.before);
-    }
 }
