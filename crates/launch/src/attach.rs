@@ -19,6 +19,7 @@ use std::path::PathBuf;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
+use crate::report::Report;
 use crate::sys::signal::{next_signal, release_signals, signal_descriptor};
 use crate::wire::{self, Ask, Command, StartStep, Status, Tell, WireError};
 use streams::Streams;
@@ -93,7 +94,7 @@ const ENDING: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQU
 pub fn run(
     socket: BorrowedFd<'_>,
     invocation: Invocation,
-    started: impl FnOnce(),
+    started: impl FnOnce(&Report),
 ) -> Result<Ending, AttachError> {
     let mut streams = Streams::new(&invocation.carrier).map_err(AttachError::Streams)?;
     let Invocation { argv, environment, directory, .. } = invocation;
@@ -107,10 +108,10 @@ pub fn run(
         received => received.map_err(AttachError::Lost)?,
     };
     match frame.message {
-        Tell::Started => {
+        Tell::Started(report) => {
             // Before `started`, which may make threads: theirs would be the ones to get a signal otherwise.
             let signals = Signals::block(&TAKEN).map_err(AttachError::Streams)?;
-            started();
+            started(&report);
             streams.started(frame.descriptors.into_iter().next()).map_err(AttachError::Streams)?;
             Client { socket, signals, streams }.carry()
         }

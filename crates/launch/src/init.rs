@@ -14,23 +14,26 @@ use rustix::io::Errno;
 use rustix::net::{SocketFlags, accept_with};
 use rustix::process::{Signal, WaitOptions, kill_process, kill_process_group, wait};
 
+use crate::report::Report;
 use crate::sys::process::exit_now;
 use crate::sys::signal::{next_signal, signal_descriptor};
 use crate::wire::{self, Ask, Frame, Status, Tell};
 use spawn::Process;
 
 /// Serves clients until the supervisor is gone.
-pub(crate) fn serve(supervisor: OwnedFd, listener: OwnedFd) -> ! {
+pub(crate) fn serve(supervisor: OwnedFd, listener: OwnedFd, report: Report) -> ! {
     let Ok(signals) = signal_descriptor(&[libc::SIGCHLD]) else { exit_now(125) };
     let clients = vec![Client { socket: supervisor, command: None }];
     let listener = Some(listener);
-    let mut init = Init { signals, listener, clients, finished: false, stopping: false, deadline: None };
+    let mut init =
+        Init { report, signals, listener, clients, finished: false, stopping: false, deadline: None };
     loop {
         init.turn();
     }
 }
 
 struct Init {
+    report: Report,
     signals: OwnedFd,
     /// Closed once the sandbox is about to end, so that late clients try again with a new sandbox.
     listener: Option<OwnedFd>,
@@ -115,7 +118,11 @@ impl Init {
                         self.clients[index].command = Some(spawned.process);
                         let terminal: Vec<BorrowedFd<'_>> =
                             spawned.terminal.iter().map(AsFd::as_fd).collect();
-                        wire::send(&self.clients[index].socket, &Tell::Started, &terminal)
+                        wire::send(
+                            &self.clients[index].socket,
+                            &Tell::Started(self.report.clone()),
+                            &terminal,
+                        )
                     }
                     Err(failure) => {
                         self.finished |= index == 0;

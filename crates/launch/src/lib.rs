@@ -2,7 +2,9 @@
 
 pub mod attach;
 mod confine;
+pub mod detach;
 mod failpoint;
+pub mod follow;
 mod host;
 mod init;
 mod landlock;

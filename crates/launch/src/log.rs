@@ -6,10 +6,12 @@
 //! each frame what it missed.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
+
+use crate::follow::{Follow, older};
 
 /// When a file is full.
 const CAP: u64 = 8 << 20;
@@ -85,8 +87,7 @@ impl Writer {
 /// Reads a log, also while it is written.
 #[derive(Debug)]
 pub struct Reader {
-    path: PathBuf,
-    file: Option<File>,
+    files: Follow,
     /// Bytes that are no whole frame yet.
     rest: Vec<u8>,
     seen: u64,
@@ -95,38 +96,20 @@ pub struct Reader {
 impl Reader {
     /// Starts at the oldest frame there is. A log that does not exist yet is an empty one.
     pub fn new(path: &Path) -> Self {
-        let file = File::open(older(path)).ok();
-        Self { path: path.to_owned(), file, rest: Vec::new(), seen: 0 }
+        Self { files: Follow::new(path), rest: Vec::new(), seen: 0 }
     }
 
     /// Every frame that is there now.
     pub fn frames(&mut self) -> io::Result<Vec<Frame>> {
         let mut frames = Vec::new();
-        loop {
-            // Looked for before reading: whatever the old file got is read before the new one.
-            let newer = self.newer()?;
-            if let Some(file) = &mut self.file {
-                file.read_to_end(&mut self.rest)?;
-                self.take(&mut frames);
+        for (index, piece) in self.files.pieces()?.into_iter().enumerate() {
+            if index > 0 {
+                self.rest.clear();
             }
-            let Some(newer) = newer else { return Ok(frames) };
-            self.rest.clear();
-            self.file = Some(newer);
+            self.rest.extend(piece);
+            self.take(&mut frames);
         }
-    }
-
-    /// The file at the path, if it is another than the one being read.
-    fn newer(&self) -> io::Result<Option<File>> {
-        let found = match File::open(&self.path) {
-            Ok(found) => found,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(error),
-        };
-        let same = match &self.file {
-            Some(file) => identity(file)? == identity(&found)?,
-            None => false,
-        };
-        Ok((!same).then_some(found))
+        Ok(frames)
     }
 
     fn take(&mut self, frames: &mut Vec<Frame>) {
@@ -138,11 +121,6 @@ impl Reader {
             frames.push(Frame { missed, ..frame });
         }
         self.rest.drain(..start);
-    }
-
-    /// Whether there is a log at all.
-    pub fn exists(path: &Path) -> bool {
-        path.exists()
     }
 }
 
@@ -158,21 +136,8 @@ fn parse(bytes: &[u8]) -> Option<(Frame, u64, usize)> {
     Some((Frame { stream, at_ms: number(1..9), missed: 0, bytes: body }, number(9..17), HEADER + length))
 }
 
-fn identity(file: &File) -> io::Result<(u64, u64)> {
-    let found = file.metadata()?;
-    Ok((found.dev(), found.ino()))
-}
-
 fn fresh(path: &Path) -> io::Result<File> {
-    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
-    file.seek(SeekFrom::Start(0))?;
-    Ok(file)
-}
-
-fn older(path: &Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".1");
-    name.into()
+    OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)
 }
 
 #[cfg(test)]

@@ -151,8 +151,9 @@ fn child(plan: &Plan, host: &HostView, socket: OwnedFd, handles: &Handles<'_>) -
     match set_up(plan, host, &socket, &keep) {
         Ok(report) => {
             let listener = handles.listener.try_clone_to_owned();
-            if let (Ok(listener), Ok(())) = (listener, wire::send(&socket, &Tell::Ready(report), &[])) {
-                init::serve(socket, listener)
+            if let (Ok(listener), Ok(())) = (listener, wire::send(&socket, &Tell::Ready(report.clone()), &[]))
+            {
+                init::serve(socket, listener, report)
             }
             exit_now(125)
         }

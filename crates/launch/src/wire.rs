@@ -49,8 +49,8 @@ pub enum Tell {
     Failed(Failure),
     /// The set-up is done; this is what holds.
     Ready(Report),
-    /// The command runs. With `Stdio::Terminal` the master end is attached.
-    Started,
+    /// The command runs, in a sandbox of which this holds. With `Stdio::Terminal` the master end is attached.
+    Started(Report),
     /// The command could not be started.
     NotStarted { step: StartStep, errno: i32 },
     /// The command of this connection was stopped, as by Ctrl-Z. `Ask::Signal` with `SIGCONT` lets it go on.

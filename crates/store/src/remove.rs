@@ -1,16 +1,19 @@
 //! Removing a tree that a sandbox left: any depth, any permissions, no symbolic link followed.
 //!
-//! A directory inside is never walked into deeper than one level. What it holds is removed or, if it is a
-//! directory itself, moved up to the top of the tree, so that depth costs neither stack nor descriptors.
+//! The walk goes down a few levels only. A directory that lies deeper is moved up to the top of the tree and
+//! removed in a later round, so that depth costs neither stack nor descriptors.
 
 use std::io;
-use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, chmodat, openat, renameat, unlinkat};
+use rustix::fs::{Access, AtFlags, CWD, Mode, OFlags, accessat, chmodat, openat, renameat, unlinkat};
 use rustix::io::{Errno, Result};
 
-use crate::dir::{names, reopen};
+use crate::dir::{Kind, names, reopen};
+
+/// How many levels are walked at once.
+const DEEPEST: usize = 16;
 
 /// Why a tree could not be removed completely.
 #[derive(Debug, thiserror::Error)]
@@ -32,33 +35,41 @@ fn remove(path: &Path) -> Result<()> {
         opened => opened?,
     };
     let mut moved = 0;
-    loop {
-        // A handle of its own each time, since reading moves it to the end.
-        let entries = names(reopen(top.as_fd())?.as_fd())?;
-        if entries.is_empty() {
-            break;
-        }
-        for entry in entries {
-            if let Gone::No = unlink(top.as_fd(), &entry.bytes)? {
-                empty(top.as_fd(), &entry.bytes, &mut moved)?;
-            }
-        }
-    }
+    // A second round finds what was moved up in the first.
+    while clear(top.as_fd(), &mut Depth { top: top.as_fd(), left: DEEPEST, moved: &mut moved })? {}
     drop(top);
     unlinkat(CWD, path, AtFlags::REMOVEDIR)
 }
 
-/// Removes the directory `name` below `top` after everything in it was removed or moved up.
-fn empty(top: BorrowedFd<'_>, name: &[u8], moved: &mut u64) -> Result<()> {
-    let directory = open_writable(top, name)?;
-    for entry in names(directory.as_fd())? {
-        if let Gone::No = unlink(directory.as_fd(), &entry.bytes)? {
+/// How much deeper the walk may go, and where to put what lies below.
+struct Depth<'a> {
+    top: BorrowedFd<'a>,
+    left: usize,
+    moved: &'a mut u64,
+}
+
+/// Removes everything in `directory`, or moves it up. Says whether there was anything.
+fn clear(directory: BorrowedFd<'_>, depth: &mut Depth<'_>) -> Result<bool> {
+    // A handle of its own, since reading moves it to the end.
+    let entries = names(reopen(directory)?.as_fd())?;
+    for entry in &entries {
+        let name = &entry.bytes[..];
+        let known_directory = entry.kind == Some(Kind::Directory);
+        if !known_directory && let Gone::Yes = unlink(directory, name)? {
+            continue;
+        }
+        if depth.left == 0 {
             // A directory that is moved to another parent must be writable itself.
-            chmodat(&directory, &entry.bytes[..], Mode::RWXU, AtFlags::empty())?;
-            move_up(directory.as_fd(), &entry.bytes, top, moved)?;
+            chmodat(directory, name, Mode::RWXU, AtFlags::empty())?;
+            move_up(directory, name, depth.top, depth.moved)?;
+        } else {
+            depth.left -= 1;
+            clear(open_writable(directory, name)?.as_fd(), depth)?;
+            depth.left += 1;
+            unlinkat(directory, name, AtFlags::REMOVEDIR)?;
         }
     }
-    unlinkat(top, name, AtFlags::REMOVEDIR)
+    Ok(!entries.is_empty())
 }
 
 /// Gives the directory a name at the top that nothing else has.
@@ -87,18 +98,19 @@ fn unlink(parent: BorrowedFd<'_>, name: &[u8]) -> Result<Gone> {
     }
 }
 
+/// Opens a directory to change it; gives it the permission that takes, if it lacks it.
 fn open_writable(parent: BorrowedFd<'_>, name: impl rustix::path::Arg + Copy) -> Result<OwnedFd> {
+    let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    if let Ok(directory) = openat(parent, name, OFlags::RDONLY | flags, Mode::empty())
+        && accessat(&directory, ".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS) == Ok(())
+    {
+        return Ok(directory);
+    }
     // The mode is changed through a handle that cannot be a symbolic link.
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let handle = openat(parent, name, flags, Mode::empty())?;
-    let itself = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&handle));
+    let handle = openat(parent, name, OFlags::PATH | flags, Mode::empty())?;
+    let itself = format!("/proc/self/fd/{}", handle.as_raw_fd());
     chmodat(CWD, itself, Mode::RWXU, AtFlags::empty())?;
-    openat(
-        parent,
-        name,
-        OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC,
-        Mode::empty(),
-    )
+    openat(parent, name, OFlags::RDONLY | flags, Mode::empty())
 }
 
 #[cfg(test)]

@@ -182,7 +182,7 @@ impl TestEnv {
         set_mode(&top.join("build.sh"), 0o755);
         self.symlink("README", &top.join("link"));
         // Git reads files again that are as young as its index; these are not.
-        let past = std::time::SystemTime::now() - std::time::Duration::from_secs(3600);
+        let past = std::time::SystemTime::now() - std::time::Duration::from_hours(1);
         for path in ["README", "src/main.c", "src/deep/er/util.c", "docs/guide.txt", "build.sh"] {
             let file = fs_err::File::options().write(true).open(top.join(path)).expect("made above");
             file.set_modified(past).expect("a file of our own");

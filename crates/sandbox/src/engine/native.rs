@@ -54,7 +54,7 @@ impl Running for supervisor::Sandbox {
     }
 
     fn run(&self, invocation: Invocation, started: &mut dyn FnMut()) -> Result<Ending, AttachError> {
-        attach::run(self.socket(), invocation, started)
+        attach::run(self.socket(), invocation, |_| started())
     }
 
     fn wait_for_others(&self, waiting: &mut dyn FnMut(usize)) {

@@ -38,18 +38,11 @@ pub(super) fn create(
     name: Option<SandboxName>,
     command: &[OsString],
 ) -> Result<Created, Error> {
-    if let Some(name) = &name
-        && sandboxes.at(name).exists()
-    {
-        return Err(Error::NameTaken(name.clone()));
-    }
-    let naming = if name.is_some() { Naming::Given } else { Naming::Ours };
+    let (name, directory, lock) = take_name(sandboxes, name)?;
     let record = draft(resolved, name, command);
-    let (directory, lock) = sandboxes.make()?;
-    let made =
-        fill(&directory, &record.resolved).and_then(|()| settle(sandboxes, &directory, record, naming));
-    match made {
-        Ok((directory, record)) => Ok(Created { directory, lock, record }),
+    let filled = fill(&directory, &record.resolved).and_then(|()| directory.write(RECORD, &record));
+    match filled {
+        Ok(()) => Ok(Created { directory, lock, record }),
         Err(error) => {
             // What was made so far is ours alone; a failure to remove it is left to the next call.
             let _reaped_later = directory.delete();
@@ -58,18 +51,27 @@ pub(super) fn create(
     }
 }
 
-/// Who chose the name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Naming {
-    Given,
-    Ours,
+/// The name asked for, or one of our own that is free.
+fn take_name(
+    sandboxes: &Sandboxes,
+    asked: Option<SandboxName>,
+) -> Result<(SandboxName, SandboxDirectory, FileLock), Error> {
+    loop {
+        let name = asked.clone().unwrap_or_else(|| SandboxName::from_random(random()));
+        match (sandboxes.make(&name)?, &asked) {
+            (Some((directory, lock)), _) => return Ok((name, directory, lock)),
+            (None, Some(_)) => return Err(Error::NameTaken(name)),
+            (None, None) => {}
+        }
+    }
 }
 
-fn draft(resolved: ResolvedSpec, name: Option<SandboxName>, command: &[OsString]) -> Record {
+/// From the moment this is written the sandbox exists.
+fn draft(resolved: ResolvedSpec, name: SandboxName, command: &[OsString]) -> Record {
     Record {
         schema: SCHEMA,
         sandbox: format!("{:016x}{:016x}", random(), random()),
-        name: name.unwrap_or_else(|| SandboxName::from_random(random())),
+        name,
         created_at: SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |age| age.as_secs()),
         id_base: id_base(&resolved),
         command: readable(command),
@@ -77,30 +79,15 @@ fn draft(resolved: ResolvedSpec, name: Option<SandboxName>, command: &[OsString]
     }
 }
 
-/// Writes the record and takes the name, the last step: from now on the sandbox exists.
-fn settle(
-    sandboxes: &Sandboxes,
-    directory: &SandboxDirectory,
-    mut record: Record,
-    naming: Naming,
-) -> Result<(SandboxDirectory, Record), Error> {
-    loop {
-        directory.write(RECORD, &record)?;
-        match (directory.name(sandboxes, &record.name)?, naming) {
-            (Some(named), _) => return Ok((named, record)),
-            (None, Naming::Given) => return Err(Error::NameTaken(record.name)),
-            (None, Naming::Ours) => record.name = SandboxName::from_random(random()),
-        }
-    }
-}
-
 /// Makes the directories that the mounts of `resolved` need.
 fn fill(directory: &SandboxDirectory, resolved: &ResolvedSpec) -> Result<(), Error> {
+    make(&directory.path().join("layers"))?;
     for mount in resolved.mounts.iter() {
         match &mount.content {
             Content::Private { area } => make(&directory.path().join(area))?,
             Content::Cow { source, layer, pins, .. } => {
                 let layer = directory.path().join("layers").join(layer);
+                make(&layer)?;
                 make(&layer.join("upper"))?;
                 make(&layer.join("work"))?;
                 if *pins == Pins::Present {
@@ -115,7 +102,7 @@ fn fill(directory: &SandboxDirectory, resolved: &ResolvedSpec) -> Result<(), Err
 }
 
 fn make(path: &HostPath) -> Result<(), Error> {
-    fs::create_dir_all(path.as_path()).map_err(Error::state("make", path.as_path()))
+    fs::create_dir(path.as_path()).map_err(Error::state("make", path.as_path()))
 }
 
 /// Covers every file of `source` whose name says secret with a whiteout in the `pins` layer.

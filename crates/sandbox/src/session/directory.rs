@@ -4,7 +4,7 @@ use std::os::fd::{AsFd, AsRawFd as _, OwnedFd};
 use std::time::{Duration, Instant, SystemTime};
 
 use fs_err as fs;
-use rustix::fs::{CWD, Mode, OFlags, RenameFlags, mkdirat, openat, renameat_with};
+use rustix::fs::{CWD, Mode, OFlags, mkdirat, openat};
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, listen, socket_with,
@@ -14,6 +14,7 @@ use sandtable_store::lock::FileLock;
 use sandtable_store::remove::remove_tree;
 
 use super::error::Error;
+use super::files::{OUTCOME, RECORD};
 use crate::model::id::SandboxName;
 use crate::model::path::HostPath;
 
@@ -23,7 +24,11 @@ pub struct Sandboxes {
     root: HostPath,
 }
 
-/// How long an unlocked directory without a name may be a creation still under way.
+/// The socket of PID 1, there from the launch to the end.
+const CONTROL: &str = "control";
+/// The file of events, beside the directory of sandboxes.
+const EVENTS: &str = "events.jsonl";
+/// How long an unlocked directory without a record may be a creation still under way.
 const YOUNG: Duration = Duration::from_secs(10);
 
 impl Sandboxes {
@@ -37,20 +42,37 @@ impl Sandboxes {
         SandboxDirectory { path: self.root.join(name.as_str()) }
     }
 
-    /// Makes an unnamed directory with its lock held. It gets its name when it is complete.
-    pub(super) fn make(&self) -> Result<(SandboxDirectory, FileLock), Error> {
-        let path = self.root.join(format!(".new-{:016x}", random()));
-        if let Err(Errno::NOENT) = mkdirat(CWD, path.as_path(), Mode::RWXU) {
-            fs::create_dir_all(self.root.as_path()).map_err(Error::state("make", self.root.as_path()))?;
-            let private = std::os::unix::fs::PermissionsExt::from_mode(0o700);
-            fs::set_permissions(self.root.as_path(), private)
-                .map_err(Error::state("protect", self.root.as_path()))?;
-            mkdirat(CWD, path.as_path(), Mode::RWXU)
-                .map_err(|errno| Error::state("make", path.as_path())(errno.into()))?;
+    /// Takes `name` by making its directory, with the lock held. `None` if the name is taken. Until it has a
+    /// record the sandbox does not exist for anybody else.
+    pub(super) fn make(&self, name: &SandboxName) -> Result<Option<(SandboxDirectory, FileLock)>, Error> {
+        let directory = self.at(name);
+        let path = directory.path.as_path();
+        match mkdirat(CWD, path, Mode::RWXU) {
+            Ok(()) => {}
+            Err(Errno::EXIST) => return Ok(None),
+            Err(Errno::NOENT) => {
+                self.make_root()?;
+                return self.make(name);
+            }
+            Err(errno) => return Err(Error::state("make", path)(errno.into())),
         }
-        let directory = SandboxDirectory { path };
-        let lock = directory.try_lock()?.expect("nobody else knows the random name");
-        Ok((directory, lock))
+        // Only the moment before this one is unprotected, and nothing so young is reaped.
+        Ok(directory.try_lock()?.map(|lock| (directory, lock)))
+    }
+
+    fn make_root(&self) -> Result<(), Error> {
+        let root = self.root.as_path();
+        let parent = root.parent().expect("below the data directory");
+        fs::create_dir_all(parent).map_err(Error::state("make", parent))?;
+        match mkdirat(CWD, root, Mode::RWXU) {
+            Ok(()) | Err(Errno::EXIST) => Ok(()),
+            Err(errno) => Err(Error::state("make", root)(errno.into())),
+        }
+    }
+
+    /// The file of events, beside the sandboxes.
+    pub(super) fn events(&self) -> std::path::PathBuf {
+        self.root.as_path().with_file_name(EVENTS)
     }
 
     /// Names of all sandboxes, sorted. What is not a sandbox's name is passed over.
@@ -61,16 +83,14 @@ impl Sandboxes {
         Ok(names)
     }
 
-    /// Removes creations and removals that died on the way.
-    pub(super) fn reap_unnamed(&self) -> Result<(), Error> {
-        for name in
-            self.entries()?.iter().filter(|name| name.starts_with(".new-") || name.starts_with(".trash-"))
-        {
-            let directory = SandboxDirectory { path: self.root.join(name) };
-            let old = fs::metadata(directory.path.as_path())
-                .and_then(|found| found.modified())
-                .is_ok_and(|made| SystemTime::now().duration_since(made).is_ok_and(|age| age > YOUNG));
-            if old && let Ok(Some(_lock)) = directory.try_lock() {
+    /// Removes creations and removals that died on the way: directories without a record.
+    pub(super) fn reap(&self) -> Result<(), Error> {
+        for name in self.names()? {
+            let directory = self.at(&name);
+            if directory.exists() || directory.is_young() {
+                continue;
+            }
+            if let Ok(Some(_lock)) = directory.try_lock() {
                 directory.delete()?;
             }
         }
@@ -98,8 +118,23 @@ impl SandboxDirectory {
         &self.path
     }
 
+    pub(super) fn events(&self) -> Option<std::path::PathBuf> {
+        Some(self.path.as_path().parent()?.with_file_name(EVENTS))
+    }
+
+    /// When a command last ended in it.
+    pub(super) fn last_outcome(&self) -> Option<SystemTime> {
+        fs::metadata(self.path.join(OUTCOME).as_path()).and_then(|found| found.modified()).ok()
+    }
+
     pub(super) fn exists(&self) -> bool {
-        self.path.join("sandbox.json").as_path().exists()
+        self.path.join(RECORD).as_path().exists()
+    }
+
+    /// Whether it may still be in the making.
+    fn is_young(&self) -> bool {
+        let made = fs::metadata(self.path.as_path()).and_then(|found| found.modified());
+        made.is_ok_and(|made| SystemTime::now().duration_since(made).is_ok_and(|age| age < YOUNG))
     }
 
     /// The lock, unless somebody holds it.
@@ -109,27 +144,23 @@ impl SandboxDirectory {
             .map_err(|error| Error::state("lock", path.as_path())(std::io::Error::other(error)))
     }
 
-    /// Takes the final name. `None` if it is taken.
-    pub(super) fn name(&self, sandboxes: &Sandboxes, name: &SandboxName) -> Result<Option<Self>, Error> {
-        let named = sandboxes.at(name);
-        match renameat_with(CWD, self.path.as_path(), CWD, named.path.as_path(), RenameFlags::NOREPLACE) {
-            Ok(()) => Ok(Some(named)),
-            Err(Errno::EXIST) => Ok(None),
-            Err(errno) => Err(Error::state("name", named.path.as_path())(errno.into())),
-        }
-    }
-
-    /// Removes everything. The name is free at once; a crash on the way leaves something to reap.
+    /// Removes everything, the record first: a removal that dies on the way is completed by the next call
+    /// that finds a directory without one.
     pub(super) fn delete(&self) -> Result<(), Error> {
-        let trash = self.path.parent().expect("below the root").join(format!(".trash-{:016x}", random()));
-        fs::rename(self.path.as_path(), trash.as_path())
-            .map_err(Error::state("remove", self.path.as_path()))?;
-        remove_tree(trash.as_path()).map_err(|error| Error::state("remove", trash.as_path())(error.source))
+        let record = self.path.join(RECORD);
+        match fs::remove_file(record.as_path()) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(Error::state("remove", record.as_path())(error));
+            }
+            _ => {}
+        }
+        remove_tree(self.path.as_path())
+            .map_err(|error| Error::state("remove", self.path.as_path())(error.source))
     }
 
     /// A socket that listens for commands in this sandbox. The lock must be held.
     pub(super) fn listen(&self) -> Result<OwnedFd, Error> {
-        let path = self.path.join("control");
+        let path = self.path.join(CONTROL);
         let failed = |errno: Errno| Error::state("listen at", path.as_path())(errno.into());
         let _stale = fs::remove_file(path.as_path());
         let (_directory, address) = self.control_address().map_err(failed)?;
@@ -137,6 +168,16 @@ impl SandboxDirectory {
         bind(&socket, &address).map_err(failed)?;
         listen(&socket, 64).map_err(failed)?;
         Ok(socket)
+    }
+
+    /// Says that the sandbox ended as it should.
+    pub(super) fn stop_listening(&self) {
+        let _never_listened = fs::remove_file(self.path.join(CONTROL).as_path());
+    }
+
+    /// Whether a supervisor died without saying so. Means something only while the lock is free.
+    pub(super) fn was_interrupted(&self) -> bool {
+        self.path.join(CONTROL).as_path().exists()
     }
 
     /// A connection to PID 1 of this sandbox, if it listens.
@@ -153,7 +194,7 @@ impl SandboxDirectory {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let directory = openat(CWD, self.path.as_path(), flags, Mode::empty())?;
         let address =
-            SocketAddrUnix::new(format!("/proc/self/fd/{}/control", directory.as_fd().as_raw_fd()))?;
+            SocketAddrUnix::new(format!("/proc/self/fd/{}/{CONTROL}", directory.as_fd().as_raw_fd()))?;
         Ok((directory, address))
     }
 

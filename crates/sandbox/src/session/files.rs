@@ -16,17 +16,6 @@ pub(super) const RECORD: &str = "sandbox.json";
 /// What its last command did.
 pub(super) const OUTCOME: &str = "outcome.json";
 
-/// What its supervisor knows while it runs.
-pub(super) const RUNNING: &str = "running.json";
-
-/// Written when the sandbox is up, removed when it has ended: left behind by a killed supervisor.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct RunningFile {
-    pub(super) schema: u32,
-    pub(super) enforcement:
-        std::collections::BTreeMap<sandtable_launch::report::Control, sandtable_launch::report::Observed>,
-}
-
 impl SandboxDirectory {
     pub(super) fn read_record(&self) -> Result<Record, Error> {
         let path = self.path().join(RECORD);
@@ -37,24 +26,13 @@ impl SandboxDirectory {
         read(&self.path().join(OUTCOME))
     }
 
-    pub(super) fn read_running(&self) -> Result<Option<RunningFile>, Error> {
-        read(&self.path().join(RUNNING))
-    }
-
-    pub(super) fn was_interrupted(&self) -> bool {
-        self.path().join(RUNNING).as_path().exists()
-    }
-
+    /// Writes a file under its name when it is complete.
     pub(super) fn write(&self, name: &str, value: &impl Serialize) -> Result<(), Error> {
         let (path, draft) = (self.path().join(name), self.path().join(format!("{name}.draft")));
         let text = serde_json::to_vec_pretty(value)
             .map_err(|source| Error::Record { path: path.as_path().to_owned(), source })?;
         fs::write(draft.as_path(), text).map_err(Error::state("write", path.as_path()))?;
         fs::rename(draft.as_path(), path.as_path()).map_err(Error::state("write", path.as_path()))
-    }
-
-    pub(super) fn forget_running(&self) {
-        let _never_started = fs::remove_file(self.path().join(RUNNING).as_path());
     }
 }
 

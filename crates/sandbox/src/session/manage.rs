@@ -1,9 +1,12 @@
 //! Looking at sandboxes, stopping and removing them. Every listing clears away what dead supervisors left.
 
-use std::os::fd::AsFd as _;
+use std::os::fd::{AsFd as _, BorrowedFd};
 use std::time::Duration;
 
+use rustix::net::sockopt::socket_peercred;
+use rustix::process::{Signal, kill_process};
 use sandtable_launch::attach;
+use sandtable_store::size::{Size, measure};
 use serde::{Deserialize, Serialize};
 
 use super::directory::{SandboxDirectory, Sandboxes};
@@ -30,6 +33,16 @@ pub struct Entry {
     pub command: Vec<String>,
     /// How the last command ended, if one did.
     pub exit: Option<Exit>,
+    /// What the sandbox takes on disk.
+    pub size: LayerSize,
+}
+
+/// What layers and private home take on disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LayerSize {
+    pub bytes: u64,
+    /// False when there is more than was looked at.
+    pub complete: bool,
 }
 
 /// Everything known about a sandbox.
@@ -47,6 +60,8 @@ pub enum Running {
     Stop,
 }
 
+/// How many files are looked at for the size of one part of a sandbox.
+const MOST_ENTRIES: usize = 2000;
 /// How long a sandbox of `rm -f` may take to end by itself.
 const GRACE: Duration = Duration::from_secs(2);
 /// How long the lock may take to become free after the end.
@@ -54,7 +69,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// All sandboxes, after clearing away what dead supervisors left.
 pub fn list(sandboxes: &Sandboxes) -> Result<Vec<Entry>, Error> {
-    sandboxes.reap_unnamed()?;
+    sandboxes.reap()?;
     let mut entries = Vec::new();
     for name in sandboxes.names()? {
         let directory = sandboxes.at(&name);
@@ -70,7 +85,8 @@ pub fn list(sandboxes: &Sandboxes) -> Result<Vec<Entry>, Error> {
         }
         let exit = directory.read_outcome()?.map(|outcome| outcome.exit);
         let Record { created_at, command, resolved, .. } = record;
-        entries.push(Entry { name, state, created_at, source: resolved.source.root, command, exit });
+        let size = size(&directory);
+        entries.push(Entry { name, state, created_at, source: resolved.source.root, command, exit, size });
     }
     Ok(entries)
 }
@@ -89,7 +105,10 @@ pub fn stop(sandboxes: &Sandboxes, name: &SandboxName, grace: Duration) -> Resul
         if state(&directory)? != State::Running {
             return Err(Error::NotRunning(name.clone()));
         }
-        Ok(directory.connect().and_then(|socket| attach::stop(socket.as_fd(), grace).ok()))
+        let Some(socket) = directory.connect() else { return Ok(None) };
+        let stopped = attach::stop(socket.as_fd(), grace).ok();
+        wake(socket.as_fd());
+        Ok(stopped)
     })?;
     ended.ok_or_else(|| Error::Busy(name.clone()))?;
     let free = SandboxDirectory::retry(PATIENCE, || directory.try_lock())?;
@@ -100,7 +119,7 @@ pub fn stop(sandboxes: &Sandboxes, name: &SandboxName, grace: Duration) -> Resul
 pub fn remove(sandboxes: &Sandboxes, name: &SandboxName, running: Running) -> Result<(), Error> {
     let directory = existing(sandboxes, name)?;
     if let Some(_lock) = directory.try_lock()? {
-        return directory.delete();
+        return directory.delete_noted();
     }
     match running {
         Running::Refuse => Err(Error::StillRunning(name.clone())),
@@ -111,12 +130,12 @@ pub fn remove(sandboxes: &Sandboxes, name: &SandboxName, running: Running) -> Re
                 Err(error) => return Err(error),
             }
             let _lock = SandboxDirectory::retry(PATIENCE, || directory.try_lock())?;
-            if directory.exists() { directory.delete() } else { Ok(()) }
+            if directory.exists() { directory.delete_noted() } else { Ok(()) }
         }
     }
 }
 
-fn existing(sandboxes: &Sandboxes, name: &SandboxName) -> Result<SandboxDirectory, Error> {
+pub(super) fn existing(sandboxes: &Sandboxes, name: &SandboxName) -> Result<SandboxDirectory, Error> {
     let directory = sandboxes.at(name);
     if directory.exists() { Ok(directory) } else { Err(Error::Unknown(name.clone())) }
 }
@@ -129,10 +148,25 @@ fn state(directory: &SandboxDirectory) -> Result<State, Error> {
     })
 }
 
+/// The layers and the private home: what a command can fill.
+fn size(directory: &SandboxDirectory) -> LayerSize {
+    let parts = ["layers", "home"].map(|part| measure(directory.path().join(part).as_path(), MOST_ENTRIES));
+    let Size { bytes, complete } = parts.into_iter().fold(Size::default(), Size::and);
+    LayerSize { bytes, complete }
+}
+
+/// A supervisor that was stopped by Ctrl-Z has to go on to end.
+fn wake(control: BorrowedFd<'_>) {
+    // Whoever called `listen`: the supervisor, while it is there.
+    if let Ok(supervisor) = socket_peercred(control) {
+        let _gone = kill_process(supervisor.pid, Signal::CONT);
+    }
+}
+
 /// Removes what the supervisor of a `--rm` sandbox could not.
 fn reap(directory: &SandboxDirectory) -> Result<(), Error> {
     match directory.try_lock()? {
-        Some(_lock) => directory.delete(),
+        Some(_lock) => directory.delete_noted(),
         None => Ok(()),
     }
 }

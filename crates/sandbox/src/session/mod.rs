@@ -7,19 +7,28 @@ mod capture;
 mod create;
 mod directory;
 mod error;
+pub mod events;
 mod exec;
 mod files;
+mod logs;
 mod manage;
+mod prune;
 pub mod record;
 mod run;
+mod watcher;
 
 use std::ffi::OsString;
 
 pub use directory::Sandboxes;
 pub use error::Error;
 pub use exec::{ExecRequest, exec};
-pub use manage::{Entry, Inspection, Running, State, inspect, list, remove, stop};
-pub use run::{Request, preview, run};
+pub use logs::Log;
+pub use manage::{Entry, Inspection, LayerSize, Running, State, inspect, list, remove, stop};
+pub use prune::{Prune, Scope, prunable};
+pub use run::{Request, Streams, preview, run};
+pub use sandtable_launch::attach::Terminal;
+pub use sandtable_launch::log::{Frame, Stream};
+pub use watcher::{Deaf, Watcher};
 
 /// The words of a command for people: bytes that are not UTF-8 are replaced.
 fn readable(command: &[OsString]) -> Vec<String> {

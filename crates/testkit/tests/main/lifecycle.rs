@@ -2,31 +2,44 @@
 
 use std::collections::BTreeSet;
 use std::io::Read;
+use std::path::Path;
 use std::process::Child;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
 use sandtable_testkit::counts;
-use sandtable_testkit::env::{Caller, TestEnv};
+use sandtable_testkit::env::{Caller, PATH, TestEnv};
 use sandtable_testkit::fingerprint::Fingerprint;
+use sandtable_testkit::process::Run;
 use sandtable_testkit::require;
 
 use crate::cli::{Unused, assert_nothing_made};
 
 #[test]
 fn a_killed_supervisor_leaves_nothing_behind() {
-    let Some(env) = TestEnv::of_the_executable() else { return };
+    kill_rounds(Caller::Same);
+}
+
+#[test]
+fn a_killed_supervisor_of_an_ordinary_user_leaves_nothing_behind() {
+    kill_rounds(Caller::ordinary());
+}
+
+fn kill_rounds(caller: Caller) {
+    let Some(env) = TestEnv::of_the_executable_as(caller) else { return };
     let source = env.repository("r");
     let before = Fingerprint::of(&source, &[]);
     let mut random = Random::new();
     let rounds = counts::of("kill-rounds");
     for round in 0..rounds {
-        let script = "echo x >> README; rm -rf docs; sleep 71234";
-        let mut child = env.sandtable().directory(&source).args(["run", "--", "sh", "-c", script]).started();
+        let mark = unique_seconds();
+        let script = format!("echo x >> README; rm -rf docs; sleep {mark}");
+        let mut child = env.sandtable().directory(&source).args(["run", "--", "sh", "-c", &script]).started();
         std::thread::sleep(Duration::from_micros(random.below(80_000)));
         child.kill().unwrap();
         child.wait().unwrap();
         env.sandtable().args(["ls"]).ended().expect_code(0).unused();
-        assert_nothing_runs(&env, "71234");
+        assert_nothing_runs(&env, &mark);
         assert_nothing_is_mounted_or_locked(&env);
         let moved = before.differences(&Fingerprint::of(&source, &[]));
         assert_eq!(moved, [""; 0], "round {round}, seed {}", random.seed);
@@ -68,7 +81,7 @@ fn two_commands_at_once_join_one_running_sandbox() {
     let source = env.repository("r");
     for round in 0..counts::of("exec-pairs") {
         let name = format!("running-{round}");
-        let mut first = waiting(&env, &source, &name);
+        let (mut first, _) = waiting(&env, &source, &name);
         exec_pair(&env, &name);
         env.sandtable().args(["stop", &name]).ended().expect_code(0).unused();
         first.wait().unwrap();
@@ -96,9 +109,11 @@ fn a_daemon_does_not_outlive_the_command() {
     for caller in [Caller::Same, Caller::ordinary()] {
         let Some(env) = TestEnv::of_the_executable_as(caller) else { continue };
         let source = env.repository("r");
-        let script = "(setsid sleep 71235 > /dev/null 2>&1 < /dev/null &) ; nohup sleep 71235 > /dev/null 2>&1 & exit 0";
-        env.run_script(&source, &[], script).expect_code(0).unused();
-        assert_nothing_runs(&env, "71235");
+        let mark = unique_seconds();
+        let quiet = "> /dev/null 2>&1 < /dev/null";
+        let script = format!("(setsid sleep {mark} {quiet} &); nohup sleep {mark} {quiet} & exit 0");
+        env.run_script(&source, &[], &script).expect_code(0).unused();
+        assert_nothing_runs(&env, &mark);
     }
 }
 
@@ -106,13 +121,13 @@ fn a_daemon_does_not_outlive_the_command() {
 fn stop_ends_a_sandbox_and_rm_removes_it() {
     let Some(env) = TestEnv::of_the_executable() else { return };
     let source = env.repository("r");
-    let mut child = waiting(&env, &source, "box");
+    let (mut child, mark) = waiting(&env, &source, "box");
     assert_eq!(listed(&env), BTreeSet::from(["box".to_owned()]));
     let refused = env.sandtable().args(["rm", "box"]).ended();
     assert!(refused.code == 2 && refused.stderr.contains("box"), "{} {}", refused.code, refused.stderr);
     env.sandtable().args(["stop", "box"]).ended().expect_code(0).unused();
     child.wait().unwrap();
-    assert_nothing_runs(&env, "71236");
+    assert_nothing_runs(&env, &mark);
     let inspect = env.sandtable().args(["inspect", "box", "--json"]).ended().expect_code(0);
     let record: serde_json::Value = serde_json::from_str(&inspect.stdout).unwrap();
     assert!(record.to_string().contains("\"box\""), "{record}");
@@ -124,10 +139,10 @@ fn stop_ends_a_sandbox_and_rm_removes_it() {
 fn rm_by_force_ends_a_running_sandbox() {
     let Some(env) = TestEnv::of_the_executable() else { return };
     let source = env.repository("r");
-    let mut child = waiting(&env, &source, "box");
+    let (mut child, mark) = waiting(&env, &source, "box");
     env.sandtable().args(["rm", "-f", "box"]).ended().expect_code(0).unused();
     child.wait().unwrap();
-    assert_nothing_runs(&env, "71236");
+    assert_nothing_runs(&env, &mark);
     assert_nothing_made(&env);
 }
 
@@ -149,7 +164,7 @@ fn sandboxes_do_not_share_a_network() {
         env.run_script(&source, options, "readlink /proc/self/ns/net").expect_code(0).stdout.trim().to_owned()
     };
     let host = fs_err::read_link("/proc/self/ns/net").unwrap().display().to_string();
-    let mut first = waiting(&env, &source, "one");
+    let (mut first, _) = waiting(&env, &source, "one");
     let one = exec(&env, "one", "readlink /proc/self/ns/net").stdout.trim().to_owned();
     let two = network(&["--rm", "-q"]);
     env.sandtable().args(["rm", "-f", "one"]).ended().expect_code(0).unused();
@@ -158,14 +173,21 @@ fn sandboxes_do_not_share_a_network() {
     assert_eq!(network(&["--rm", "-q", "--network", "host"]), host, "asked for by name");
 }
 
-/// A sandbox whose first command waits, started and ready.
-fn waiting(env: &TestEnv, source: &std::path::Path, name: &str) -> Child {
-    let script = "echo ready; exec sleep 71236";
-    let mut child =
-        env.sandtable().directory(source).args(["run", "--name", name, "--", "sh", "-c", script]).started();
+/// A sandbox whose first command waits, started and ready, and the mark of that command.
+fn waiting(env: &TestEnv, source: &Path, name: &str) -> (Child, String) {
+    let mark = unique_seconds();
+    let script = format!("echo ready; exec sleep {mark}");
+    let run = env.sandtable().directory(source).args(["run", "--name", name, "--", "sh", "-c", &script]);
+    let mut child = run.started();
     let mut first = [0_u8; 6];
     child.stdout.as_mut().unwrap().read_exact(&mut first).unwrap();
-    child
+    (child, mark)
+}
+
+/// A time to sleep that nobody else on this machine sleeps for: other tests may run beside this one.
+fn unique_seconds() -> String {
+    static NEXT: AtomicU32 = AtomicU32::new(70_000);
+    format!("{}.{}", NEXT.fetch_add(1, Ordering::Relaxed), std::process::id())
 }
 
 /// Two at the same time, both right.
@@ -202,21 +224,40 @@ fn assert_nothing_runs(env: &TestEnv, word: &str) {
         if left.is_empty() {
             return;
         }
-        assert!(Instant::now() < deadline, "still there: {left:?}");
+        if Instant::now() >= deadline {
+            end(&left);
+            panic!("still there: {left:?}");
+        }
         std::thread::sleep(Duration::from_millis(10));
     }
 }
 
-fn processes(env: &TestEnv, word: &str) -> Vec<String> {
+/// A test that fails leaves nothing behind either. Each process is named by its id and was found by a mark
+/// or a directory that is this test's own.
+fn end(left: &[Left]) {
+    for process in left {
+        Run::new("kill", Path::new("/")).variable("PATH", PATH).args(["-KILL", &process.pid]).ended();
+    }
+}
+
+/// A process that should be gone.
+#[derive(Debug)]
+struct Left {
+    pid: String,
+    #[expect(dead_code, reason = "read by whoever reads the message of a failed test")]
+    line: String,
+}
+
+fn processes(env: &TestEnv, word: &str) -> Vec<Left> {
     let here = env.root().display().to_string();
     let entries = fs_err::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());
     let describe = |path: std::path::PathBuf| {
-        path.file_name()?.to_str()?.parse::<u32>().ok()?;
+        let pid = path.file_name()?.to_str().filter(|name| name.parse::<u32>().is_ok())?.to_owned();
         let line = String::from_utf8_lossy(&fs_err::read(path.join("cmdline")).ok()?).replace('\0', " ");
         let program =
             fs_err::read_link(path.join("exe")).map(|exe| exe.display().to_string()).unwrap_or_default();
         let ours = line.contains(word) && line.contains("sleep") || program.starts_with(&here);
-        ours.then(|| format!("{} {program} {line}", path.display()))
+        ours.then_some(Left { pid, line })
     };
     entries.filter_map(describe).collect()
 }

@@ -1,0 +1,24 @@
+//! What a caller wants to hear while its command runs. The library prints nothing itself.
+
+use std::fmt;
+
+use crate::model::id::SandboxName;
+
+/// Hears of what happens during a run.
+pub trait Watcher: fmt::Debug {
+    /// The command runs, in this sandbox.
+    fn started(&self, name: &SandboxName);
+
+    /// The command has ended, and this many commands of others still run in its sandbox. They are waited for.
+    fn waiting(&self, others: usize);
+}
+
+/// Hears nothing.
+#[derive(Clone, Copy, Debug)]
+pub struct Deaf;
+
+impl Watcher for Deaf {
+    fn started(&self, _: &SandboxName) {}
+
+    fn waiting(&self, _: usize) {}
+}
