@@ -42,6 +42,10 @@ pub(crate) enum CliError {
     ReportOpen { path: PathBuf, source: io::Error },
     #[error("the command ended with {code}, but its report could not be written to `{}`", path.display())]
     ReportWrite { path: PathBuf, code: u8, source: io::Error },
+    #[error("cannot go to the background")]
+    Detach(#[source] rustix::io::Errno),
+    #[error("the background process ended before its command ran, and did not say why")]
+    NoAnswer,
     #[error("could not write the answer to standard output")]
     Answer(#[source] io::Error),
     #[error("could not write the answer as JSON")]
@@ -87,7 +91,7 @@ impl CliError {
                 session::Error::CommandNotExecutable { .. } => Own::NotExecutable,
                 _ => Own::of(error.blame()),
             },
-            Self::ReportWrite { .. } => Own::Machine,
+            Self::ReportWrite { .. } | Self::Detach(_) | Self::NoAnswer => Own::Machine,
             Self::Answer(_) | Self::Json(_) => Own::Failed,
         }
     }

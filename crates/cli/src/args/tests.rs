@@ -78,10 +78,10 @@ fn unknown_words_are_refused_with_the_known_ones() {
     for option in ["--engine", "--profile", "--mode", "--network", "--git-config", "--secrets", "--name"] {
         assert_eq!(refused(&["run", option, "No such word", "--", "x"]).exit(), exit::Own::Input, "{option}");
     }
-    for later in ["shell", "snapshot", "doctor", "merge", "tool", "help"] {
+    for later in ["snapshot", "doctor", "merge", "tool", "help"] {
         assert_eq!(refused(&[later]).exit(), exit::Own::Input, "{later}");
     }
-    for later in ["--image=x", "--base=source", "--env=A", "-e", "--cpus=1", "--timeout=1", "-d"] {
+    for later in ["--image=x", "--base=source", "--env=A", "-e", "--cpus=1", "--timeout=1"] {
         assert_eq!(refused(&["run", later, "--", "x"]).exit(), exit::Own::Input, "{later}");
     }
 }
@@ -202,7 +202,7 @@ fn help_of_run() {
 #[test]
 fn every_command_has_help_and_the_program_a_version() {
     for command in
-        [&["exec"][..], &["ls"], &["inspect"], &["stop"], &["rm"], &["policy"], &["policy", "show"]]
+        [&["exec"][..], &["shell"], &["logs"], &["events"], &["prune"], &["ls"], &["inspect"], &["stop"], &["rm"], &["policy"], &["policy", "show"]]
     {
         let words: Vec<&str> = command.iter().copied().chain(["--help"]).collect();
         assert!(answer(&words).contains("Usage: sandtable"), "{command:?}");

@@ -6,12 +6,12 @@ use std::process::ExitCode;
 use clap::Args;
 use sandtable_sandbox::model::resolved::ResolvedSpec;
 use sandtable_sandbox::model::spec::Spec;
-use sandtable_sandbox::session::{self, Request, Sandboxes};
+use sandtable_sandbox::session::{self, Request, Sandboxes, Streams, Watcher};
 use serde::Serialize;
 
-use super::{SCHEMA, finish};
+use super::{Attentive, SCHEMA, background, finish};
 use crate::app::App;
-use crate::args::{OutputArgs, SettingArgs, flag};
+use crate::args::{OutputArgs, SettingArgs, StreamArgs, flag};
 use crate::config::key::Key;
 use crate::config::layer::Layer;
 use crate::config::{self, Loaded};
@@ -43,6 +43,11 @@ pub(crate) struct RunArgs {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
+    streams: StreamArgs,
+    /// Return at once and print the name; the command goes on in the background
+    #[arg(short, long, conflicts_with = "tty")]
+    detach: bool,
+    #[command(flatten)]
     output: OutputArgs,
     /// The command and its arguments, passed on as they are, never through a shell
     #[arg(last = true, required = true, value_name = "CMD")]
@@ -62,7 +67,8 @@ pub(crate) fn run(app: &App, args: RunArgs) -> Result<ExitCode, CliError> {
     let what = Layer {
         dry_run: flag(Key::DryRun, args.dry_run.then_some(true)),
         json: flag(Key::Json, args.json.then_some(true)),
-        ..args.output.layer()
+        detach: flag(Key::Detach, args.detach.then_some(true)),
+        ..args.streams.layer().or(args.output.layer())
     };
     let loaded = config::load(&app.environment, args.settings.layer()?.or(what))?;
     if loaded.output.json_by_flag() && !loaded.output.dry_run.value {
@@ -73,14 +79,49 @@ pub(crate) fn run(app: &App, args: RunArgs) -> Result<ExitCode, CliError> {
     if loaded.output.dry_run.value {
         return dry_run(app, &sandboxes, &loaded, &resolved);
     }
+    if loaded.output.detach.value {
+        return background::run(app, &loaded, resolved, &args.command);
+    }
+    let job = Job { command: &args.command, streams: Streams::Caller(loaded.output.terminal) };
+    attended(app, &loaded, resolved, &job.told(&Attentive { ui: app.ui }))
+}
+
+/// What is run, and on which streams.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Job<'a> {
+    pub(crate) command: &'a [OsString],
+    pub(crate) streams: Streams,
+}
+
+/// A job and who hears of it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Told<'a> {
+    job: Job<'a>,
+    watcher: &'a dyn Watcher,
+}
+
+impl<'a> Job<'a> {
+    pub(crate) fn told(self, watcher: &'a dyn Watcher) -> Told<'a> {
+        Told { job: self, watcher }
+    }
+}
+
+/// Runs a job in a new sandbox and stays until its end.
+pub(crate) fn attended(
+    app: &App,
+    loaded: &Loaded,
+    resolved: ResolvedSpec,
+    told: &Told<'_>,
+) -> Result<ExitCode, CliError> {
     let report = loaded.output.report.as_deref().map(Report::open).transpose()?;
-    let name = loaded.spec.name.map(|name| name.value);
-    let request = Request { command: args.command, resolve_ms: app.elapsed_ms() };
-    let outcome = session::run(&sandboxes, resolved, name, request)?;
+    let name = loaded.spec.name.as_ref().map(|name| name.value.clone());
+    let Told { job: Job { command, streams }, watcher } = *told;
+    let request = Request { command, resolve_ms: app.elapsed_ms(), streams, watcher };
+    let outcome = session::run(&app.sandboxes()?, resolved, name, request)?;
     finish(app, &loaded.output, report, &outcome)
 }
 
-fn dry_run(
+pub(crate) fn dry_run(
     app: &App,
     sandboxes: &Sandboxes,
     loaded: &Loaded,

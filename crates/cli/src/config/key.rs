@@ -19,6 +19,8 @@ pub(crate) enum Key {
     Json,
     Report,
     Quiet,
+    Tty,
+    Detach,
 }
 
 /// What kind of value a setting takes.
@@ -48,6 +50,8 @@ impl Key {
         Self::Json,
         Self::Report,
         Self::Quiet,
+        Self::Tty,
+        Self::Detach,
     ];
 
     /// The name in configuration files; in upper case and behind `SANDTABLE_`, the variable.
@@ -69,6 +73,8 @@ impl Key {
             Self::Json => "json",
             Self::Report => "report",
             Self::Quiet => "quiet",
+            Self::Tty => "tty",
+            Self::Detach => "detach",
         }
     }
 
@@ -91,6 +97,8 @@ impl Key {
             Self::Json => "--json",
             Self::Report => "--report",
             Self::Quiet => "--quiet",
+            Self::Tty => "--tty",
+            Self::Detach => "--detach",
         }
     }
 
@@ -98,9 +106,14 @@ impl Key {
         match self {
             Self::Directory | Self::Report => Kind::Path,
             Self::Mounts => Kind::List,
-            Self::Rm | Self::BestEffort | Self::AllowSource | Self::DryRun | Self::Json | Self::Quiet => {
-                Kind::Switch
-            }
+            Self::Rm
+            | Self::BestEffort
+            | Self::AllowSource
+            | Self::DryRun
+            | Self::Json
+            | Self::Quiet
+            | Self::Tty
+            | Self::Detach => Kind::Switch,
             _ => Kind::Text,
         }
     }

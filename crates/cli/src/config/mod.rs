@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use sandtable_sandbox::model::resolved::Warning;
 use sandtable_sandbox::model::setting::{Origin, Setting};
 use sandtable_sandbox::model::spec::{MountRequest, Profile, Spec};
+use sandtable_sandbox::session::Terminal;
 
 use crate::env::{self, Environment};
 
@@ -45,6 +46,8 @@ pub(crate) struct Output {
     pub(crate) json: Setting<bool>,
     pub(crate) quiet: Setting<bool>,
     pub(crate) report: Option<PathBuf>,
+    pub(crate) terminal: Terminal,
+    pub(crate) detach: Setting<bool>,
 }
 
 /// Why there is no request.
@@ -144,6 +147,12 @@ fn shown(layer: Layer) -> Output {
         json: always(layer.json),
         quiet: always(layer.quiet),
         report: layer.report.map(|report| report.value),
+        terminal: match layer.tty.map(|tty| tty.value) {
+            None => Terminal::Auto,
+            Some(true) => Terminal::Always,
+            Some(false) => Terminal::Never,
+        },
+        detach: always(layer.detach),
     }
 }
 
