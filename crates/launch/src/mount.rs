@@ -228,6 +228,9 @@ fn mount_overlay(lowers: &str, layer: &str) -> rustix::io::Result<OwnedFd> {
     fsconfig_set_string(&context, "upperdir", format!("{layer}/upper"))?;
     fsconfig_set_string(&context, "workdir", format!("{layer}/work"))?;
     fsconfig_set_flag(&context, "userxattr")?;
+    // Without this the end of every sandbox would write out the whole file system that holds the layer, with
+    // everything that other programs left to be written. The mark it leaves is removed before the next mount.
+    fsconfig_set_flag(&context, "volatile")?;
     // Inode numbers of the source stay as they are, also when the layer lies on another file system:
     // git's index remains valid.
     fsconfig_set_string(&context, "xino", "auto")?;

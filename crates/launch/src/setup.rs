@@ -27,7 +27,9 @@ pub(crate) fn set_up(
     if let Some(control) = shared_namespace(plan, host) {
         return Err(Failure { step: format!("enforce {control}: the namespace is the host's"), errno: 0 });
     }
+    die_with_supervisor()?;
     let shifted = take_ids(plan, socket)?;
+    // The change of ids has reset it.
     die_with_supervisor()?;
     mount::build(plan, shifted)?;
     let confined = confine(plan, keep)?;
@@ -60,7 +62,7 @@ fn take_ids(plan: &Plan, socket: &OwnedFd) -> Done<Vec<OwnedFd>> {
     }
 }
 
-/// The kernel kills this process when its supervisor dies. A change of ids resets this, so it comes after.
+/// The kernel kills this process when its supervisor dies.
 fn die_with_supervisor() -> Done {
     set_parent_process_death_signal(Some(Signal::KILL))
         .context(|| "tie the sandbox to its supervisor".to_owned())

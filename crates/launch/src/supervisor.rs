@@ -66,7 +66,11 @@ pub fn launch(plan: &Plan, handles: &Handles<'_>) -> Result<Sandbox, LaunchError
     let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)
         .context(|| "make a socket".to_owned())?;
     match clone_into(namespace_flags(plan)).map_err(LaunchError::Namespaces)? {
-        Side::Child => child(plan, &host, theirs, handles),
+        Side::Child => {
+            // The copy of the supervisor's end would keep the connection alive after its death.
+            drop(ours);
+            child(plan, &host, theirs, handles)
+        }
         Side::Parent(pid) => {
             drop(theirs);
             let mut sandbox = Sandbox { pid, socket: Some(ours), report: Report::default() };

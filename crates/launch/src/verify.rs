@@ -8,7 +8,7 @@ use std::path::Path;
 
 use fs_err as fs;
 use rustix::fs::{Mode, OFlags, StatVfsMountFlags, open, stat, statvfs};
-use rustix::process::{DumpableBehavior, Resource, dumpable_behavior, getpid, getrlimit, getsid};
+use rustix::process::{DumpableBehavior, Resource, dumpable_behavior, getrlimit};
 use rustix::thread::{CapabilitiesSecureBits, capabilities_secure_bits};
 
 use crate::confine::Confined;
@@ -16,6 +16,7 @@ use crate::host::{HostView, NAMESPACES, namespaces};
 use crate::mount;
 use crate::op::{Access, Network, Op, Plan};
 use crate::report::{Control, Observed, Report};
+use crate::sys::process::leads_session;
 
 /// What the process sees of itself.
 pub(crate) struct Seen<'a> {
@@ -136,7 +137,7 @@ fn minimal_dev() -> Observed {
 }
 
 fn session() -> Observed {
-    let leader = getsid(None) == Ok(getpid());
+    let leader = leads_session();
     let terminal = open("/dev/tty", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).is_ok();
     Observed::when(leader && !terminal, "the session is the host's")
 }

@@ -49,7 +49,14 @@ impl FromStr for Pattern {
 impl Pattern {
     /// Whether the glob matches, whatever its sense.
     pub fn matches(&self, name: &[u8]) -> bool {
-        matches(&self.glob, name)
+        // Most names fail at one of their ends, and there are many names.
+        let may = |wanted: Option<&u8>, found: Option<&u8>| match wanted {
+            Some(b'*' | b'?') | None => true,
+            Some(wanted) => found.is_some_and(|found| found.eq_ignore_ascii_case(wanted)),
+        };
+        may(self.glob.last(), name.last())
+            && may(self.glob.first(), name.first())
+            && matches(&self.glob, name)
     }
 }
 

@@ -37,9 +37,10 @@ const NAMES: [&[u8]; 12] = [
 #[test]
 fn random_layers_are_read_safely() {
     let mut dice = Dice::any();
+    let around = tempfile::tempdir().unwrap();
+    let outside = Outside::new(around.path());
     for round in 0..setting("SANDTABLE_ROUNDS", 60) {
-        let dir = tempfile::tempdir().unwrap();
-        let outside = Outside::new(dir.path());
+        let dir = tempfile::tempdir_in(around.path()).unwrap();
         let sides = ["upper", "pins", "lower"].map(|name| dir.path().join(name));
         for side in &sides {
             fs_err::create_dir(side).unwrap();
@@ -99,7 +100,7 @@ fn target(outside: &Path, dice: &mut Dice) -> PathBuf {
     match dice.roll(4) {
         0 => outside.to_owned(),
         1 => outside.join("key"),
-        2 => PathBuf::from("../outside/key"),
+        2 => PathBuf::from("../../outside/key"),
         _ => PathBuf::from("a"),
     }
 }

@@ -186,6 +186,7 @@ fn links_are_compared_by_their_text() {
 
 #[test]
 fn five_thousand_levels_on_both_sides() {
+    support::few_descriptors();
     let trees = Trees::new();
     for side in [trees.upper("d"), trees.lower("d"), trees.lower("gone"), trees.upper("new")] {
         fs_err::create_dir(&side).unwrap();

@@ -114,7 +114,7 @@ pub(crate) fn attended(
     told: &Told<'_>,
 ) -> Result<ExitCode, CliError> {
     let report = loaded.output.report.as_deref().map(Report::open).transpose()?;
-    let name = loaded.spec.name.as_ref().map(|name| name.value.clone());
+    let name = loaded.spec.name.as_ref().map(|name| &name.value);
     let Told { job: Job { command, streams }, watcher } = *told;
     let request = Request { command, resolve_ms: app.elapsed_ms(), streams, watcher };
     let outcome = session::run(&app.sandboxes()?, resolved, name, request)?;

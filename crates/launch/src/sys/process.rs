@@ -61,6 +61,12 @@ pub(crate) fn exit_now(code: i32) -> ! {
     unsafe { libc::_exit(code) }
 }
 
+/// Whether this process leads its session. A leader outside of its pid namespace has no number here.
+pub(crate) fn leads_session() -> bool {
+    // SAFETY: both calls only return numbers.
+    unsafe { libc::getsid(0) == libc::getpid() }
+}
+
 /// Closes every descriptor from `first` to `last`.
 ///
 /// The caller must not use a closed one afterwards; owners of such descriptors must have been forgotten.

@@ -7,7 +7,7 @@ use crate::model::spec::{Network, Strictness};
 
 /// A control that the policy requires and that does not hold.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the control `{control}` is required but not enforced: {why}")]
+#[error("`{control}` is required but not enforced ({why})")]
 pub struct Missing {
     pub control: Control,
     pub why: String,
@@ -32,10 +32,17 @@ pub fn missing(spec: &ResolvedSpec, report: &Report) -> Vec<Missing> {
     required(spec).into_iter().filter_map(judge).collect()
 }
 
-/// The first missing control that stops the launch: any, unless the caller asked for best effort.
-pub fn refusal(spec: &ResolvedSpec, report: &Report) -> Option<Missing> {
-    match spec.strictness.value {
-        Strictness::Strict => missing(spec, report).into_iter().next(),
-        Strictness::BestEffort => None,
-    }
+/// Required controls that do not hold and therefore stop the launch.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the sandbox is not what was promised: {}", listed(.0))]
+pub struct Refusal(Vec<Missing>);
+
+/// Why the launch stops: any missing control, unless the caller asked for best effort.
+pub fn refusal(spec: &ResolvedSpec, report: &Report) -> Option<Refusal> {
+    let missing = missing(spec, report);
+    (spec.strictness.value == Strictness::Strict && !missing.is_empty()).then_some(Refusal(missing))
+}
+
+fn listed(missing: &[Missing]) -> String {
+    missing.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }

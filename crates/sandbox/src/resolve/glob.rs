@@ -3,6 +3,14 @@
 
 /// Whether the whole of `text` fits `pattern`.
 pub(super) fn matches(pattern: &str, text: &str) -> bool {
+    // Most patterns are plain words or begin with one, and most texts differ there.
+    let plain = pattern.find(['*', '?']).unwrap_or(pattern.len());
+    let (Some(text), pattern) = (text.strip_prefix(&pattern[..plain]), &pattern[plain..]) else {
+        return false;
+    };
+    if pattern.is_empty() {
+        return text.is_empty();
+    }
     let pattern: Vec<char> = pattern.chars().collect();
     let text: Vec<char> = text.chars().collect();
     // `fits[j]`: what was read of the pattern fits the first `j` characters. Built up piece by piece, so that

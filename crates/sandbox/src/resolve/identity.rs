@@ -1,5 +1,4 @@
-//! Who the workload is, and which files of the workspace are out of its reach because their owner does not
-//! exist inside.
+//! Who the workload is, and which files of the workspace it cannot change because they are others'.
 
 use super::case::Case;
 use super::warnings;
@@ -18,8 +17,8 @@ pub(super) fn of(host: &Host) -> Identity {
     Identity { uid: host.uid, gid: host.gid }
 }
 
-/// Warns of top-level entries that cannot be changed inside: a change would have to copy them up with an
-/// owner that has no number there. What lies deeper is found by the scan that runs beside the command.
+/// Warns of top-level entries that cannot be changed inside: to copy them up would take an owner that has no
+/// number there, or rights that nobody inside has. What lies deeper is found by the scan that runs beside the command.
 pub(super) fn check_owners(case: &Case<'_>, root: &HostPath, found: &mut Vec<Warning>) {
     let mut entries = case.facts.top_level(root, LOOKED_AT).unwrap_or_default();
     if let Ok(directory) = case.facts.kind(root) {
@@ -34,7 +33,8 @@ pub(super) fn check_owners(case: &Case<'_>, root: &HostPath, found: &mut Vec<War
 
 fn is_foreign(host: &Host, entry: &Owned) -> bool {
     if host.uid == 0 {
-        entry.uid >= RANGE || entry.gid >= RANGE
+        // Inside, root has no power over the files of others.
+        entry.uid != 0 || entry.gid >= RANGE
     } else {
         entry.uid != host.uid || entry.gid != host.gid
     }

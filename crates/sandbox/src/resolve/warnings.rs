@@ -24,8 +24,8 @@ pub(super) fn foreign_owner(names: &[String], more: usize) -> Warning {
         list = format!("{list} and {more} more");
     }
     let text = format!(
-        "changing them inside will fail, because their owner or group does not exist there: {list}; \
-         `chown` them to yourself and your primary group"
+        "changing them inside will fail, because they belong to another owner or group: {list}; `chown` them to \
+         yourself and your primary group"
     );
     Warning::new("foreign-owner", text)
 }

@@ -95,10 +95,11 @@ impl Watch {
 
     fn look_again(&self) -> Result<Listing, source::Error> {
         let (users, groups) = ([self.identity.uid], [self.identity.gid]);
-        // Root's private range holds every id that files usually have.
-        let owners = (self.identity.uid != 0).then_some(Owners { users: &users, groups: &groups });
+        // Every usual group exists in root's private range.
+        let groups = (self.identity.uid != 0).then_some(&groups[..]);
+        let owners = Owners { users: &users, groups };
         let go_on = AtomicBool::new(false);
-        source::scan(&self.root, &Options { secrets: secret_names(), owners, cancel: &go_on })
+        source::scan(&self.root, &Options { secrets: secret_names(), owners: Some(owners), cancel: &go_on })
     }
 }
 
@@ -236,7 +237,7 @@ fn warnings(listing: &Listing, secrets: Secrets) -> Vec<Warning> {
     }
     warn(
         "foreign-owner",
-        "files of other owners or groups cannot be changed inside (EOVERFLOW); `chown` them to be able to",
+        "inside, files of other owners or groups cannot be changed; `chown` them to be able to",
         &listing.outsiders(),
     );
     warn("source-unreadable", "directories of the source that could not be read", listing.unreadable());

@@ -9,6 +9,7 @@ use fs_err as fs;
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use sandtable_store::layer::pins::write_whiteouts;
 use sandtable_store::lock::FileLock;
+use sandtable_store::remove::remove_tree;
 use sandtable_store::source::find_secrets;
 
 use super::directory::{SandboxDirectory, Sandboxes, random};
@@ -35,7 +36,7 @@ pub(super) struct Created {
 pub(super) fn create(
     sandboxes: &Sandboxes,
     resolved: ResolvedSpec,
-    name: Option<SandboxName>,
+    name: Option<&SandboxName>,
     command: &[OsString],
 ) -> Result<Created, Error> {
     let (name, directory, lock) = take_name(sandboxes, name)?;
@@ -54,11 +55,11 @@ pub(super) fn create(
 /// The name asked for, or one of our own that is free.
 fn take_name(
     sandboxes: &Sandboxes,
-    asked: Option<SandboxName>,
+    asked: Option<&SandboxName>,
 ) -> Result<(SandboxName, SandboxDirectory, FileLock), Error> {
     loop {
-        let name = asked.clone().unwrap_or_else(|| SandboxName::from_random(random()));
-        match (sandboxes.make(&name)?, &asked) {
+        let name = asked.cloned().unwrap_or_else(|| SandboxName::from_random(random()));
+        match (sandboxes.make(&name)?, asked) {
             (Some((directory, lock)), _) => return Ok((name, directory, lock)),
             (None, Some(_)) => return Err(Error::NameTaken(name)),
             (None, None) => {}
@@ -96,6 +97,19 @@ fn fill(directory: &SandboxDirectory, resolved: &ResolvedSpec) -> Result<(), Err
                 }
             }
             _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Makes the working directories of the layers anew: the kernel refuses one that a mount without write-back
+/// was made on. Nothing of the state is in them.
+pub(super) fn renew_work(directory: &SandboxDirectory, resolved: &ResolvedSpec) -> Result<(), Error> {
+    for mount in resolved.mounts.iter() {
+        if let Content::Cow { layer, .. } = &mount.content {
+            let work = directory.path().join("layers").join(layer).join("work");
+            remove_tree(work.as_path()).map_err(|error| Error::state("remove", work.as_path())(error.source))?;
+            make(&work)?;
         }
     }
     Ok(())

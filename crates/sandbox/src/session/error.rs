@@ -7,7 +7,7 @@ use rustix::io::Errno;
 use sandtable_launch::attach::AttachError;
 
 use crate::engine::LaunchError;
-use crate::engine::enforcement::Missing;
+use crate::engine::enforcement::Refusal;
 use crate::model::blame::Blame;
 use crate::model::id::SandboxName;
 
@@ -44,7 +44,7 @@ pub enum Error {
     #[error(transparent)]
     Launch(#[from] LaunchError),
     #[error(transparent)]
-    Refused(#[from] Missing),
+    Refused(#[from] Refusal),
     #[error(transparent)]
     Lost(#[from] AttachError),
     #[error("command not found: `{program}`")]

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use sandtable_launch::attach::{self, AttachError, Terminal};
 
+use super::create::renew_work;
 use super::directory::{SandboxDirectory, Sandboxes};
 use super::error::Error;
 use super::record::{Outcome, Record, Timings};
@@ -47,6 +48,7 @@ pub fn exec(sandboxes: &Sandboxes, name: &SandboxName, request: ExecRequest<'_>)
             if !directory.exists() {
                 return Err(Error::Unknown(name.clone()));
             }
+            renew_work(&directory, &record.resolved)?;
             return supervise(&directory, lock, &record, &task).map(Some);
         }
         join(&directory, &record, &task)

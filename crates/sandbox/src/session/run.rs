@@ -49,7 +49,7 @@ pub enum Streams {
 pub fn run(
     sandboxes: &Sandboxes,
     resolved: ResolvedSpec,
-    name: Option<SandboxName>,
+    name: Option<&SandboxName>,
     request: Request<'_>,
 ) -> Result<Outcome, Error> {
     let began = Instant::now();
@@ -164,7 +164,7 @@ fn attend(
     let mut outcome = Outcome {
         changes,
         drift,
-        warnings: [resolved.warnings.clone(), warnings].concat(),
+        warnings: joined(&resolved.warnings, warnings),
         timings_ms: Timings {
             resolve: task.request.resolve_ms,
             start: millis(start),
@@ -188,7 +188,7 @@ fn launch(directory: &SandboxDirectory, lock: &FileLock, record: &Record) -> Res
     let handles = Handles { control: control.as_fd(), lock: lock.as_fd() };
     let sandbox = engine.launch(&plan, &handles)?;
     match refusal(&record.resolved, sandbox.report()) {
-        Some(missing) => Err(missing.into()),
+        Some(refusal) => Err(refusal.into()),
         None => Ok(sandbox),
     }
 }
@@ -258,6 +258,13 @@ pub(super) fn exit(ending: Ending, task: &Task<'_>) -> Result<Exit, Error> {
         }
         Ending::NotStarted { step: StartStep::Process, cause } => Err(Error::Process(cause)),
     }
+}
+
+/// What was known before the command and what was found after it, which is more exact where both speak.
+fn joined(before: &[Warning], after: Vec<Warning>) -> Vec<Warning> {
+    let superseded = |warning: &&Warning| after.iter().any(|later| later.code == warning.code);
+    let kept: Vec<Warning> = before.iter().filter(|warning| !superseded(warning)).cloned().collect();
+    kept.into_iter().chain(after).collect()
 }
 
 pub(super) fn millis(duration: Duration) -> u64 {

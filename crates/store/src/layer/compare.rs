@@ -47,6 +47,8 @@ impl Comparer {
         }
         let lower = match open_file(lower.dir, lower.name, lower.meta) {
             Err(errno) if super::is_unreadable(errno) => return Ok(Content::LowerUnreadable),
+            // Another process holds a lease on the user's file.
+            Err(Errno::AGAIN) => return Ok(Content::LowerUnreadable),
             Err(Errno::STALE | Errno::NOENT | Errno::LOOP | Errno::XDEV) => return Ok(Content::LowerMoved),
             result => result?,
         };

@@ -59,7 +59,8 @@ pub struct Options<'a> {
 #[derive(Clone, Copy, Debug)]
 pub struct Owners<'a> {
     pub users: &'a [u32],
-    pub groups: &'a [u32],
+    /// `None` asks nothing about groups.
+    pub groups: Option<&'a [u32]>,
 }
 
 impl<'a> Options<'a> {

@@ -180,8 +180,9 @@ impl Scan<'_> {
         if !is_directory && listed(self.options.secrets, &name) {
             notes.add(Notes::SECRET);
         }
-        let owned =
-            |owners: &Owners<'_>| owners.users.contains(&meta.uid) && owners.groups.contains(&meta.gid);
+        let owned = |owners: &Owners<'_>| {
+            owners.users.contains(&meta.uid) && owners.groups.is_none_or(|groups| groups.contains(&meta.gid))
+        };
         if !self.options.owners.as_ref().is_none_or(owned) {
             notes.add(Notes::OUTSIDER);
         }

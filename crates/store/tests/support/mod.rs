@@ -6,6 +6,7 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::Path;
 
 use rustix::fs::{AtFlags, FileType, Mode, XattrFlags, mkdirat, mknodat, renameat, setxattr, unlinkat};
+use rustix::process::{Resource, Rlimit};
 use sandtable_store::dir::{open_dir, open_named, stat_at};
 use sandtable_store::layer::{self, Lower, Options, Outcome};
 
@@ -31,6 +32,12 @@ pub(crate) fn remove_chain(root: &Path, name: &[u8]) {
         unlinkat(&top, name, AtFlags::REMOVEDIR).unwrap();
         renameat(&top, "next", &top, name).unwrap();
     }
+}
+
+/// Holds this process to few descriptors, so that a walk that needs one per level fails.
+pub(crate) fn few_descriptors() {
+    let limit = rustix::process::getrlimit(Resource::Nofile);
+    rustix::process::setrlimit(Resource::Nofile, Rlimit { current: Some(400), ..limit }).unwrap();
 }
 
 pub(crate) fn whiteout(path: &Path) {

@@ -81,7 +81,7 @@ fn root_with_a_repository_elsewhere() {
     TERM=xterm
     TMPDIR=/tmp
     USER=ann
-    ! foreign-owner: changing them inside will fail, because their owner or group does not exist there: `.`, `.git`; `chown` them to yourself and your primary group
+    ! foreign-owner: changing them inside will fail, because they belong to another owner or group: `.`, `.git`; `chown` them to yourself and your primary group
     ");
 }
 
