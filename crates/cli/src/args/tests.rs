@@ -201,9 +201,19 @@ fn help_of_run() {
 
 #[test]
 fn every_command_has_help_and_the_program_a_version() {
-    for command in
-        [&["exec"][..], &["shell"], &["logs"], &["events"], &["prune"], &["ls"], &["inspect"], &["stop"], &["rm"], &["policy"], &["policy", "show"]]
-    {
+    for command in [
+        &["exec"][..],
+        &["shell"],
+        &["logs"],
+        &["events"],
+        &["prune"],
+        &["ls"],
+        &["inspect"],
+        &["stop"],
+        &["rm"],
+        &["policy"],
+        &["policy", "show"],
+    ] {
         let words: Vec<&str> = command.iter().copied().chain(["--help"]).collect();
         assert!(answer(&words).contains("Usage: sandtable"), "{command:?}");
     }

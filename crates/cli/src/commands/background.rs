@@ -56,7 +56,9 @@ pub(crate) fn run(
     match detach().map_err(CliError::Detach)? {
         Role::Caller(caller) => {
             if !loaded.output.quiet.value {
-                warnings.iter().for_each(|warning| app.ui.warning(&warning.code, &warning.text));
+                for warning in &warnings {
+                    app.ui.warning(&warning.code, &warning.text);
+                }
             }
             heard(app, &caller.answer())
         }

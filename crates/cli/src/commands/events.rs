@@ -79,7 +79,8 @@ mod tests {
         crate::schema::check("events.json", &event());
         let created = Event { event: EventKind::Created, command: None, exit: None, ..event() };
         crate::schema::check("events.json", &created);
-        let failed = Event { event: EventKind::Failed, exit: None, error: Some("lost".to_owned()), ..event() };
+        let failed =
+            Event { event: EventKind::Failed, exit: None, error: Some("lost".to_owned()), ..event() };
         crate::schema::check("events.json", &failed);
     }
 

@@ -12,7 +12,7 @@ use sandtable_sandbox::session::Log;
 
 use crate::app::App;
 use crate::error::CliError;
-use crate::ui::lines::{Lines, Piece};
+use crate::ui::lines::{Lines, Piece, Times};
 
 /// What `logs` takes.
 #[derive(Debug, Args)]
@@ -46,13 +46,14 @@ pub(crate) fn run(app: &App, args: &LogsArgs) -> Result<ExitCode, CliError> {
     let mut sources = Vec::new();
     for name in &args.names {
         let prefix = (args.names.len() > 1).then(|| name.to_string());
-        let lines = Lines::new(prefix, args.timestamps);
+        let times = if args.timestamps { Times::Said } else { Times::Unsaid };
+        let lines = Lines::new(prefix, times);
         sources.push(Source { name, log: Log::open(&sandboxes, name)?, lines });
     }
     for source in &mut sources {
         let mut pieces = source.take(app)?;
         if let Some(tail) = args.tail {
-            pieces = source.lines.last(pieces, tail);
+            pieces = Lines::last(pieces, tail);
         }
         app.ui.pass(&pieces)?;
     }

@@ -39,8 +39,11 @@ impl Watcher for Attentive {
     fn started(&self, _: &SandboxName) {}
 
     fn waiting(&self, others: usize) {
-        let whom = if others == 1 { "one other command".to_owned() } else { format!("{others} other commands") };
-        self.ui.say(&format!("the command has ended; waiting for {whom} in its sandbox, Ctrl-C ends the wait and them"));
+        let whom =
+            if others == 1 { "one other command".to_owned() } else { format!("{others} other commands") };
+        self.ui.say(&format!(
+            "the command has ended; waiting for {whom} in its sandbox, Ctrl-C ends the wait and them"
+        ));
     }
 }
 

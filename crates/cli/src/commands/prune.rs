@@ -23,6 +23,13 @@ pub(crate) struct PruneArgs {
     /// Only those that nobody used for so long: 45s, 30m, 12h, 7d
     #[arg(long, value_name = "TIME")]
     older_than: Option<Age>,
+    #[command(flatten)]
+    shown: ShownArgs,
+}
+
+/// What is done with the answer.
+#[derive(Debug, Args)]
+struct ShownArgs {
     /// Say what would go, and remove nothing
     #[arg(long)]
     dry_run: bool,
@@ -55,7 +62,7 @@ pub(crate) fn run(app: &App, args: &PruneArgs) -> Result<ExitCode, CliError> {
     let mut worst = None;
     let mut removed = Vec::new();
     for entry in &found {
-        let done = if args.dry_run {
+        let done = if args.shown.dry_run {
             Ok(())
         } else {
             session::remove(&sandboxes, &entry.name, Running::Refuse)
@@ -71,9 +78,9 @@ pub(crate) fn run(app: &App, args: &PruneArgs) -> Result<ExitCode, CliError> {
             }
         }
     }
-    if args.json {
+    if args.shown.json {
         let removed = removed.into_iter().map(row).collect();
-        app.ui.json(&Answer { schema: SCHEMA, dry_run: args.dry_run, removed })?;
+        app.ui.json(&Answer { schema: SCHEMA, dry_run: args.shown.dry_run, removed })?;
     } else {
         removed.iter().try_for_each(|entry| app.ui.answer(&format!("{}\n", entry.name)))?;
         app.ui.say(&closing(&removed, args));
@@ -87,7 +94,7 @@ fn row(entry: &Entry) -> Row<'_> {
 
 fn closing(removed: &[&Entry], args: &PruneArgs) -> String {
     let bytes = removed.iter().map(|entry| entry.size.bytes).sum();
-    let verb = if args.dry_run { "would remove" } else { "removed" };
+    let verb = if args.shown.dry_run { "would remove" } else { "removed" };
     let count = removed.len();
     let which = if args.all { "" } else { "; those with changes stay without `--all`" };
     format!("{verb} {count}, {}{which}", summary::size(LayerSize { bytes, complete: true }))
@@ -107,8 +114,7 @@ impl FromStr for Age {
 
     fn from_str(text: &str) -> Result<Self, NotATime> {
         let units = [('s', 1), ('m', 60), ('h', 3600), ('d', 86_400)];
-        let (unit, seconds) =
-            units.into_iter().find(|(unit, _)| text.ends_with(*unit)).ok_or(NotATime)?;
+        let (unit, seconds) = units.into_iter().find(|(unit, _)| text.ends_with(*unit)).ok_or(NotATime)?;
         let number: u64 = text.trim_end_matches(unit).parse().map_err(|_| NotATime)?;
         number.checked_mul(seconds).map(Duration::from_secs).map(Self).ok_or(NotATime)
     }

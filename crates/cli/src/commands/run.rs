@@ -36,12 +36,8 @@ Every option can also be set by a variable (`--git-config` is SANDTABLE_GIT_CONF
 pub(crate) struct RunArgs {
     #[command(flatten)]
     settings: SettingArgs,
-    /// Show the policy and the plan, and do nothing
-    #[arg(long)]
-    dry_run: bool,
-    /// With --dry-run: as JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    preview: PreviewArgs,
     #[command(flatten)]
     streams: StreamArgs,
     /// Return at once and print the name; the command goes on in the background
@@ -52,6 +48,17 @@ pub(crate) struct RunArgs {
     /// The command and its arguments, passed on as they are, never through a shell
     #[arg(last = true, required = true, value_name = "CMD")]
     command: Vec<OsString>,
+}
+
+/// Looking before leaping.
+#[derive(Debug, Args)]
+struct PreviewArgs {
+    /// Show the policy and the plan, and do nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// With --dry-run: as JSON
+    #[arg(long)]
+    json: bool,
 }
 
 /// What `--dry-run --json` answers.
@@ -65,8 +72,8 @@ struct DryRun<'a, Plan> {
 
 pub(crate) fn run(app: &App, args: RunArgs) -> Result<ExitCode, CliError> {
     let what = Layer {
-        dry_run: flag(Key::DryRun, args.dry_run.then_some(true)),
-        json: flag(Key::Json, args.json.then_some(true)),
+        dry_run: flag(Key::DryRun, args.preview.dry_run.then_some(true)),
+        json: flag(Key::Json, args.preview.json.then_some(true)),
         detach: flag(Key::Detach, args.detach.then_some(true)),
         ..args.streams.layer().or(args.output.layer())
     };

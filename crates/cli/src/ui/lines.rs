@@ -20,15 +20,15 @@ pub(crate) struct Lines {
     open: [(u64, Vec<u8>); 2],
 }
 
+/// Whether lines say when they were written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Times {
+pub(crate) enum Times {
     Said,
     Unsaid,
 }
 
 impl Lines {
-    pub(crate) fn new(prefix: Option<String>, timestamps: bool) -> Self {
-        let times = if timestamps { Times::Said } else { Times::Unsaid };
+    pub(crate) fn new(prefix: Option<String>, times: Times) -> Self {
         Self { prefix, times, open: Default::default() }
     }
 
@@ -67,7 +67,7 @@ impl Lines {
     }
 
     /// The last `count` lines of `pieces`; a line without its end counts.
-    pub(crate) fn last(&self, pieces: Vec<Piece>, count: usize) -> Vec<Piece> {
+    pub(crate) fn last(pieces: Vec<Piece>, count: usize) -> Vec<Piece> {
         let mut left = count;
         let mut kept = Vec::new();
         for Piece { stream, bytes } in pieces.into_iter().rev() {
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn bytes_are_passed_on_as_they_are() {
-        let mut lines = Lines::new(None, false);
+        let mut lines = Lines::new(None, Times::Unsaid);
         let pieces = lines.take(&frame(Stream::Out, b"a\xff\x1b[1m"));
         assert_eq!(pieces[0].bytes, b"a\xff\x1b[1m");
         assert!(lines.rest().is_empty());
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn something_before_each_line_and_the_streams_apart() {
-        let mut lines = Lines::new(Some("box".to_owned()), true);
+        let mut lines = Lines::new(Some("box".to_owned()), Times::Said);
         assert_eq!(text(&lines.take(&frame(Stream::Out, b"a\nb"))), "1970-01-02T00:00:00.000Z box | a\n");
         assert_eq!(text(&lines.take(&frame(Stream::Err, b"e\n"))), "1970-01-02T00:00:00.000Z box | e\n");
         assert_eq!(text(&lines.take(&frame(Stream::Out, b"b\n"))), "1970-01-02T00:00:00.000Z box | bb\n");
@@ -145,13 +145,17 @@ mod tests {
 
     #[test]
     fn the_last_lines() {
-        let lines = Lines::new(None, false);
-        let pieces = || vec![Piece { stream: Stream::Out, bytes: b"1\n2\n".to_vec() }, Piece { stream: Stream::Err, bytes: b"3\n4\n".to_vec() }];
+        let pieces = || {
+            vec![
+                Piece { stream: Stream::Out, bytes: b"1\n2\n".to_vec() },
+                Piece { stream: Stream::Err, bytes: b"3\n4\n".to_vec() },
+            ]
+        };
         for (count, wanted) in [(0, ""), (1, "4\n"), (3, "2\n3\n4\n"), (9, "1\n2\n3\n4\n")] {
-            assert_eq!(text(&lines.last(pieces(), count)), wanted);
+            assert_eq!(text(&Lines::last(pieces(), count)), wanted);
         }
         let open = vec![Piece { stream: Stream::Out, bytes: b"1\n2\n3".to_vec() }];
-        assert_eq!(text(&lines.last(open, 2)), "2\n3");
+        assert_eq!(text(&Lines::last(open, 2)), "2\n3");
     }
 
     #[test]

@@ -80,11 +80,8 @@ impl Ui {
                 Stream::Out => (&mut out, terminals[0]),
                 Stream::Err => (&mut err, terminals[1]),
             };
-            let written = if terminal {
-                to.write_all(lines::harmless(bytes).as_bytes())
-            } else {
-                to.write_all(bytes)
-            };
+            let written =
+                if terminal { to.write_all(lines::harmless(bytes).as_bytes()) } else { to.write_all(bytes) };
             written.and_then(|()| to.flush()).map_err(CliError::Answer)?;
         }
         Ok(())

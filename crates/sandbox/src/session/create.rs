@@ -108,7 +108,8 @@ pub(super) fn renew_work(directory: &SandboxDirectory, resolved: &ResolvedSpec) 
     for mount in resolved.mounts.iter() {
         if let Content::Cow { layer, .. } = &mount.content {
             let work = directory.path().join("layers").join(layer).join("work");
-            remove_tree(work.as_path()).map_err(|error| Error::state("remove", work.as_path())(error.source))?;
+            remove_tree(work.as_path())
+                .map_err(|error| Error::state("remove", work.as_path())(error.source))?;
             make(&work)?;
         }
     }
