@@ -217,7 +217,7 @@ fn listed(env: &TestEnv) -> BTreeSet<String> {
 
 /// No process with that word in its command line, and none of the executable itself. The end of a pid
 /// namespace takes the kernel a moment.
-fn assert_nothing_runs(env: &TestEnv, word: &str) {
+pub(crate) fn assert_nothing_runs(env: &TestEnv, word: &str) {
     let deadline = Instant::now() + Duration::from_secs(3);
     loop {
         let left = processes(env, word);
@@ -262,7 +262,7 @@ fn processes(env: &TestEnv, word: &str) -> Vec<Left> {
     entries.filter_map(describe).collect()
 }
 
-fn assert_nothing_is_mounted_or_locked(env: &TestEnv) {
+pub(crate) fn assert_nothing_is_mounted_or_locked(env: &TestEnv) {
     let here = env.root().display().to_string();
     let mounts = fs_err::read_to_string("/proc/self/mountinfo").unwrap();
     assert!(!mounts.contains(&here), "a mount is left");

@@ -5,7 +5,9 @@
 mod bad_input;
 mod cli;
 mod conformance;
+mod detach;
 mod failpoints;
 mod hosts;
 mod lifecycle;
+mod terminal;
 mod tidy;
