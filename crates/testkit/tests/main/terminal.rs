@@ -1,5 +1,6 @@
 //! Commands at a terminal, and commands in pipes.
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use sandtable_testkit::counts;
@@ -22,9 +23,12 @@ fn at_a_terminal(test: impl Fn(&TestEnv, &Tmux<'_>)) {
 
 /// The host's shell is there and its terminal is as a shell wants it.
 fn assert_the_terminal_works(tmux: &Tmux<'_>) {
-    tmux.line("clear; echo wor''ks; stty -a | grep -ow -e '-echo' -e '-icanon' -e '-opost' || echo sa''ne");
-    tmux.shows("sane");
-    tmux.shows("works");
+    // A word of its own each time, so that nothing older on the screen is taken for it.
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    let check = "stty -a | grep -ow -e '-echo' -e '-icanon' -e '-opost'";
+    tmux.line(&format!("clear; {check} || echo sa''ne {count} e''nd"));
+    tmux.shows(&format!("sane {count} end"));
 }
 
 #[test]
@@ -73,12 +77,12 @@ fn a_pager_and_a_monitor_run() {
 #[test]
 fn ctrl_c_ends_the_command_and_not_the_terminal() {
     at_a_terminal(|env, tmux| {
-        tmux.line("$S run -q --rm -- sh -c 'echo on; sleep 71237'; echo en''ded $?");
-        tmux.shows("on");
+        tmux.line("$S run -q --rm -- sh -c 'echo rea\"\"dy; sleep 71237'; echo en''ded $?");
+        tmux.shows("ready");
         tmux.key("C-c");
         tmux.shows("ended 130");
         assert_the_terminal_works(tmux);
-        assert_nothing_runs_but_tmux(env, "71237");
+        assert_nothing_runs(env, "71237");
     });
 }
 
@@ -172,7 +176,7 @@ fn the_terminal_works_after_everything_was_killed() {
             // The alternate screen stays until somebody leaves it; that is what `reset` is for.
             tmux.line("reset");
             assert_the_terminal_works(tmux);
-            assert_nothing_runs_but_tmux(env, "71239");
+            assert_nothing_runs(env, "71239");
             tmux.line("clear; $S rm gone");
             tmux.shows("gone removed");
         }
@@ -200,14 +204,14 @@ fn the_clipboard_of_the_host_is_out_of_reach() {
     at_a_terminal(|_, tmux| {
         tmux.call().args(["set-option", "-s", "set-clipboard", "on"]).ended().expect_code(0).unused();
         let buffer = || tmux.call().arg("show-buffer").ended().stdout;
-        tmux.line("clear; $S run -q --rm -- printf '\\033]52;c;aW5zaWRl\\007do''ne'");
-        tmux.shows("done");
+        tmux.line("clear; $S run -q --rm -- printf '\\033]52;c;aW5zaWRl\\007do''ne1'");
+        tmux.shows("done1");
         assert_eq!(buffer(), "", "written from inside");
-        tmux.line("clear; echo x | $S run -q --rm -- printf '\\033]52;c;aW5zaWRl\\007do''ne'");
-        tmux.shows("done");
+        tmux.line("clear; echo x | $S run -q --rm -- printf '\\033]52;c;aW5zaWRl\\007do''ne2'");
+        tmux.shows("done2");
         assert_eq!(buffer(), "", "written from inside, without a terminal there");
-        tmux.line("clear; printf '\\033]52;c;b3V0c2lkZQ==\\007do''ne'");
-        tmux.shows("done");
+        tmux.line("clear; printf '\\033]52;c;b3V0c2lkZQ==\\007do''ne3'");
+        tmux.shows("done3");
         assert_eq!(buffer(), "outside", "or else this test sees nothing");
     });
 }
@@ -223,8 +227,8 @@ fn modes_that_were_left_on_are_switched_off() {
         assert_eq!(tmux.value("mouse_standard_flag"), "0");
         assert_eq!(tmux.value("cursor_flag"), "1");
         assert_eq!(tmux.value("keypad_cursor_flag"), "0");
-        tmux.line("clear; printf '\\033[?1000h'; echo ba''ck");
-        tmux.shows("back");
+        tmux.line("clear; printf '\\033[?1000h'; echo aga''in");
+        tmux.shows("again");
         assert_eq!(tmux.value("mouse_standard_flag"), "1", "or else this test sees nothing");
     });
 }
@@ -289,12 +293,7 @@ fn others_are_waited_for_and_that_is_said() {
     tmux.key("C-c");
     tmux.shows("ended 0");
     other.wait().unwrap();
-    assert_nothing_runs_but_tmux(&env, "71241");
+    assert_nothing_runs(&env, "71241");
     let shown = env.sandtable().args(["ls"]).ended().expect_code(0).stdout;
     assert!(shown.contains("stopped"), "{shown}");
-}
-
-/// Nothing of ours is left; the terminal itself is not meant.
-fn assert_nothing_runs_but_tmux(env: &TestEnv, word: &str) {
-    assert_nothing_runs(env, word);
 }
