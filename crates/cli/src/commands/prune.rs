@@ -114,8 +114,9 @@ impl FromStr for Age {
 
     fn from_str(text: &str) -> Result<Self, NotATime> {
         let units = [('s', 1), ('m', 60), ('h', 3600), ('d', 86_400)];
-        let (unit, seconds) = units.into_iter().find(|(unit, _)| text.ends_with(*unit)).ok_or(NotATime)?;
-        let number: u64 = text.trim_end_matches(unit).parse().map_err(|_| NotATime)?;
+        let split = |(unit, seconds)| text.strip_suffix(unit).map(|number| (number, seconds));
+        let (number, seconds) = units.into_iter().find_map(split).ok_or(NotATime)?;
+        let number: u64 = number.parse().map_err(|_| NotATime)?;
         number.checked_mul(seconds).map(Duration::from_secs).map(Self).ok_or(NotATime)
     }
 }
