@@ -3,7 +3,8 @@
 //!
 //! The command never gets a terminal of the host. With a terminal on both standard input and output it
 //! gets one of its own and the bytes are carried, what it writes through a filter; otherwise a stream that
-//! is a terminal becomes a pipe, and only streams that are no terminals are handed over as they are.
+//! is a terminal becomes a pipe. Nor does it get a file: its bytes are carried too. A directory is refused,
+//! since it leads to the whole host. Other streams (pipes, sockets, devices) are handed over as they are.
 //!
 //! When the command stops, as after Ctrl-Z, this process puts the terminal back and stops as well; when it
 //! goes on, so does the command.
@@ -15,9 +16,11 @@ mod terminal;
 
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
 
 use crate::report::Report;
 use crate::sys::signal::{next_signal, release_signals, signal_descriptor};
@@ -43,6 +46,11 @@ pub enum AttachError {
     /// The sandbox was about to end and did not take the command. It has not run.
     #[error("the sandbox ended before it took the command")]
     NotTaken,
+    /// It has not run.
+    #[error(
+        "standard input, output or error is a directory, which would lead the command out of its sandbox"
+    )]
+    DirectoryStream,
     #[error("cannot prepare the command's streams")]
     Streams(#[source] Errno),
 }
@@ -89,6 +97,8 @@ const TAKEN: [i32; 9] = [
 ];
 /// Signals that end the wait for others.
 const ENDING: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
+/// How long a sandbox may take to end after the grace it was given.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Runs one command over a connection to PID 1. `started` is called when it runs.
 pub fn run(
@@ -96,7 +106,10 @@ pub fn run(
     invocation: Invocation,
     started: impl FnOnce(&Report),
 ) -> Result<Ending, AttachError> {
-    let mut streams = Streams::new(&invocation.carrier).map_err(AttachError::Streams)?;
+    let mut streams = Streams::new(&invocation.carrier).map_err(|errno| match errno {
+        Errno::ISDIR => AttachError::DirectoryStream,
+        errno => AttachError::Streams(errno),
+    })?;
     let Invocation { argv, environment, directory, .. } = invocation;
     let command = Command { argv, environment, directory, stdio: streams.stdio() };
     match wire::send(socket, &Ask::Run(command), &streams.descriptors()) {
@@ -147,12 +160,19 @@ pub fn wait_for_others(socket: BorrowedFd<'_>, mut waiting: impl FnMut(usize)) {
     }
 }
 
-/// Asks the sandbox behind `socket` to end, and waits until it has.
-pub fn stop(socket: BorrowedFd<'_>, grace: std::time::Duration) -> Result<(), WireError> {
+/// Asks the sandbox behind `socket` to end, and waits until it has. One that does not is an error: PID 1 shares
+/// its sandbox with a workload that may try to keep it from answering.
+pub fn stop(socket: BorrowedFd<'_>, grace: Duration) -> Result<(), WireError> {
     let grace_ms = u64::try_from(grace.as_millis()).unwrap_or(u64::MAX);
+    set_socket_timeout(socket, Timeout::Recv, Some(grace.saturating_add(PATIENCE)))?;
     wire::send(socket, &Ask::Stop { grace_ms }, &[])?;
-    while wire::receive::<Tell>(socket).is_ok() {}
-    Ok(())
+    loop {
+        match wire::receive::<Tell>(socket) {
+            Ok(_) => {}
+            Err(WireError::Io(errno @ Errno::AGAIN)) => return Err(errno.into()),
+            Err(_) => return Ok(()),
+        }
+    }
 }
 
 /// A command that runs, and what is carried for it.
@@ -174,7 +194,7 @@ impl Client<'_> {
             if ready.first() == Some(&true) {
                 match wire::receive::<Tell>(self.socket).map_err(AttachError::Lost)?.message {
                     Tell::Ended(status) => {
-                        self.streams.drain();
+                        self.streams.finish();
                         return Ok(Ending::Ended(status));
                     }
                     Tell::Stopped => self.stop(Who::Group)?,

@@ -6,6 +6,7 @@ use rustix::io::Result;
 
 use crate::report::Control;
 use crate::sys::privilege::session_keyring;
+use crate::verify::filters;
 
 /// Namespaces, the file under `/proc/self/ns` that names each, and the control it stands for.
 pub(crate) const NAMESPACES: [(Control, &str, u64); 7] = [
@@ -26,6 +27,8 @@ pub(crate) struct HostView {
     /// Device and inode of the root directory.
     pub(crate) root: (u64, u64),
     pub(crate) keyring: Option<i32>,
+    /// System call filters that the supervisor is under itself.
+    pub(crate) filters: u64,
 }
 
 impl HostView {
@@ -36,6 +39,7 @@ impl HostView {
             namespaces: namespaces()?,
             root: (root.st_dev, root.st_ino),
             keyring: session_keyring().ok(),
+            filters: filters(&fs_err::read_to_string("/proc/self/status").unwrap_or_default()).unwrap_or(0),
         })
     }
 }

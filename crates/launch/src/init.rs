@@ -18,12 +18,12 @@ use crate::report::Report;
 use crate::sys::process::exit_now;
 use crate::sys::signal::{next_signal, signal_descriptor};
 use crate::wire::{self, Ask, Frame, Status, Tell};
-use spawn::Process;
+use spawn::{NotSpawned, Patience, Process, Settled, Starting};
 
 /// Serves clients until the supervisor is gone.
 pub(crate) fn serve(supervisor: OwnedFd, listener: OwnedFd, report: Report) -> ! {
     let Ok(signals) = signal_descriptor(&[libc::SIGCHLD]) else { exit_now(125) };
-    let clients = vec![Client { socket: supervisor, command: None }];
+    let clients = vec![Client::new(supervisor)];
     let listener = Some(listener);
     let mut init =
         Init { report, signals, listener, clients, finished: false, stopping: false, deadline: None };
@@ -50,6 +50,19 @@ struct Init {
 struct Client {
     socket: OwnedFd,
     command: Option<Process>,
+    /// Its command, until it is known to run. Waiting for that here would let the workload, which can stop any
+    /// process, keep all clients from being served.
+    starting: Option<Starting>,
+}
+
+impl Client {
+    fn new(socket: OwnedFd) -> Self {
+        Self { socket, command: None, starting: None }
+    }
+
+    fn is_busy(&self) -> bool {
+        self.command.is_some() || self.starting.is_some()
+    }
 }
 
 /// What poll found ready.
@@ -57,6 +70,7 @@ enum Event {
     Signal,
     NewClient,
     Client(usize),
+    Settled(usize),
 }
 
 impl Init {
@@ -67,6 +81,7 @@ impl Init {
             match event {
                 Event::Signal => self.reap(),
                 Event::NewClient => self.accept(),
+                Event::Settled(index) => self.settle(index, Patience::Some),
                 Event::Client(index) => self.listen(index),
             }
         }
@@ -86,6 +101,11 @@ impl Init {
         for (index, client) in self.clients.iter().enumerate() {
             fds.push(PollFd::new(&client.socket, PollFlags::IN));
             meanings.push(Event::Client(index));
+            // Judged before its client is listened to, which may remove it: events are taken from the last.
+            if let Some(starting) = &client.starting {
+                fds.push(PollFd::new(&starting.told, PollFlags::IN));
+                meanings.push(Event::Settled(index));
+            }
         }
         let left = self.deadline.map(|deadline| timespec(deadline.saturating_duration_since(Instant::now())));
         match poll(&mut fds, left.as_ref()) {
@@ -99,7 +119,7 @@ impl Init {
     fn accept(&mut self) {
         let Some(listener) = &self.listener else { return };
         if let Ok(socket) = accept_with(listener, SocketFlags::CLOEXEC) {
-            self.clients.push(Client { socket, command: None });
+            self.clients.push(Client::new(socket));
         }
     }
 
@@ -112,30 +132,12 @@ impl Init {
 
     fn answer(&mut self, index: usize, frame: Frame<Ask>) {
         match frame.message {
-            Ask::Run(command) => {
-                let told = match spawn::spawn(&command, frame.descriptors) {
-                    Ok(spawned) => {
-                        self.clients[index].command = Some(spawned.process);
-                        let terminal: Vec<BorrowedFd<'_>> =
-                            spawned.terminal.iter().map(AsFd::as_fd).collect();
-                        wire::send(
-                            &self.clients[index].socket,
-                            &Tell::Started(self.report.clone()),
-                            &terminal,
-                        )
-                    }
-                    Err(failure) => {
-                        self.finished |= index == 0;
-                        let told =
-                            Tell::NotStarted { step: failure.step, errno: failure.errno.raw_os_error() };
-                        wire::send(&self.clients[index].socket, &told, &[])
-                    }
-                };
-                if told.is_err() {
-                    self.leave(index);
-                }
-                self.tell_supervisor_of_others();
-            }
+            // One command at a time for each client.
+            Ask::Run(_) if self.clients[index].is_busy() => self.leave(index),
+            Ask::Run(command) => match spawn::spawn(&command, frame.descriptors) {
+                Ok(starting) => self.clients[index].starting = Some(starting),
+                Err(failure) => self.not_started(index, failure),
+            },
             Ask::Signal { number } => {
                 if let (Some(command), Some(signal)) =
                     (self.clients[index].command, Signal::from_named_raw(number))
@@ -155,12 +157,42 @@ impl Init {
         }
     }
 
+    /// Tells a client what became of the start of its command, once that is known.
+    fn settle(&mut self, index: usize, patience: Patience) {
+        let Some(starting) = self.clients[index].starting.take() else { return };
+        match starting.settled(patience) {
+            Settled::NotYet(starting) => self.clients[index].starting = Some(starting),
+            Settled::Runs(spawned) => {
+                self.clients[index].command = Some(spawned.process);
+                let terminal: Vec<BorrowedFd<'_>> = spawned.terminal.iter().map(AsFd::as_fd).collect();
+                self.tell(index, &Tell::Started(self.report.clone()), &terminal);
+            }
+            Settled::Failed(failure) => self.not_started(index, failure),
+        }
+    }
+
+    fn not_started(&mut self, index: usize, failure: NotSpawned) {
+        self.finished |= index == 0;
+        let told = Tell::NotStarted { step: failure.step, errno: failure.errno.raw_os_error() };
+        self.tell(index, &told, &[]);
+        self.tell_supervisor_of_others();
+    }
+
+    /// A client that cannot be told is gone, which the next look at its socket will find: it is not removed here,
+    /// in the middle of events that go by its place.
+    fn tell(&self, index: usize, message: &Tell, descriptors: &[BorrowedFd<'_>]) {
+        let _gone = wire::send(&self.clients[index].socket, message, descriptors);
+    }
+
     /// A client is gone. Its command ends with it; the supervisor's absence ends everything.
     fn leave(&mut self, index: usize) {
         if index == 0 {
             exit_now(0);
         }
         let client = self.clients.remove(index);
+        if let Some(starting) = client.starting {
+            starting.kill();
+        }
         if let Some(command) = client.command {
             signal_command(command, Signal::KILL);
         }
@@ -171,6 +203,12 @@ impl Init {
     fn reap(&mut self) {
         while next_signal(self.signals.as_fd()).is_some() {}
         while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG | WaitOptions::UNTRACED) {
+            let starting = |client: &Client| client.starting.as_ref().is_some_and(|child| child.pid == pid);
+            if let Some(index) = self.clients.iter().position(starting)
+                && !status.stopped()
+            {
+                self.settle(index, Patience::None);
+            }
             let of_this = |client: &Client| client.command.is_some_and(|command| command.child == pid);
             let Some(index) = self.clients.iter().position(of_this) else {
                 continue;
@@ -183,7 +221,7 @@ impl Init {
             self.report(index, &told);
         }
         // Whoever asked for the end must not wait for a supervisor that is stopped itself.
-        if self.stopping && self.clients.iter().all(|client| client.command.is_none()) {
+        if self.stopping && !self.clients.iter().any(Client::is_busy) {
             exit_now(0);
         }
     }
@@ -196,9 +234,7 @@ impl Init {
         } else if self.clients[index].command.and_then(Process::leader).is_none() {
             return;
         }
-        if wire::send(&self.clients[index].socket, told, &[]).is_err() {
-            self.leave(index);
-        }
+        self.tell(index, told, &[]);
         self.tell_supervisor_of_others();
     }
 
@@ -208,7 +244,7 @@ impl Init {
         if !self.finished {
             return;
         }
-        let running = self.clients.iter().skip(1).filter(|client| client.command.is_some()).count();
+        let running = self.clients.iter().skip(1).filter(|client| client.is_busy()).count();
         if running == 0 {
             self.listener = None;
         }

@@ -22,7 +22,7 @@ use rustix::mount::{
 use rustix::process::{chdir, fchdir, pivot_root};
 
 use crate::failpoint::skips;
-use crate::op::{Access, Identity, Ids, Op, Plan, Shift};
+use crate::op::{Access, Identity, Ids, Op, Owner, Plan, Shift};
 use crate::report::Control;
 use crate::step::Context as _;
 use crate::sys::mount::{Attributes, Depth, set_attributes};
@@ -65,9 +65,9 @@ pub(crate) fn shifted_sources(plan: &Plan) -> Vec<Shifted<'_>> {
         Op::Bind { source, shift: Shift::Shift, pinned, .. } => {
             vec![Shifted { source, pinned: *pinned, depth: Depth::All }]
         }
-        Op::Overlay { lower, layer, pinned, .. } => vec![
+        Op::Overlay { lower, layers, pinned, .. } => vec![
             Shifted { source: lower, pinned: *pinned, depth: Depth::One },
-            Shifted { source: layer, pinned: None, depth: Depth::One },
+            Shifted { source: layers, pinned: None, depth: Depth::One },
         ],
         _ => Vec::new(),
     });
@@ -135,7 +135,7 @@ impl Builder {
                 self.bind(&tree, target, *access)
             }
             Op::Overlay { .. } => self.overlay(op),
-            Op::Tmpfs { target, size } => self.scratch(target, *size),
+            Op::Tmpfs { target, size, owner } => self.scratch(target, *size, *owner),
             Op::Proc { target } => proc::mount(&self.root, target),
             Op::Dev { target } => dev::mount(&self.root, target),
             Op::Mask { target } => mask(self.root.as_fd(), target),
@@ -156,19 +156,20 @@ impl Builder {
     }
 
     fn overlay(&mut self, op: &Op) -> Done {
-        let Op::Overlay { lower, layer, target, pins, pinned } = op else { return Ok(()) };
+        let Op::Overlay { lower, layers, name, target, pins, pinned } = op else { return Ok(()) };
         let (below, above) = match self.ids {
-            Ids::Range { .. } => (self.next_shifted(lower)?, self.next_shifted(layer)?),
+            Ids::Range { .. } => (self.next_shifted(lower)?, self.next_shifted(layers)?),
             Ids::Same { .. } => {
-                (open_source(lower, *pinned, Depth::One)?, open_source(layer, None, Depth::One)?)
+                (open_source(lower, *pinned, Depth::One)?, open_source(layers, None, Depth::One)?)
             }
         };
-        let (lower_name, layer_name) = (self.stage_mount(&below)?, self.stage_mount(&above)?);
-        let lowers = if *pins { format!("{layer_name}/pins:{lower_name}") } else { lower_name };
+        let (below, above) = (self.stage_mount(&below)?, self.stage_mount(&above)?);
+        let layer = format!("{above}/{name}");
+        let lowers = if *pins { format!("{layer}.pins:{below}") } else { below };
         let what = || format!("mount the copy-on-write view of `{}`", lower.display());
         // Layers are named relative to the stage, so that no character of a path needs escaping.
         fchdir(&self.stage).context(what)?;
-        let merged = mount_overlay(&lowers, &layer_name).context(what)?;
+        let merged = mount_overlay(&lowers, &layer).context(what)?;
         chdir("/").context(what)?;
         prepare(&self.root, target, Kind::Directory)?.attach(&merged)
     }
@@ -202,12 +203,18 @@ impl Builder {
         self.bind(&tree, target, Access::Read)
     }
 
-    fn scratch(&self, target: &Path, size: u64) -> Done {
+    fn scratch(&self, target: &Path, size: u64, owner: Owner) -> Done {
         let what = || format!("mount a private `{}`", target.display());
+        let mode = match owner {
+            Owner::Everybody => ("mode", "1777"),
+            Owner::Workload => ("mode", "0700"),
+        };
         let size = size.to_string();
-        let options: &[(&str, &str)] =
-            if size == "0" { &[("mode", "1777")] } else { &[("mode", "1777"), ("size", &size)] };
-        let mount = tmpfs(options).context(what)?;
+        let mount = match size.as_str() {
+            "0" => tmpfs(&[mode]),
+            size => tmpfs(&[mode, ("size", size)]),
+        };
+        let mount = mount.context(what)?;
         prepare(&self.root, target, Kind::Directory)?.attach(&mount)
     }
 
@@ -225,8 +232,8 @@ fn mount_overlay(lowers: &str, layer: &str) -> rustix::io::Result<OwnedFd> {
     let context = fsopen("overlay", FsOpenFlags::FSOPEN_CLOEXEC)?;
     fsconfig_set_string(&context, "source", "sandtable")?;
     fsconfig_set_string(&context, "lowerdir", lowers)?;
-    fsconfig_set_string(&context, "upperdir", format!("{layer}/upper"))?;
-    fsconfig_set_string(&context, "workdir", format!("{layer}/work"))?;
+    fsconfig_set_string(&context, "upperdir", format!("{layer}.upper"))?;
+    fsconfig_set_string(&context, "workdir", format!("{layer}.work"))?;
     fsconfig_set_flag(&context, "userxattr")?;
     // Without this the end of every sandbox would write out the whole file system that holds the layer, with
     // everything that other programs left to be written. The mark it leaves is removed before the next mount.

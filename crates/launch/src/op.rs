@@ -55,11 +55,18 @@ pub enum Op {
     File { target: PathBuf, contents: String },
     /// A directory or file of the host.
     Bind { source: PathBuf, target: PathBuf, access: Access, shift: Shift, pinned: Option<Identity> },
-    /// A copy-on-write view of `lower`; changes go to `layer`, which holds `upper`, `work` and, when
-    /// `pins` is set, a `pins` directory that covers parts of `lower`.
-    Overlay { lower: PathBuf, layer: PathBuf, target: PathBuf, pins: bool, pinned: Option<Identity> },
+    /// A copy-on-write view of `lower`. The changes go to `NAME.upper` in the directory `layers`, which also
+    /// holds `NAME.work` and, when `pins` is set, a `NAME.pins` that covers parts of `lower`.
+    Overlay {
+        lower: PathBuf,
+        layers: PathBuf,
+        name: String,
+        target: PathBuf,
+        pins: bool,
+        pinned: Option<Identity>,
+    },
     /// An empty, writable, private file system in memory.
-    Tmpfs { target: PathBuf, size: u64 },
+    Tmpfs { target: PathBuf, size: u64, owner: Owner },
     /// The processes of the sandbox, with everything about the host masked or read-only.
     Proc { target: PathBuf },
     /// The few devices that every program may have, private terminals, shared memory.
@@ -74,6 +81,16 @@ pub enum Op {
 pub enum Access {
     Read,
     Write,
+}
+
+/// Who may use a file system in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Owner {
+    /// Everybody, each their own files, as in `/tmp`.
+    Everybody,
+    /// The workload.
+    Workload,
 }
 
 /// Whether the owners of files are shifted into the private id range of a root sandbox.
@@ -137,12 +154,12 @@ impl fmt::Display for Op {
                 write!(f, "{word:<9} {}", target.display())?;
                 if source == target { Ok(()) } else { write!(f, " from {}", source.display()) }
             }
-            Self::Overlay { lower, layer, target, .. } => {
+            Self::Overlay { lower, layers, name, target, .. } => {
                 write!(f, "overlay   {}", target.display())?;
                 if lower != target {
                     write!(f, " over {}", lower.display())?;
                 }
-                write!(f, ", changes to {}", layer.display())
+                write!(f, ", changes to {}", layers.join(format!("{name}.upper")).display())
             }
             Self::Tmpfs { target, .. } => write!(f, "scratch   {}", target.display()),
             Self::Proc { target } => write!(f, "processes {}", target.display()),

@@ -25,6 +25,7 @@ mod tests {
     const ALLOW: u32 = 0x7fff_0000;
     const EPERM: u32 = 0x0005_0001;
     const ENOSYS: u32 = 0x0005_0026;
+    const EPROTONOSUPPORT: u32 = 0x0005_005d;
     const EAFNOSUPPORT: u32 = 0x0005_0061;
 
     fn policy() -> Policy {
@@ -147,6 +148,20 @@ mod tests {
             assert_eq!(ask("socketpair", [family, 1, 0, 0, 0, 0]), expected, "family {family}");
         }
         assert_eq!(ask("socket", [16, 3, 12, 0, 0, 0]), EPERM);
+        for protocol in 0..300_u64 {
+            let expected = if [0, 1, 6, 17, 58].contains(&protocol) { ALLOW } else { EPROTONOSUPPORT };
+            for family in [2, 10] {
+                assert_eq!(ask("socket", [family, 1, protocol, 0, 0, 0]), expected, "protocol {protocol}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_limits_of_pid_1_are_out_of_reach() {
+        assert_eq!(ask("prlimit64", [0, 7, 0, 0, 0, 0]), ALLOW);
+        assert_eq!(ask("prlimit64", [2, 7, 0, 0, 0, 0]), ALLOW);
+        assert_eq!(ask("prlimit64", [1, 7, 0, 0, 0, 0]), EPERM);
+        assert_eq!(ask("prlimit64", [0xdead_0000_0000_0001, 7, 0, 0, 0, 0]), EPERM);
     }
 
     #[test]

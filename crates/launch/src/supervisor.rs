@@ -96,6 +96,12 @@ impl Sandbox {
         self.socket.as_ref().expect("open until the end").as_fd()
     }
 
+    /// Begins to end the sandbox. Dropping it waits for the end.
+    pub fn end(&mut self) {
+        drop(self.socket.take());
+        let _already_gone = kill_process(self.pid, Signal::KILL);
+    }
+
     fn wait_ready(&self, plan: &Plan) -> Result<Report, LaunchError> {
         loop {
             match wire::receive::<Tell>(self.socket()).map_err(LaunchError::Lost)?.message {
@@ -143,8 +149,7 @@ impl Drop for Sandbox {
     /// Ends the sandbox and waits until the kernel has taken it down, so that its mounts are gone when the
     /// lock is released.
     fn drop(&mut self) {
-        drop(self.socket.take());
-        let _already_gone = kill_process(self.pid, Signal::KILL);
+        self.end();
         let _already_taken = waitpid(Some(self.pid), WaitOptions::empty());
     }
 }

@@ -54,7 +54,8 @@ pub(crate) fn observe(seen: &Seen<'_>) -> Report {
     let privileges = field(&status, "NoNewPrivs") == Some("1");
     controls.insert(Control::NoNewPrivileges, Observed::when(privileges, "programs can gain privileges"));
     controls.insert(Control::Landlock, seen.confined.landlock.clone());
-    let filtered = field(&status, "Seccomp") == Some("2");
+    // A container may have put a filter on the supervisor already: ours must have come on top.
+    let filtered = field(&status, "Seccomp") == Some("2") && filters(&status) != Some(seen.host.filters);
     controls.insert(Control::Seccomp, Observed::when(filtered, "no system call filter is in force"));
     controls.insert(Control::SealedInit, sealed_init(&seen.confined));
     Report { controls }
@@ -112,7 +113,8 @@ fn proc_masks() -> Observed {
     let open_part = mount::MASKED_PARTS.iter().map(|part| proc.join(part)).find(|path| {
         let regular =
             stat(path).is_ok_and(|found| rustix::fs::FileType::from_raw_mode(found.st_mode).is_file());
-        regular || open(path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty()).is_ok()
+        let filled = fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some());
+        regular || filled || open(path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty()).is_ok()
     });
     match loose.or(open_part) {
         None => Observed::Enforced,
@@ -176,6 +178,11 @@ fn sealed_init(confined: &Confined) -> Observed {
 
 fn read(path: &str) -> String {
     fs::read_to_string(path).unwrap_or_default()
+}
+
+/// How many system call filters are in force, where the kernel says.
+pub(crate) fn filters(status: &str) -> Option<u64> {
+    field(status, "Seccomp_filters")?.parse().ok()
 }
 
 fn field<'a>(status: &'a str, name: &str) -> Option<&'a str> {

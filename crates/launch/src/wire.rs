@@ -86,7 +86,7 @@ pub struct Command {
 pub enum Stdio {
     /// Three descriptors of the client.
     Descriptors,
-    /// A new terminal inside the sandbox.
+    /// A new terminal inside the sandbox. One descriptor may be attached: standard error.
     Terminal { rows: u16, columns: u16 },
 }
 

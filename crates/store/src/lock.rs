@@ -1,15 +1,15 @@
 //! A file that one process at a time holds.
 //!
 //! The lock belongs to the open file description, not to the process: a child that inherits the descriptor
-//! holds it too, and it is free only when the last copy is closed, however its holders died. The file is
-//! never removed, because a waiter could otherwise lock a file that no longer has a name.
+//! holds it too, and it is free only when the last copy is closed, however its holders died. The file may be
+//! removed with the directory it is in: a lock on a file that has lost its name is not given out.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
-use rustix::io::Errno;
+use rustix::fs::{FlockOperation, Mode, OFlags, flock, fstat, lstat, open};
+use rustix::io::{Errno, retry_on_intr};
 
 /// An exclusive lock, held until this value and every inherited copy of its descriptor are gone.
 #[derive(Debug)]
@@ -38,12 +38,13 @@ impl FileLock {
 
     fn take(path: &Path, operation: FlockOperation) -> Result<Option<Self>, Errno> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NOCTTY;
-        let file = open(path, flags, Mode::RUSR | Mode::WUSR)?;
         loop {
-            match flock(&file, operation) {
-                Ok(()) => return Ok(Some(Self(file))),
+            let file = open(path, flags, Mode::RUSR | Mode::WUSR)?;
+            match retry_on_intr(|| flock(&file, operation)) {
+                // What was locked may have lost its name to another file meanwhile.
+                Ok(()) if is_named(&file, path)? => return Ok(Some(Self(file))),
+                Ok(()) => {}
                 Err(Errno::WOULDBLOCK) => return Ok(None),
-                Err(Errno::INTR) => {}
                 Err(errno) => return Err(errno),
             }
         }
@@ -59,6 +60,16 @@ impl AsFd for FileLock {
 impl From<FileLock> for OwnedFd {
     fn from(lock: FileLock) -> Self {
         lock.0
+    }
+}
+
+/// Whether `path` still names the open file.
+fn is_named(file: &OwnedFd, path: &Path) -> Result<bool, Errno> {
+    let ours = fstat(file)?;
+    match lstat(path) {
+        Ok(found) => Ok((found.st_dev, found.st_ino) == (ours.st_dev, ours.st_ino)),
+        Err(Errno::NOENT) => Ok(false),
+        Err(errno) => Err(errno),
     }
 }
 
@@ -97,6 +108,24 @@ mod tests {
             std::thread::sleep(std::time::Duration::from_millis(30));
             assert!(!waiter.is_finished());
             drop(held);
+            drop(waiter.join().unwrap());
+        });
+    }
+
+    #[test]
+    fn a_file_that_lost_its_name_is_not_locked() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("lock");
+        let old = FileLock::exclusive(&path).unwrap();
+        std::thread::scope(|scope| {
+            let waiter = scope.spawn(|| FileLock::exclusive(&path).unwrap());
+            std::thread::sleep(std::time::Duration::from_millis(30));
+            fs_err::remove_file(&path).unwrap();
+            let new = FileLock::try_exclusive(&path).unwrap().unwrap();
+            drop(old);
+            std::thread::sleep(std::time::Duration::from_millis(30));
+            assert!(!waiter.is_finished(), "two hold the lock of one path");
+            drop(new);
             drop(waiter.join().unwrap());
         });
     }

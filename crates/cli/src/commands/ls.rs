@@ -7,7 +7,7 @@ use clap::Args;
 use sandtable_sandbox::model::id::SandboxName;
 use sandtable_sandbox::model::path::HostPath;
 use sandtable_sandbox::session::record::Exit;
-use sandtable_sandbox::session::{self, Entry, LayerSize, State};
+use sandtable_sandbox::session::{self, Entry, LayerSize, Listing, State};
 use serde::Serialize;
 
 use super::SCHEMA;
@@ -45,7 +45,10 @@ struct Row<'a> {
 }
 
 pub(crate) fn run(app: &App, args: &LsArgs) -> Result<ExitCode, CliError> {
-    let entries = session::list(&app.sandboxes()?)?;
+    let Listing { entries, unreadable } = session::list(&app.sandboxes()?)?;
+    for error in &unreadable {
+        app.ui.warning(error.code(), &error.to_string());
+    }
     if args.json {
         app.ui.json(&Answer { schema: SCHEMA, sandboxes: entries.iter().map(row).collect() })?;
     } else if args.quiet {

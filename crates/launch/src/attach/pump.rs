@@ -6,13 +6,17 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use std::rc::Rc;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::{Errno, read, write};
+use rustix::fs::{SeekFrom, seek};
+use rustix::io::{Errno, ioctl_fionread, read, write};
+use rustix::pipe::{SpliceFlags, splice};
 
 use super::filter::Filter;
 use crate::log::{Stream, Writer};
 
 /// At most this much is written at once: a pipe that polls writable takes it without blocking.
 const PIECE: usize = 4096;
+/// At most this much is moved by the kernel at once.
+const BULK: usize = 1 << 20;
 /// More than a pipe or a terminal can hold: what comes after is written by somebody who goes on writing.
 const LAST: usize = 2 << 20;
 /// Ctrl-D.
@@ -25,6 +29,18 @@ pub(super) struct Pump {
     to: Option<Sink>,
     held: VecDeque<u8>,
     last: u8,
+    bulk: Bulk,
+    /// The far end of the pipe that a file is carried through, to see what was not read of it.
+    far_end: Option<OwnedFd>,
+}
+
+/// Whether the kernel moves the bytes itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Bulk {
+    Yes,
+    /// It would, but the other end is full.
+    NoRoom,
+    No,
 }
 
 /// Where bytes go.
@@ -52,13 +68,19 @@ impl Sink {
 
 impl Pump {
     pub(super) fn new(from: OwnedFd, to: Sink) -> Self {
-        Self { from: Some(from), to: Some(to), held: VecDeque::new(), last: b'\n' }
+        let bulk = if matches!(to, Sink::Plain(_)) { Bulk::Yes } else { Bulk::No };
+        Self { from: Some(from), to: Some(to), held: VecDeque::new(), last: b'\n', bulk, far_end: None }
+    }
+
+    /// Puts the file back to where the command stopped reading, so that whoever reads it next misses nothing.
+    pub(super) fn giving_back(self, far_end: OwnedFd) -> Self {
+        Self { far_end: Some(far_end), ..self }
     }
 
     /// What to wait for: room when something is held, else something to read.
     pub(super) fn interest(&self) -> Option<PollFd<'_>> {
         match (&self.from, &self.to) {
-            (_, Some(to)) if !self.held.is_empty() => {
+            (_, Some(to)) if !self.held.is_empty() || self.bulk == Bulk::NoRoom => {
                 to.descriptor().map(|to| PollFd::new(to, PollFlags::OUT))
             }
             (Some(from), Some(_)) => Some(PollFd::new(from, PollFlags::IN)),
@@ -73,7 +95,9 @@ impl Pump {
 
     /// Does what poll said is possible.
     pub(super) fn turn(&mut self) {
-        if self.held.is_empty() {
+        if self.bulk == Bulk::NoRoom {
+            self.bulk = Bulk::Yes;
+        } else if self.held.is_empty() {
             self.fill();
         } else {
             self.empty();
@@ -83,8 +107,27 @@ impl Pump {
         }
     }
 
+    /// After the end of the command: what it wrote is moved on, what it did not read is given back.
+    pub(super) fn finish(&mut self) {
+        if self.is_outward() {
+            self.drain();
+            self.close();
+        } else {
+            self.give_back();
+        }
+    }
+
+    fn give_back(&mut self) {
+        let Some(far_end) = &self.far_end else { return };
+        let unread = ioctl_fionread(far_end).unwrap_or(0) + self.held.len() as u64;
+        let back = i64::try_from(unread).unwrap_or(0);
+        // At the end of the file `from` is gone, but the position belongs to our own standard input too.
+        let _not_seekable = seek(rustix::stdio::stdin(), SeekFrom::Current(-back));
+    }
+
     /// Moves everything that is there now, without waiting for more.
     pub(super) fn drain(&mut self) {
+        self.bulk = Bulk::No;
         self.flush();
         let mut moved = 0;
         while moved < LAST && self.readable() {
@@ -115,7 +158,32 @@ impl Pump {
         matches!(poll(&mut fds, Some(&at_once)), Ok(ready) if ready > 0)
     }
 
+    /// Lets the kernel move what is there, where it can.
+    fn splice(&mut self) -> bool {
+        let (Some(from), Some(Sink::Plain(to)), Bulk::Yes) = (&self.from, &self.to, self.bulk) else {
+            return false;
+        };
+        match splice(from, None, to, None, BULK, SpliceFlags::NONBLOCK) {
+            Ok(0) => self.from = None,
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(Errno::AGAIN) => self.bulk = Bulk::NoRoom,
+            // Not between these two: a terminal, or a file that is only added to.
+            Err(Errno::INVAL) => {
+                self.bulk = Bulk::No;
+                return false;
+            }
+            Err(_) => {
+                self.from = None;
+                self.to = None;
+            }
+        }
+        true
+    }
+
     fn fill(&mut self) -> usize {
+        if self.splice() {
+            return 0;
+        }
         let Some(from) = &self.from else { return 0 };
         let mut piece = [0; PIECE];
         match read(from.as_fd(), &mut piece) {

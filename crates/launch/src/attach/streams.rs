@@ -6,9 +6,10 @@ use std::path::Path;
 use std::rc::Rc;
 
 use rustix::event::PollFd;
-use rustix::fs::{Mode, OFlags, open};
+use rustix::fs::{FileType, Mode, OFlags, Stat, fchmod, fstat, open};
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
-use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
+use rustix::process::geteuid;
 use rustix::stdio::{stderr, stdin, stdout};
 use rustix::termios::{Winsize, isatty};
 
@@ -17,6 +18,9 @@ use super::terminal::{self, RawMode};
 use super::{Carrier, Terminal};
 use crate::log::{Stream, Writer};
 use crate::wire::Stdio;
+
+/// How much a pipe holds that we carry.
+const ROOM: usize = 1 << 20;
 
 /// The streams of one command.
 #[derive(Debug)]
@@ -29,8 +33,9 @@ pub(super) struct Streams {
 enum Wiring {
     /// Three descriptors that go to the command: our own, or the far ends of pipes.
     Handed(Vec<OwnedFd>),
-    /// A terminal inside; its master end once it exists.
-    Terminal { size: Winsize, master: Option<OwnedFd>, raw: Option<RawMode> },
+    /// A terminal inside; its master end once it exists. Standard error goes its own way when it is no
+    /// terminal here.
+    Terminal { size: Winsize, master: Option<OwnedFd>, raw: Option<RawMode>, errors: Vec<OwnedFd> },
 }
 
 impl Streams {
@@ -38,40 +43,29 @@ impl Streams {
     pub(super) fn new(carrier: &Carrier) -> Result<Self, Errno> {
         match carrier {
             Carrier::Log(path) => Self::logged(path),
-            Carrier::Caller(Terminal::Always) => Ok(Self::terminal()),
-            Carrier::Caller(Terminal::Auto) if isatty(stdin()) && isatty(stdout()) => Ok(Self::terminal()),
+            Carrier::Caller(Terminal::Always) => Self::terminal(),
+            Carrier::Caller(Terminal::Auto) if isatty(stdin()) && isatty(stdout()) => Self::terminal(),
             Carrier::Caller(_) => Self::own(),
         }
     }
 
-    fn terminal() -> Self {
-        let wiring = Wiring::Terminal { size: terminal::size(), master: None, raw: None };
-        Self { wiring, pumps: Vec::new() }
+    fn terminal() -> Result<Self, Errno> {
+        let mut wires = Wires::default();
+        if !isatty(stderr()) {
+            wires.add(stderr(), Flow::Out)?;
+        }
+        let errors = wires.handed;
+        let wiring = Wiring::Terminal { size: terminal::size(), master: None, raw: None, errors };
+        Ok(Self { wiring, pumps: wires.pumps })
     }
 
-    /// The streams of this process, but never a terminal.
+    /// The streams of this process, but never a terminal or a file.
     fn own() -> Result<Self, Errno> {
-        let mut pumps = Vec::new();
-        let mut handed = Vec::new();
+        let mut wires = Wires::default();
         for (stream, flow) in [(stdin(), Flow::In), (stdout(), Flow::Out), (stderr(), Flow::Out)] {
-            let own = fcntl_dupfd_cloexec(stream, 3)?;
-            if !isatty(&own) {
-                handed.push(own);
-                continue;
-            }
-            let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
-            match flow {
-                Flow::In => {
-                    pumps.push(Pump::new(own, Sink::Pipe(write)));
-                    handed.push(read);
-                }
-                Flow::Out => {
-                    pumps.push(Pump::new(read, Sink::Screen(own, Box::default())));
-                    handed.push(write);
-                }
-            }
+            wires.add(stream, flow)?;
         }
-        Ok(Self { wiring: Wiring::Handed(handed), pumps })
+        Ok(Self { wiring: Wiring::Handed(wires.handed), pumps: wires.pumps })
     }
 
     /// Nothing to read, and a log for what is written.
@@ -99,7 +93,7 @@ impl Streams {
     pub(super) fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
         match &self.wiring {
             Wiring::Handed(three) => three.iter().map(AsFd::as_fd).collect(),
-            Wiring::Terminal { .. } => Vec::new(),
+            Wiring::Terminal { errors, .. } => errors.iter().map(AsFd::as_fd).collect(),
         }
     }
 
@@ -107,7 +101,8 @@ impl Streams {
     pub(super) fn started(&mut self, terminal: Option<OwnedFd>) -> Result<(), Errno> {
         match &mut self.wiring {
             Wiring::Handed(three) => three.clear(),
-            Wiring::Terminal { master, raw, .. } => {
+            Wiring::Terminal { master, raw, errors, .. } => {
+                errors.clear();
                 let end = terminal.ok_or(Errno::BADF)?;
                 *raw = RawMode::enter()?;
                 let (here, there) = (fcntl_dupfd_cloexec(stdin(), 3)?, fcntl_dupfd_cloexec(&end, 3)?);
@@ -137,11 +132,8 @@ impl Streams {
     }
 
     /// After the end: everything the command wrote must arrive.
-    pub(super) fn drain(&mut self) {
-        for pump in self.outward() {
-            pump.drain();
-            pump.close();
-        }
+    pub(super) fn finish(&mut self) {
+        self.pumps.iter_mut().for_each(Pump::finish);
     }
 
     /// The command stopped: the caller's shell gets its terminal back.
@@ -178,8 +170,76 @@ impl Streams {
     }
 }
 
-/// Which way bytes flow.
-#[derive(Clone, Copy, Debug)]
+/// Streams that are being connected.
+#[derive(Debug, Default)]
+struct Wires {
+    handed: Vec<OwnedFd>,
+    pumps: Vec<Pump>,
+    /// The file behind the last output that is carried: the next one may be the same, and what is written to
+    /// both has to arrive in its order.
+    carried: Option<(u64, u64)>,
+}
+
+impl Wires {
+    /// Hands `stream` over, or carries its bytes if the command must not have it itself.
+    fn add(&mut self, stream: BorrowedFd<'_>, flow: Flow) -> Result<(), Errno> {
+        let own = fcntl_dupfd_cloexec(stream, 3)?;
+        let found = fstat(&own)?;
+        if FileType::from_raw_mode(found.st_mode) == FileType::Directory {
+            return Err(Errno::ISDIR);
+        }
+        if !isatty(&own) && !is_carried(&found, flow) {
+            self.handed.push(own);
+            return Ok(());
+        }
+        let file = (found.st_dev, found.st_ino);
+        if flow == Flow::Out && self.carried == Some(file) {
+            let same = self.handed.last().ok_or(Errno::BADF)?;
+            self.handed.push(fcntl_dupfd_cloexec(same, 3)?);
+            return Ok(());
+        }
+        let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
+        // So that `/dev/stdout` and its like can be opened by a command with other ids. Who can reach the name
+        // of a pipe can reach the pipe.
+        fchmod(&read, Mode::from_raw_mode(0o666))?;
+        if flow == Flow::Out && !isatty(&own) && geteuid().is_root() {
+            // The larger, the less often anybody has to wake up; a small one works too. Others than root have
+            // a small account for all their pipes, which is not ours to spend.
+            let _small = fcntl_setpipe_size(&write, ROOM);
+        }
+        match flow {
+            Flow::In => {
+                let far_end = fcntl_dupfd_cloexec(&read, 3)?;
+                let pump = Pump::new(own, Sink::Pipe(write));
+                let seekable = FileType::from_raw_mode(found.st_mode) == FileType::RegularFile;
+                self.pumps.push(if seekable { pump.giving_back(far_end) } else { pump });
+                self.handed.push(read);
+            }
+            Flow::Out => {
+                let screen = isatty(&own);
+                let sink = if screen { Sink::Screen(own, Box::default()) } else { Sink::Plain(own) };
+                self.pumps.push(Pump::new(read, sink));
+                self.handed.push(write);
+                self.carried = Some(file);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether a stream that is no terminal is carried all the same. A file is: whoever has a descriptor of it can
+/// change its mode and times, and make a program with the owner's rights of it. So is a disk, which obeys
+/// commands. So are the pipes of root, which a command with other ids could not open by name.
+fn is_carried(found: &Stat, flow: Flow) -> bool {
+    match FileType::from_raw_mode(found.st_mode) {
+        FileType::RegularFile | FileType::BlockDevice => true,
+        FileType::Fifo => flow == Flow::Out && geteuid().is_root(),
+        _ => false,
+    }
+}
+
+/// Which way bytes flow, seen from the command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Flow {
     In,
     Out,

@@ -2,15 +2,14 @@
 
 use std::convert::Infallible;
 use std::ffi::{CString, OsStr, OsString};
-use std::io::Read as _;
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::Mode;
+use rustix::fs::{Mode, OFlags, fcntl_setfl};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
-use rustix::process::{Pid, chdir, setsid, umask};
+use rustix::process::{Pid, Signal, chdir, kill_process, setsid, umask};
 use rustix::pty::{OpenptFlags, ioctl_tiocgptpeer, openpt, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 
@@ -18,6 +17,16 @@ use super::leader;
 use crate::sys::process::{Side, close_on_exec_from, duplicate_onto, exec, exit_now, fork};
 use crate::sys::signal::reset_signals;
 use crate::wire::{Command, StartStep, Stdio};
+
+/// A child on its way from the fork to the command. It may take for ever: the workload can stop it.
+#[derive(Debug)]
+pub(super) struct Starting {
+    pub(super) pid: Pid,
+    /// Closed when it became the command; what it says before is in `heard`.
+    pub(super) told: OwnedFd,
+    heard: Vec<u8>,
+    terminal: Option<OwnedFd>,
+}
 
 /// A command that runs.
 #[derive(Debug)]
@@ -50,8 +59,8 @@ pub(super) struct NotSpawned {
     pub(super) errno: Errno,
 }
 
-/// Starts `command` in a session of its own and waits until it was executed.
-pub(super) fn spawn(command: &Command, descriptors: Vec<OwnedFd>) -> Result<Spawned, NotSpawned> {
+/// Starts `command` in a session of its own.
+pub(super) fn spawn(command: &Command, descriptors: Vec<OwnedFd>) -> Result<Starting, NotSpawned> {
     let failed = |errno| NotSpawned { step: StartStep::Process, errno };
     let streams = Streams::new(command.stdio, descriptors).map_err(failed)?;
     let (told, teller) = pipe_with(PipeFlags::CLOEXEC).map_err(failed)?;
@@ -66,10 +75,62 @@ pub(super) fn spawn(command: &Command, descriptors: Vec<OwnedFd>) -> Result<Spaw
             tell(teller.as_fd(), failure.step.into(), failure.errno.raw_os_error());
             exit_now(127)
         }
-        Side::Parent(child) => {
+        Side::Parent(pid) => {
             drop(teller);
-            let group = heard(told)?.unwrap_or(child);
-            Ok(Spawned { process: Process { child, group }, terminal: streams.into_master() })
+            fcntl_setfl(&told, OFlags::NONBLOCK).map_err(failed)?;
+            Ok(Starting { pid, told, heard: Vec::new(), terminal: streams.into_master() })
+        }
+    }
+}
+
+/// What became of a start.
+#[derive(Debug)]
+pub(super) enum Settled {
+    Runs(Spawned),
+    Failed(NotSpawned),
+    NotYet(Starting),
+}
+
+/// Whether something that is not settled may become so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Patience {
+    Some,
+    /// The child has ended: nobody is left who could settle it.
+    None,
+}
+
+impl Starting {
+    /// What became of it, as far as that can be said without waiting.
+    pub(super) fn settled(mut self, patience: Patience) -> Settled {
+        let mut word = [0; 64];
+        let over = loop {
+            match rustix::io::read(&self.told, &mut word) {
+                Ok(0) => break true,
+                Ok(count) => self.heard.extend(&word[..count]),
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => break false,
+                Err(_) => break true,
+            }
+        };
+        match understood(&self.heard) {
+            Err(failure) => Settled::Failed(failure),
+            Ok(_) if !over && patience == Patience::Some => Settled::NotYet(self),
+            Ok(_) if !over => {
+                self.kill();
+                Settled::Failed(NotSpawned { step: StartStep::Process, errno: Errno::SRCH })
+            }
+            Ok(group) => {
+                let process = Process { child: self.pid, group: group.unwrap_or(self.pid) };
+                Settled::Runs(Spawned { process, terminal: self.terminal })
+            }
+        }
+    }
+
+    /// Ends whatever there is of it.
+    pub(super) fn kill(&self) {
+        let _gone = kill_process(self.pid, Signal::KILL);
+        if let Ok(Some(command)) = understood(&self.heard) {
+            let _gone = kill_process(command, Signal::KILL);
         }
     }
 }
@@ -102,10 +163,8 @@ pub(super) fn tell(teller: BorrowedFd<'_>, word: Word, number: i32) {
     let _unheard = rustix::io::write(teller, &[letter, a, b, c, d]);
 }
 
-/// What the children said until both ended or became the command: the group, or why it failed.
-fn heard(told: OwnedFd) -> Result<Option<Pid>, NotSpawned> {
-    let mut words = Vec::new();
-    let _as_far_as_it_goes = std::fs::File::from(told).read_to_end(&mut words);
+/// What the children said: the process of a command below a leader, or why it failed.
+fn understood(words: &[u8]) -> Result<Option<Pid>, NotSpawned> {
     let mut group = None;
     for word in words.as_chunks::<5>().0 {
         let [letter, a, b, c, d] = *word;
@@ -123,7 +182,7 @@ fn heard(told: OwnedFd) -> Result<Option<Pid>, NotSpawned> {
 
 enum Streams {
     Three(Vec<OwnedFd>),
-    Terminal { master: OwnedFd, inner: OwnedFd },
+    Terminal { master: OwnedFd, inner: OwnedFd, errors: Option<OwnedFd> },
 }
 
 impl Streams {
@@ -138,7 +197,7 @@ impl Streams {
                 let inner = ioctl_tiocgptpeer(&master, flags)?;
                 let size = Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
                 tcsetwinsize(&master, size)?;
-                Ok(Self::Terminal { master, inner })
+                Ok(Self::Terminal { master, inner, errors: descriptors.into_iter().next() })
             }
         }
     }
@@ -154,7 +213,10 @@ impl Streams {
     fn install(&self) -> Result<(), Errno> {
         let sources = match self {
             Self::Three(three) => [three[0].as_raw_fd(), three[1].as_raw_fd(), three[2].as_raw_fd()],
-            Self::Terminal { inner, .. } => [inner.as_raw_fd(); 3],
+            Self::Terminal { inner, errors, .. } => {
+                let errors = errors.as_ref().unwrap_or(inner);
+                [inner.as_raw_fd(), inner.as_raw_fd(), errors.as_raw_fd()]
+            }
         };
         for (source, target) in sources.into_iter().zip(0..) {
             duplicate_onto(source, target)?;

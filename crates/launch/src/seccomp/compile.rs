@@ -190,6 +190,7 @@ fn errno(name: &str) -> Result<u32, String> {
     match name {
         "EPERM" => Ok(1),
         "ENOSYS" => Ok(NO_SUCH_CALL),
+        "EPROTONOSUPPORT" => Ok(93),
         "EAFNOSUPPORT" => Ok(97),
         other => Err(format!("`{other}` is not an error this policy uses")),
     }

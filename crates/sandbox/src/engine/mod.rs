@@ -84,6 +84,9 @@ pub trait Running: fmt::Debug {
     /// Runs the command on this process's streams; `started` is called once it runs.
     fn run(&self, invocation: Invocation, started: &mut dyn FnMut()) -> Result<Ending, AttachError>;
 
+    /// Begins to end everything inside, without waiting for it; dropping waits.
+    fn end(&mut self);
+
     /// Waits until no `exec` has a command inside; `waiting` hears how many still have.
     fn wait_for_others(&self, waiting: &mut dyn FnMut(usize));
 }

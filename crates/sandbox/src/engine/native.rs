@@ -4,7 +4,7 @@ use std::fmt;
 
 use rustix::io::Errno;
 use sandtable_launch::attach::{self, AttachError, Ending, Invocation};
-use sandtable_launch::op::{self, Allow, Beneath, Ids, Op, Shift};
+use sandtable_launch::op::{self, Allow, Beneath, Ids, Op, Owner, Shift};
 use sandtable_launch::report::Report;
 use sandtable_launch::supervisor;
 
@@ -36,7 +36,7 @@ impl Engine for Native {
                 Network::Host => op::Network::Host,
                 Network::None | Network::Nat => op::Network::Own,
             },
-            ops: spec.mounts.iter().map(|mount| lower(mount, place)).collect(),
+            ops: spec.mounts.iter().map(|mount| lower(mount, spec, place)).collect(),
             landlock: landlock(spec),
         })
     }
@@ -57,12 +57,16 @@ impl Running for supervisor::Sandbox {
         attach::run(self.socket(), invocation, |_| started())
     }
 
+    fn end(&mut self) {
+        Self::end(self);
+    }
+
     fn wait_for_others(&self, waiting: &mut dyn FnMut(usize)) {
         attach::wait_for_others(self.socket(), waiting);
     }
 }
 
-fn lower(mount: &Mount, place: &Place) -> Op {
+fn lower(mount: &Mount, spec: &ResolvedSpec, place: &Place) -> Op {
     let target = mount.target.as_path().to_owned();
     match &mount.content {
         Content::Host { source, access, ownership, identity } => Op::Bind {
@@ -80,7 +84,8 @@ fn lower(mount: &Mount, place: &Place) -> Op {
         },
         Content::Cow { source, layer, pins, identity } => Op::Overlay {
             lower: source.as_path().to_owned(),
-            layer: place.directory.join("layers").join(layer).into(),
+            layers: place.directory.clone().into(),
+            name: layer.clone(),
             target,
             pins: *pins == Pins::Present,
             pinned: identity.map(pinned),
@@ -92,7 +97,10 @@ fn lower(mount: &Mount, place: &Place) -> Op {
             shift: Shift::Shift,
             pinned: None,
         },
-        Content::Scratch { size } => Op::Tmpfs { target, size: *size },
+        Content::Scratch { size } => {
+            let owner = if mount.target == spec.home { Owner::Workload } else { Owner::Everybody };
+            Op::Tmpfs { target, size: *size, owner }
+        }
         Content::Empty => Op::Directory { target },
         Content::Link { to } => Op::Symlink { target, to: to.into() },
         Content::Text { contents } => Op::File { target, contents: contents.clone() },
@@ -153,6 +161,9 @@ pub(super) fn remedy(error: &supervisor::LaunchError) -> Option<String> {
             "this file system cannot shift owners (idmapped mounts): put the directory on ext4, xfs or btrfs, or run as \
              an ordinary user"
                 .to_owned(),
+        ),
+        (Step { step, .. }, Errno::PERM) if step.starts_with("map the private id range") => Some(
+            "this root is not the machine's root (a container or user namespace): run as an ordinary user".to_owned(),
         ),
         (Step { step, .. }, Errno::PERM) if step.contains("`/proc`") => Some(
             "part of `/proc` is covered here, as in most containers, so the kernel allows no new one: run outside the \

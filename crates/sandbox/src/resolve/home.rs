@@ -4,6 +4,7 @@ use super::case::Case;
 use super::source::Workspace;
 use crate::model::mount::{Content, Mount};
 use crate::model::setting::Origin;
+use crate::model::spec::Lifetime;
 
 pub(super) fn mounts(case: &Case<'_>, workspace: &Workspace) -> Vec<Mount> {
     let target = case.home_inside();
@@ -12,7 +13,10 @@ pub(super) fn mounts(case: &Case<'_>, workspace: &Workspace) -> Vec<Mount> {
     }
     let mut mounts = vec![Mount {
         target: target.clone(),
-        content: Content::Private { area: "home".to_owned() },
+        content: match case.spec.lifetime.value {
+            Lifetime::Keep => Content::Private { area: "home".to_owned() },
+            Lifetime::Discard => Content::Scratch { size: 0 },
+        },
         reason: "a home directory of the sandbox's own".to_owned(),
         origin: Origin::Default,
     }];

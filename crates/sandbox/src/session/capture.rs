@@ -14,13 +14,13 @@ use rustix::fs::{CWD, Mode, OFlags, openat};
 use sandtable_store::layer::{self, Lower};
 use sandtable_store::source::{self, Drift, Listing, Options, Owners, Stamp};
 
-use super::directory::SandboxDirectory;
+use super::directory::{Part, SandboxDirectory};
 use super::error::Error;
 use super::record::{
     ChangeEntry, ChangeKind, Changes, DriftEntry, DriftKind, EntryType, GitState, Record, SkippedEntry,
 };
 use crate::model::mount::{Content, Mount, Pins};
-use crate::model::path::HostPath;
+use crate::model::path::{BoxPath, HostPath};
 use crate::model::resolved::{Identity, ResolvedSpec, Warning};
 use crate::model::spec::{Lifetime, Secrets};
 use crate::resolve::secret_names;
@@ -77,7 +77,7 @@ impl Watch {
     pub(super) fn capture(mut self, directory: &SandboxDirectory, record: &Record) -> Result<Capture, Error> {
         self.cancel.store(true, Ordering::Relaxed);
         let before = self.scan.take().and_then(|scan| scan.join().ok().flatten());
-        let changes = changes(directory, record)?;
+        let (changes, cut_off) = changes(directory, record)?;
         let mut capture = Capture { changes: Some(changes), ..Capture::default() };
         match self.look_again() {
             Ok(after) => {
@@ -90,6 +90,7 @@ impl Watch {
                 capture.warnings.push(Warning::new("drift-unknown", text));
             }
         }
+        capture.warnings.extend(cut_off.iter().map(not_all_listed));
         Ok(capture)
     }
 
@@ -103,8 +104,9 @@ impl Watch {
     }
 }
 
-/// What the layers hold against their sources.
-fn changes(directory: &SandboxDirectory, record: &Record) -> Result<Changes, Error> {
+/// What the layers hold against their sources, and the mounts of which that is not everything.
+fn changes(directory: &SandboxDirectory, record: &Record) -> Result<(Changes, Vec<BoxPath>), Error> {
+    let mut cut_off = Vec::new();
     let mut changes = Changes {
         added: 0,
         modified: 0,
@@ -117,9 +119,19 @@ fn changes(directory: &SandboxDirectory, record: &Record) -> Result<Changes, Err
         let Content::Cow { source, layer, pins, .. } = &mount.content else { continue };
         let found = read_layer(directory, source, layer, *pins)
             .map_err(|source| Error::Capture { name: record.name.clone(), source })?;
+        if found.truncated {
+            cut_off.push(mount.target.clone());
+        }
         add(&mut changes, mount, layer, found);
     }
-    Ok(changes)
+    Ok((changes, cut_off))
+}
+
+/// A record that leaves something out has to say so.
+fn not_all_listed(target: &BoxPath) -> Warning {
+    let text =
+        format!("there are more changes below `{target}` than the record can hold: it lists some of them");
+    Warning::new("changes-not-listed", text)
 }
 
 fn read_layer(
@@ -128,11 +140,10 @@ fn read_layer(
     layer: &str,
     pins: Pins,
 ) -> Result<layer::Outcome, layer::Error> {
-    let place = directory.path().join("layers").join(layer);
-    let upper = open(&place.join("upper"))?;
+    let upper = open(&directory.layer(layer, Part::Upper))?;
     let mut lower = Vec::new();
     if pins == Pins::Present {
-        lower.push(open(&place.join("pins"))?);
+        lower.push(open(&directory.layer(layer, Part::Pins))?);
     }
     lower.push(open(source)?);
     layer::read(upper.as_fd(), &Lower::new(lower), &layer::Options::default())

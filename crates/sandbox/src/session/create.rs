@@ -12,7 +12,7 @@ use sandtable_store::lock::FileLock;
 use sandtable_store::remove::remove_tree;
 use sandtable_store::source::find_secrets;
 
-use super::directory::{SandboxDirectory, Sandboxes, random};
+use super::directory::{Part, SandboxDirectory, Sandboxes, random};
 use super::error::Error;
 use super::files::RECORD;
 use super::readable;
@@ -82,18 +82,16 @@ fn draft(resolved: ResolvedSpec, name: SandboxName, command: &[OsString]) -> Rec
 
 /// Makes the directories that the mounts of `resolved` need.
 fn fill(directory: &SandboxDirectory, resolved: &ResolvedSpec) -> Result<(), Error> {
-    make(&directory.path().join("layers"))?;
     for mount in resolved.mounts.iter() {
         match &mount.content {
             Content::Private { area } => make(&directory.path().join(area))?,
             Content::Cow { source, layer, pins, .. } => {
-                let layer = directory.path().join("layers").join(layer);
-                make(&layer)?;
-                make(&layer.join("upper"))?;
-                make(&layer.join("work"))?;
+                make(&directory.layer(layer, Part::Upper))?;
+                make(&directory.layer(layer, Part::Work))?;
                 if *pins == Pins::Present {
-                    make(&layer.join("pins"))?;
-                    hide_secrets(source, &layer.join("pins"))?;
+                    let pins = directory.layer(layer, Part::Pins);
+                    make(&pins)?;
+                    hide_secrets(source, &pins)?;
                 }
             }
             _ => {}
@@ -107,7 +105,7 @@ fn fill(directory: &SandboxDirectory, resolved: &ResolvedSpec) -> Result<(), Err
 pub(super) fn renew_work(directory: &SandboxDirectory, resolved: &ResolvedSpec) -> Result<(), Error> {
     for mount in resolved.mounts.iter() {
         if let Content::Cow { layer, .. } = &mount.content {
-            let work = directory.path().join("layers").join(layer).join("work");
+            let work = directory.layer(layer, Part::Work);
             remove_tree(work.as_path())
                 .map_err(|error| Error::state("remove", work.as_path())(error.source))?;
             make(&work)?;

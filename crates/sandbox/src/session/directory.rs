@@ -63,7 +63,11 @@ impl Sandboxes {
     fn make_root(&self) -> Result<(), Error> {
         let root = self.root.as_path();
         let parent = root.parent().expect("below the data directory");
-        fs::create_dir_all(parent).map_err(Error::state("make", parent))?;
+        // Private whatever the umask: who can rename something in here can put another record in its place.
+        let private =
+            std::os::unix::fs::DirBuilderExt::mode(std::fs::DirBuilder::new().recursive(true), 0o700)
+                .create(parent);
+        private.map_err(Error::state("make", parent))?;
         match mkdirat(CWD, root, Mode::RWXU) {
             Ok(()) | Err(Errno::EXIST) => Ok(()),
             Err(errno) => Err(Error::state("make", root)(errno.into())),
@@ -107,6 +111,17 @@ impl Sandboxes {
     }
 }
 
+/// What a copy-on-write layer is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    /// The changes.
+    Upper,
+    /// The kernel's own.
+    Work,
+    /// What covers parts of the source.
+    Pins,
+}
+
 /// The directory of one sandbox.
 #[derive(Clone, Debug)]
 pub(super) struct SandboxDirectory {
@@ -137,11 +152,28 @@ impl SandboxDirectory {
         made.is_ok_and(|made| SystemTime::now().duration_since(made).is_ok_and(|age| age < YOUNG))
     }
 
-    /// The lock, unless somebody holds it.
+    /// A directory of one of its layers.
+    pub(super) fn layer(&self, layer: &str, part: Part) -> HostPath {
+        let ending = match part {
+            Part::Upper => "upper",
+            Part::Work => "work",
+            Part::Pins => "pins",
+        };
+        self.path.join(format!("{layer}.{ending}"))
+    }
+
+    /// The lock, unless somebody holds it. A sandbox that is gone, perhaps only just, is unknown.
     pub(super) fn try_lock(&self) -> Result<Option<FileLock>, Error> {
         let path = self.path.join("lock");
-        FileLock::try_exclusive(path.as_path())
-            .map_err(|error| Error::state("lock", path.as_path())(std::io::Error::other(error)))
+        FileLock::try_exclusive(path.as_path()).map_err(|error| match error.source.kind() {
+            std::io::ErrorKind::NotFound => Error::Unknown(self.name()),
+            _ => Error::state("lock", path.as_path())(error.source),
+        })
+    }
+
+    pub(super) fn name(&self) -> SandboxName {
+        let name = self.path.as_path().file_name().and_then(std::ffi::OsStr::to_str);
+        name.and_then(|name| name.parse().ok()).expect("the path was made from a name")
     }
 
     /// Removes everything, the record first: a removal that dies on the way is completed by the next call

@@ -69,6 +69,12 @@ pub enum Error {
         #[source]
         source: sandtable_store::layer::Error,
     },
+    #[error("the command ran, but its outcome could not be written; the sandbox `{name}` keeps its changes")]
+    Unrecorded {
+        name: SandboxName,
+        #[source]
+        cause: Box<Error>,
+    },
     #[error("cannot find the files whose names say secret")]
     Secrets(#[source] sandtable_store::source::Error),
     #[error("cannot hide a file whose name says secret")]
@@ -82,6 +88,15 @@ impl Error {
         move |source| Self::State { what, path, source }
     }
 
+    /// Whether it is certain that no command of ours ran, so that the sandbox holds nothing.
+    pub(super) fn nothing_ran(&self) -> bool {
+        match self {
+            Self::Lost(error) => matches!(error, AttachError::DirectoryStream),
+            Self::Capture { .. } | Self::Unrecorded { .. } => false,
+            _ => true,
+        }
+    }
+
     pub fn blame(&self) -> Blame {
         match self {
             Self::NameTaken(_)
@@ -91,7 +106,8 @@ impl Error {
             | Self::NoLog(_)
             | Self::CommandNotFound { .. }
             | Self::CommandNotExecutable { .. }
-            | Self::Directory { .. } => Blame::Input,
+            | Self::Directory { .. }
+            | Self::Lost(AttachError::DirectoryStream) => Blame::Input,
             _ => Blame::Machine,
         }
     }
@@ -115,6 +131,7 @@ impl Error {
             Self::Directory { .. } => "directory",
             Self::Process(_) => "process",
             Self::Capture { .. } => "capture",
+            Self::Unrecorded { .. } => "unrecorded",
             Self::Secrets(_) | Self::Hide(_) => "secrets",
         }
     }
@@ -130,6 +147,12 @@ impl Error {
                 Some(format!("`sandtable stop {name}` first, or `sandtable rm -f {name}`"))
             }
             Self::NoLog(_) => Some("`sandtable run -d` keeps what a command writes".to_owned()),
+            Self::Busy(_) => {
+                Some("end the `sandtable` process that supervises it, and it ends too".to_owned())
+            }
+            Self::Lost(AttachError::DirectoryStream) => {
+                Some("redirect it, for example with `< /dev/null`".to_owned())
+            }
             Self::Launch(error) => error.remedy(),
             Self::Refused(_) => {
                 Some("`--best-effort` runs without it and says in the record what is lost".to_owned())

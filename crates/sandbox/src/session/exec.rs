@@ -49,7 +49,7 @@ pub fn exec(sandboxes: &Sandboxes, name: &SandboxName, request: ExecRequest<'_>)
                 return Err(Error::Unknown(name.clone()));
             }
             renew_work(&directory, &record.resolved)?;
-            return supervise(&directory, lock, &record, &task).map(Some);
+            return supervise(&directory, &lock, &record, &task).map(Some);
         }
         join(&directory, &record, &task)
     })?;

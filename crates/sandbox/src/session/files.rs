@@ -19,7 +19,7 @@ pub(super) const OUTCOME: &str = "outcome.json";
 impl SandboxDirectory {
     pub(super) fn read_record(&self) -> Result<Record, Error> {
         let path = self.path().join(RECORD);
-        read(&path)?.ok_or_else(|| Error::state("read", path.as_path())(ErrorKind::NotFound.into()))
+        read(&path)?.ok_or_else(|| Error::Unknown(self.name()))
     }
 
     pub(super) fn read_outcome(&self) -> Result<Option<Outcome>, Error> {

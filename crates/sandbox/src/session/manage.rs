@@ -9,12 +9,14 @@ use sandtable_launch::attach;
 use sandtable_store::size::{Size, measure};
 use serde::{Deserialize, Serialize};
 
-use super::directory::{SandboxDirectory, Sandboxes};
+use super::directory::{Part, SandboxDirectory, Sandboxes};
 use super::error::Error;
 use super::record::{Exit, Outcome, Record};
 use crate::model::choice::choice;
 use crate::model::id::SandboxName;
+use crate::model::mount::Content;
 use crate::model::path::HostPath;
+use crate::model::resolved::ResolvedSpec;
 use crate::model::spec::Lifetime;
 
 choice! {
@@ -45,6 +47,14 @@ pub struct LayerSize {
     pub complete: bool,
 }
 
+/// All sandboxes.
+#[derive(Debug, Default)]
+pub struct Listing {
+    pub entries: Vec<Entry>,
+    /// Why some are missing: records that are broken or of another version. They must not hide the others.
+    pub unreadable: Vec<Error>,
+}
+
 /// Everything known about a sandbox.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Inspection {
@@ -68,27 +78,32 @@ const GRACE: Duration = Duration::from_secs(2);
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// All sandboxes, after clearing away what dead supervisors left.
-pub fn list(sandboxes: &Sandboxes) -> Result<Vec<Entry>, Error> {
+pub fn list(sandboxes: &Sandboxes) -> Result<Listing, Error> {
     sandboxes.reap()?;
-    let mut entries = Vec::new();
+    let mut listing = Listing::default();
     for name in sandboxes.names()? {
-        let directory = sandboxes.at(&name);
-        // Removed by somebody else in the meantime.
-        if !directory.exists() {
-            continue;
+        match entry(&sandboxes.at(&name), name) {
+            Ok(found) => listing.entries.extend(found),
+            // Removed by somebody else in the meantime.
+            Err(Error::Unknown(_)) => {}
+            Err(error @ (Error::Record { .. } | Error::Schema { .. })) => listing.unreadable.push(error),
+            Err(error) => return Err(error),
         }
-        let record = directory.read_record()?;
-        let state = state(&directory)?;
-        if record.resolved.lifetime.value == Lifetime::Discard && state != State::Running {
-            reap(&directory)?;
-            continue;
-        }
-        let exit = directory.read_outcome()?.map(|outcome| outcome.exit);
-        let Record { created_at, command, resolved, .. } = record;
-        let size = size(&directory);
-        entries.push(Entry { name, state, created_at, source: resolved.source.root, command, exit, size });
     }
-    Ok(entries)
+    Ok(listing)
+}
+
+/// The line of one sandbox, unless it only waited to be cleared away.
+fn entry(directory: &SandboxDirectory, name: SandboxName) -> Result<Option<Entry>, Error> {
+    let record = directory.read_record()?;
+    let state = state(directory)?;
+    if record.resolved.lifetime.value == Lifetime::Discard && state != State::Running {
+        return reap(directory).map(|()| None);
+    }
+    let exit = directory.read_outcome()?.map(|outcome| outcome.exit);
+    let size = size(directory, &record.resolved);
+    let Record { created_at, command, resolved, .. } = record;
+    Ok(Some(Entry { name, state, created_at, source: resolved.source.root, command, exit, size }))
 }
 
 /// One sandbox.
@@ -111,8 +126,12 @@ pub fn stop(sandboxes: &Sandboxes, name: &SandboxName, grace: Duration) -> Resul
         Ok(stopped)
     })?;
     ended.ok_or_else(|| Error::Busy(name.clone()))?;
-    let free = SandboxDirectory::retry(PATIENCE, || directory.try_lock())?;
-    free.map(drop).ok_or_else(|| Error::Busy(name.clone()))
+    match SandboxDirectory::retry(PATIENCE, || directory.try_lock()) {
+        // One that is not kept is removed by its supervisor.
+        Ok(Some(_)) | Err(Error::Unknown(_)) => Ok(()),
+        Ok(None) => Err(Error::Busy(name.clone())),
+        Err(error) => Err(error),
+    }
 }
 
 /// Removes a sandbox and everything it kept.
@@ -129,8 +148,12 @@ pub fn remove(sandboxes: &Sandboxes, name: &SandboxName, running: Running) -> Re
                 Ok(()) | Err(Error::NotRunning(_) | Error::Unknown(_)) => {}
                 Err(error) => return Err(error),
             }
-            let _lock = SandboxDirectory::retry(PATIENCE, || directory.try_lock())?;
-            if directory.exists() { directory.delete_noted() } else { Ok(()) }
+            match SandboxDirectory::retry(PATIENCE, || directory.try_lock()) {
+                Ok(Some(_lock)) => directory.delete_noted(),
+                Err(Error::Unknown(_)) => Ok(()),
+                Ok(None) => Err(Error::Busy(name.clone())),
+                Err(error) => Err(error),
+            }
         }
     }
 }
@@ -148,10 +171,15 @@ fn state(directory: &SandboxDirectory) -> Result<State, Error> {
     })
 }
 
-/// The layers and the private home: what a command can fill.
-fn size(directory: &SandboxDirectory) -> LayerSize {
-    let parts = ["layers", "home"].map(|part| measure(directory.path().join(part).as_path(), MOST_ENTRIES));
-    let Size { bytes, complete } = parts.into_iter().fold(Size::default(), Size::and);
+/// The layers and private directories: what a command can fill.
+fn size(directory: &SandboxDirectory, resolved: &ResolvedSpec) -> LayerSize {
+    let parts = resolved.mounts.iter().filter_map(|mount| match &mount.content {
+        Content::Cow { layer, .. } => Some(directory.layer(layer, Part::Upper)),
+        Content::Private { area } => Some(directory.path().join(area)),
+        _ => None,
+    });
+    let sizes = parts.map(|part| measure(part.as_path(), MOST_ENTRIES));
+    let Size { bytes, complete } = sizes.fold(Size::default(), Size::and);
     LayerSize { bytes, complete }
 }
 

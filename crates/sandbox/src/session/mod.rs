@@ -23,7 +23,7 @@ pub use directory::Sandboxes;
 pub use error::Error;
 pub use exec::{ExecRequest, exec};
 pub use logs::Log;
-pub use manage::{Entry, Inspection, LayerSize, Running, State, inspect, list, remove, stop};
+pub use manage::{Entry, Inspection, LayerSize, Listing, Running, State, inspect, list, remove, stop};
 pub use prune::{Prune, Scope, prunable};
 pub use run::{Request, Streams, preview, run};
 pub use sandtable_launch::attach::Terminal;

@@ -27,7 +27,7 @@ pub struct Prune {
 /// known to have changed nothing.
 pub fn prunable(sandboxes: &Sandboxes, prune: Prune) -> Result<Vec<Entry>, Error> {
     let mut found = Vec::new();
-    for entry in list(sandboxes)? {
+    for entry in list(sandboxes)?.entries {
         if entry.state == State::Running || idle(sandboxes, &entry) < prune.idle_for {
             continue;
         }

@@ -57,17 +57,17 @@ pub fn run(
     let Created { directory, lock, record } = create(sandboxes, resolved, name, request.command)?;
     let start = record.resolved.directory.clone();
     let task = Task { directory: start, began, first: First::Yes, request };
-    let outcome = supervise(&directory, lock, &record, &task);
-    // A sandbox in which nothing ran holds nothing.
-    let nothing_ran =
-        matches!(&outcome, Err(error) if !matches!(error, Error::Lost(_) | Error::Capture { .. }));
+    let outcome = supervise(&directory, &lock, &record, &task);
+    // A sandbox in which nothing ran holds nothing. The lock is held until it is gone: nobody else removes it,
+    // and nobody takes the name in between.
+    let nothing_ran = outcome.as_ref().is_err_and(Error::nothing_ran);
     if lifetime == Lifetime::Discard || nothing_ran {
-        if nothing_ran {
-            directory.delete()?;
-        } else {
-            directory.delete_noted()?;
+        directory.delete()?;
+        if !nothing_ran {
+            directory.note(&[Event::new(EventKind::Removed, &record)]);
         }
     }
+    drop(lock);
     outcome
 }
 
@@ -108,16 +108,16 @@ impl Task<'_> {
     }
 }
 
-/// Launches the sandbox on its layer, runs the command, and captures what it changed. The lock is held until
-/// the mounts are gone.
+/// Launches the sandbox on its layer, runs the command, and captures what it changed. The mounts are gone when
+/// it returns.
 pub(super) fn supervise(
     directory: &SandboxDirectory,
-    lock: FileLock,
+    lock: &FileLock,
     record: &Record,
     task: &Task<'_>,
 ) -> Result<Outcome, Error> {
     let mut started = false;
-    let outcome = attend(directory, &lock, record, (task, &mut started));
+    let outcome = attend(directory, lock, record, (task, &mut started));
     if started {
         let command = Some(readable(task.request.command));
         directory.note(&[match &outcome {
@@ -129,7 +129,6 @@ pub(super) fn supervise(
             }
         }]);
     }
-    drop(lock);
     outcome
 }
 
@@ -141,7 +140,7 @@ fn attend(
 ) -> Result<Outcome, Error> {
     let resolved = &record.resolved;
     let mut watch = Watch::new(resolved);
-    let sandbox = launch(directory, lock, record)?;
+    let mut sandbox = launch(directory, lock, record).inspect_err(|_| directory.stop_listening())?;
     let enforcement = sandbox.report().controls.clone();
     let start = task.began.elapsed();
     let ending = sandbox.run(invocation(directory, record, task), &mut || {
@@ -152,6 +151,11 @@ fn attend(
     let run = task.began.elapsed().saturating_sub(start);
     if ending.is_ok() {
         sandbox.wait_for_others(&mut |others| task.request.watcher.waiting(others));
+    }
+    sandbox.end();
+    if resolved.lifetime.value == Lifetime::Discard {
+        // While the kernel takes the sandbox down. What its last processes still write is removed after.
+        let _once_more = directory.delete();
     }
     drop(sandbox);
     directory.stop_listening();
@@ -175,7 +179,8 @@ fn attend(
     };
     outcome.enforcement = enforcement;
     if resolved.lifetime.value == Lifetime::Keep {
-        directory.write(OUTCOME, &outcome)?;
+        let unrecorded = |cause| Error::Unrecorded { name: record.name.clone(), cause: Box::new(cause) };
+        directory.write(OUTCOME, &outcome).map_err(unrecorded)?;
     }
     Ok(outcome)
 }

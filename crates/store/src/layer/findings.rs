@@ -6,7 +6,7 @@ use super::{Git, Options};
 use crate::path::RelPath;
 
 /// Paths are whole in the outcome, so a very deep tree makes them long: this bounds their sum.
-const PATH_BYTES: usize = 256 << 20;
+const PATH_BYTES: usize = 64 << 20;
 
 #[derive(Debug)]
 pub(super) struct Findings {

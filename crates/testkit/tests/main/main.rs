@@ -2,6 +2,7 @@
 //! sandboxes, and what happens when a control cannot be enforced.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop where it is")]
 
+mod adversity;
 mod bad_input;
 mod cli;
 mod conformance;
@@ -9,5 +10,6 @@ mod detach;
 mod failpoints;
 mod hosts;
 mod lifecycle;
+mod streams;
 mod terminal;
 mod tidy;

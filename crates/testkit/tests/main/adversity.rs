@@ -1,0 +1,126 @@
+//! Full disks, broken records, races and commands that fight back: nothing is lost, nothing hangs.
+
+use std::io::Read as _;
+use std::process::Child;
+use std::time::{Duration, Instant};
+
+use sandtable_sandbox::session::record::Outcome;
+use sandtable_testkit::env::{Caller, TestEnv};
+use sandtable_testkit::require;
+
+use crate::cli::{Unused, assert_nothing_made};
+
+#[test]
+fn a_full_disk_does_not_cost_what_the_command_made() {
+    let Some(env) = TestEnv::of_the_executable() else { return };
+    if !require::is_root() {
+        return require::skip("mounting a small disk needs root");
+    }
+    let source = env.repository("r");
+    // The disk is mounted in a namespace that ends with the script.
+    let script = "mount -t tmpfs -o size=1m small \"$XDG_DATA_HOME\" || exit 99
+        \"$0\" run --name full -- sh -c 'echo work > made; cat /dev/zero > big'; echo $?
+        \"$0\" exec -q full -- sh -c 'rm big; cat made'";
+    env.directory(&env.home().join(".local/share"));
+    let ended = env.run("sh").args(["-c", script]).arg(env.binary()).through(["unshare", "-m"]);
+    let ended = ended.directory(&source).ended();
+    assert_eq!(ended.expect_code(0).stdout, "125\nwork\n");
+}
+
+#[test]
+fn one_broken_record_does_not_hide_the_others() {
+    let Some(env) = TestEnv::of_the_executable() else { return };
+    let source = env.repository("r");
+    for name in ["broken", "future", "good"] {
+        env.run_script(&source, &["--name", name], "true").expect_code(0).unused();
+    }
+    fs_err::write(env.sandboxes().join("broken/sandbox.json"), "{").unwrap();
+    fs_err::write(env.sandboxes().join("future/outcome.json"), "{\"schema\": 99}").unwrap();
+    let listed = env.sandtable().args(["ls", "-q"]).ended().expect_code(0);
+    assert_eq!(listed.stdout, "good\n");
+    assert!(listed.stderr.contains("broken") && listed.stderr.contains("schema 99"), "{}", listed.stderr);
+    for name in ["broken", "future", "good"] {
+        env.sandtable().args(["rm", name]).ended().expect_code(0).unused();
+    }
+    assert_nothing_made(&env);
+}
+
+#[test]
+fn a_source_that_was_moved_is_named_and_interrupts_nothing() {
+    let Some(env) = TestEnv::of_the_executable() else { return };
+    let source = env.repository("r");
+    env.run_script(&source, &["--name", "box"], "echo x > made").expect_code(0).unused();
+    fs_err::rename(&source, env.root().join("elsewhere")).unwrap();
+    let refused = env.sandtable().args(["exec", "box", "--", "true"]).ended();
+    refused.expect_code(125).expect_stderr(source.to_str().unwrap()).unused();
+    let listed = env.sandtable().arg("ls").ended().expect_code(0).stdout;
+    assert!(listed.contains("stopped") && !listed.contains("interrupted"), "{listed}");
+    fs_err::rename(env.root().join("elsewhere"), &source).unwrap();
+    let found = env.sandtable().args(["exec", "-q", "box", "--", "cat", "made"]).ended();
+    assert_eq!(found.expect_code(0).stdout, "x\n");
+}
+
+#[test]
+fn a_sandbox_that_is_not_kept_can_be_stopped_and_removed() {
+    let Some(env) = TestEnv::of_the_executable() else { return };
+    let source = env.repository("r");
+    for words in [["stop", "box"].as_slice(), &["rm", "-f", "box"]] {
+        let mut child = ready(&env, &source, &["--rm", "--name", "box"], "echo ready; sleep 60");
+        env.sandtable().args(words).ended().expect_code(0).unused();
+        child.wait().unwrap();
+        assert_nothing_made(&env);
+    }
+}
+
+#[test]
+fn a_command_cannot_keep_its_sandbox_from_being_stopped() {
+    for caller in [Caller::Same, Caller::ordinary()] {
+        let Some(env) = TestEnv::of_the_executable_as(caller) else { continue };
+        let source = env.repository("r");
+        // Stops every process that PID 1 forks, if it can before that became a command.
+        let attack = "trap '' TERM; prlimit --pid 1 --nofile=7:7 2> /dev/null; echo ready
+            while :; do kill -STOP 4 5 6 7 8 9 10 11 12 13 14 2> /dev/null; done";
+        let mut child = ready(&env, &source, &["--name", "box"], attack);
+        let mut others: Vec<Child> =
+            (0..5).map(|_| env.sandtable().args(["exec", "box", "--", "true"]).started()).collect();
+        std::thread::sleep(Duration::from_millis(300));
+        let began = Instant::now();
+        let stop = env.sandtable().args(["stop", "--grace", "1", "box"]).through(["timeout", "60"]).ended();
+        let took = began.elapsed();
+        for other in others.iter_mut().chain([&mut child]) {
+            let _ended_already = other.kill();
+            other.wait().unwrap();
+        }
+        stop.expect_code(0).unused();
+        require::say(&format!("a hostile command was stopped after {} ms", took.as_millis()));
+    }
+}
+
+#[test]
+fn a_record_that_cannot_hold_every_change_says_so() {
+    let Some(env) = TestEnv::of_the_executable() else { return };
+    let source = env.repository("r");
+    let deeper = "d".repeat(250);
+    // Long paths fill the record before `README` has its turn.
+    let script = format!(
+        "mkdir A; cd A; for i in $(seq 15); do mkdir {deeper}; cd {deeper}; done
+         seq 18000 | xargs touch; cd \"$HOME\"; cd \"$OLDPWD\" 2> /dev/null; echo x >> {}/README",
+        source.display()
+    );
+    let report = env.home().join("report.json");
+    let options = ["-q", "--name", "long", "--report", report.to_str().unwrap()];
+    env.run_script(&source, &options, &script).expect_code(0).unused();
+    let outcome: Outcome = serde_json::from_slice(&fs_err::read(report).unwrap()).unwrap();
+    let changes = outcome.changes.unwrap();
+    assert!(changes.entries.iter().all(|change| change.path != "README"), "the record held everything");
+    assert!(outcome.warnings.iter().any(|warning| warning.code == "changes-not-listed"));
+    env.sandtable().args(["rm", "long"]).ended().expect_code(0).unused();
+}
+
+/// A sandbox whose command has said that it is ready.
+fn ready(env: &TestEnv, source: &std::path::Path, options: &[&str], script: &str) -> Child {
+    let run = env.sandtable().directory(source).arg("run").args(options).args(["--", "sh", "-c", script]);
+    let mut child = run.started();
+    child.stdout.as_mut().unwrap().read_exact(&mut [0; 6]).unwrap();
+    child
+}
