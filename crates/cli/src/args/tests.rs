@@ -131,11 +131,15 @@ fn help_of_the_program() {
 
     Commands:
       run      Run a command in a new sandbox on the repository around the current directory
+      shell    Run your shell in a new sandbox, as `run` would
       exec     Run another command in an existing sandbox
       ls       List the sandboxes
       inspect  Show what a sandbox is and what its last command did
+      logs     Show what a detached command wrote
+      events   Show what happened to sandboxes
       stop     End what runs in a sandbox; its state stays
       rm       Remove sandboxes and everything in them
+      prune    Remove sandboxes that do not run and changed nothing
       policy   Show the policy that would hold, and where each line of it comes from
 
     Options:
@@ -182,6 +186,9 @@ fn help_of_run() {
           --dangerously-allow-source       Allow `/`, the home directory or a tree with credentials as the source
           --dry-run                        Show the policy and the plan, and do nothing
           --json                           With --dry-run: as JSON
+      -t, --tty                            Give the command a terminal even if you have none here
+      -T, --no-tty                         Give the command no terminal
+      -d, --detach                         Return at once and print the name; the command goes on in the background
           --report <FILE>                  Write what was done and changed to FILE, as JSON
       -q, --quiet                          Say nothing but errors
       -h, --help                           Print help (see more with '--help')
