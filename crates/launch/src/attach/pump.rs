@@ -30,8 +30,16 @@ pub(super) struct Pump {
     held: VecDeque<u8>,
     last: u8,
     bulk: Bulk,
+    flow: Flow,
     /// The far end of the pipe that a file is carried through, to see what was not read of it.
     far_end: Option<OwnedFd>,
+}
+
+/// Which way bytes flow, seen from the command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Flow {
+    In,
+    Out,
 }
 
 /// Whether the kernel moves the bytes itself.
@@ -69,7 +77,9 @@ impl Sink {
 impl Pump {
     pub(super) fn new(from: OwnedFd, to: Sink) -> Self {
         let bulk = if matches!(to, Sink::Plain(_)) { Bulk::Yes } else { Bulk::No };
-        Self { from: Some(from), to: Some(to), held: VecDeque::new(), last: b'\n', bulk, far_end: None }
+        let flow = if matches!(to, Sink::Pipe(_) | Sink::Input(_)) { Flow::In } else { Flow::Out };
+        let held = VecDeque::new();
+        Self { from: Some(from), to: Some(to), held, last: b'\n', bulk, flow, far_end: None }
     }
 
     /// Puts the file back to where the command stopped reading, so that whoever reads it next misses nothing.
@@ -90,7 +100,7 @@ impl Pump {
 
     /// Whether it carries what the command writes.
     pub(super) fn is_outward(&self) -> bool {
-        !matches!(self.to, Some(Sink::Pipe(_) | Sink::Input(_)))
+        self.flow == Flow::Out
     }
 
     /// Does what poll said is possible.

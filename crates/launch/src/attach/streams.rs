@@ -6,21 +6,21 @@ use std::path::Path;
 use std::rc::Rc;
 
 use rustix::event::PollFd;
-use rustix::fs::{FileType, Mode, OFlags, Stat, fchmod, fstat, open};
+use rustix::fs::{FileType, Mode, OFlags, Stat, fchmod, fstat, fstatfs, open};
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
-use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
+use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::geteuid;
 use rustix::stdio::{stderr, stdin, stdout};
 use rustix::termios::{Winsize, isatty};
 
-use super::pump::{Pump, Sink};
+use super::pump::{Flow, Pump, Sink};
 use super::terminal::{self, RawMode};
 use super::{Carrier, Terminal};
 use crate::log::{Stream, Writer};
 use crate::wire::Stdio;
 
-/// How much a pipe holds that we carry.
-const ROOM: usize = 1 << 20;
+/// The file system of pipes without a name.
+const PIPES: i64 = 0x5049_5045;
 
 /// The streams of one command.
 #[derive(Debug)]
@@ -188,7 +188,7 @@ impl Wires {
         if FileType::from_raw_mode(found.st_mode) == FileType::Directory {
             return Err(Errno::ISDIR);
         }
-        if !isatty(&own) && !is_carried(&found, flow) {
+        if !isatty(&own) && !is_carried(&own, &found, flow) {
             self.handed.push(own);
             return Ok(());
         }
@@ -202,11 +202,6 @@ impl Wires {
         // So that `/dev/stdout` and its like can be opened by a command with other ids. Who can reach the name
         // of a pipe can reach the pipe.
         fchmod(&read, Mode::from_raw_mode(0o666))?;
-        if flow == Flow::Out && !isatty(&own) && geteuid().is_root() {
-            // The larger, the less often anybody has to wake up; a small one works too. Others than root have
-            // a small account for all their pipes, which is not ours to spend.
-            let _small = fcntl_setpipe_size(&write, ROOM);
-        }
         match flow {
             Flow::In => {
                 let far_end = fcntl_dupfd_cloexec(&read, 3)?;
@@ -228,19 +223,19 @@ impl Wires {
 }
 
 /// Whether a stream that is no terminal is carried all the same. A file is: whoever has a descriptor of it can
-/// change its mode and times, and make a program with the owner's rights of it. So is a disk, which obeys
-/// commands. So are the pipes of root, which a command with other ids could not open by name.
-fn is_carried(found: &Stat, flow: Flow) -> bool {
+/// change its mode and times, and make a program with the owner's rights of it. So are the pipes of root that
+/// a command with other ids could not open by name.
+fn is_carried(stream: &OwnedFd, found: &Stat, flow: Flow) -> bool {
     match FileType::from_raw_mode(found.st_mode) {
-        FileType::RegularFile | FileType::BlockDevice => true,
-        FileType::Fifo => flow == Flow::Out && geteuid().is_root(),
+        FileType::RegularFile => true,
+        FileType::Fifo => flow == Flow::Out && geteuid().is_root() && !can_be_opened(stream),
         _ => false,
     }
 }
 
-/// Which way bytes flow, seen from the command.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Flow {
-    In,
-    Out,
+/// Lets a command with other ids open `/dev/stdout` and its like for writing, which is all it may do with the
+/// pipe anyway. A pipe without a name is reached by nobody else; one with a name keeps its mode.
+fn can_be_opened(pipe: &OwnedFd) -> bool {
+    fstatfs(pipe).is_ok_and(|system| system.f_type == PIPES)
+        && fchmod(pipe, Mode::from_raw_mode(0o622)).is_ok()
 }

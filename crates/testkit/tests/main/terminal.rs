@@ -265,17 +265,25 @@ fn pipes_are_exact() {
             "20000"
         );
         let bytes = u64::from(counts::of("pipe-megabytes")) << 20;
-        let began = Instant::now();
-        let plain = shell(&format!("head -c {bytes} /dev/zero | cat | wc -c"));
-        let without = began.elapsed();
-        let began = Instant::now();
-        let inside = shell(&format!("head -c {bytes} /dev/zero | \"$0\" run -q --rm -- cat | wc -c"));
-        let with = began.elapsed();
-        assert_eq!((plain.as_str(), inside.as_str()), (&*bytes.to_string(), &*bytes.to_string()));
+        let took = |script: String| {
+            let began = Instant::now();
+            assert_eq!(shell(&script), bytes.to_string());
+            began.elapsed()
+        };
+        // Taken in turns, since the machine has other things to do; the best of each is what it can do.
+        let rounds = if counts::is_long() { 5 } else { 1 };
+        let (mut without, mut with) = (Duration::MAX, Duration::MAX);
+        for _ in 0..rounds {
+            without = without.min(took(format!("head -c {bytes} /dev/zero | cat | wc -c")));
+            with = with.min(took(format!("head -c {bytes} /dev/zero | \"$0\" run -q --rm -- cat | wc -c")));
+        }
+        let mebibytes = bytes >> 20;
         require::say(&format!(
-            "{} MiB through a pipe: {without:?} without a sandbox, {with:?} with",
-            bytes >> 20
+            "{mebibytes} MiB through a pipe: {without:?} without a sandbox, {with:?} with"
         ));
+        // A start costs what it costs, however much goes through.
+        let start = Duration::from_millis(300);
+        assert!(!counts::is_long() || with < without.mul_f64(1.1) + start, "{without:?} became {with:?}");
     }
 }
 
