@@ -63,6 +63,14 @@ pub(crate) enum Command {
     /// Show the policy that would hold, and where each line of it comes from
     #[command(subcommand)]
     Policy(commands::policy::PolicyCommand),
+    /// Consent to a project's file as it is now, so that it may widen the policy
+    Trust(commands::trust::TrustArgs),
+    /// Find out what can be enforced here, what not, and what mends it
+    Doctor(commands::doctor::DoctorArgs),
+    /// Print the completions of a shell
+    Completions(commands::completions::CompletionsArgs),
+    /// Print a manual page, or write all of them
+    Man(commands::man::ManArgs),
 }
 
 /// What a sandbox shall be like.

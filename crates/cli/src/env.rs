@@ -20,6 +20,8 @@ pub(crate) const XDG_DATA_HOME: &str = "XDG_DATA_HOME";
 pub(crate) const XDG_CONFIG_HOME: &str = "XDG_CONFIG_HOME";
 /// The shell that `sandtable shell` runs, if it is there inside; `/bin/sh` otherwise.
 pub(crate) const SHELL: &str = "SHELL";
+/// Where temporary files are made; `/tmp` when unset.
+pub(crate) const TMPDIR: &str = "TMPDIR";
 /// Any value: no colour.
 pub(crate) const NO_COLOR: &str = "NO_COLOR";
 /// `dumb`: no colour.
@@ -28,9 +30,12 @@ pub(crate) const TERM: &str = "TERM";
 pub(crate) const SANDBOX: &str = "SANDBOX";
 /// How our own variables start. One that is not in [`SETTINGS`] is an error: it is a misspelt wish.
 pub(crate) const OWN_PREFIX: &str = "SANDTABLE_";
+/// Set inside a sandbox to the place of its policy card; nothing to somebody who asks for another sandbox.
+pub(crate) const POLICY_CARD: &str = sandtable_sandbox::resolve::CARD_VARIABLE;
 /// Names of our prefix that mean nothing to the program: the tests and benchmarks of this repository set
 /// them for themselves, and may call the program with them still set.
 pub(crate) const HARNESS: &[&str] = &[
+    POLICY_CARD,
     "SANDTABLE_BIN",
     "SANDTABLE_FAILPOINT_BIN",
     "SANDTABLE_INSIDE_NULL",

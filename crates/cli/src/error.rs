@@ -12,9 +12,11 @@ use sandtable_sandbox::model::spec::MountAccess;
 use sandtable_sandbox::{resolve, session};
 
 use crate::config;
-use crate::config::file::FileError;
+use crate::config::file::{FileError, PROJECT_FILE};
 use crate::config::key::{Key, Kind};
 use crate::config::mount::MountError;
+use crate::config::narrow::Widening;
+use crate::config::trust::Standing;
 use crate::config::value::ValueError;
 use crate::env;
 use crate::exit::Own;
@@ -46,6 +48,14 @@ pub(crate) enum CliError {
     Detach(#[source] rustix::io::Errno),
     #[error("the background process ended before its command ran, and did not say why")]
     NoAnswer,
+    #[error("could not prepare a sandbox for trial in `{}`", place.display())]
+    Trial { place: PathBuf, source: io::Error },
+    #[error("the command of the trial ended with {code}")]
+    TrialCommand { code: u8 },
+    #[error("could not write manual page `{}`", path.display())]
+    PageWrite { path: PathBuf, source: io::Error },
+    #[error("`{}` was not trusted", path.display())]
+    NotTrusted { path: PathBuf },
     #[error("could not write the answer to standard output")]
     Answer(#[source] io::Error),
     #[error("could not write the answer as JSON")]
@@ -84,6 +94,8 @@ impl CliError {
             | Self::Name(_)
             | Self::InsideDirectory(_)
             | Self::JsonWithoutDryRun
+            | Self::NotTrusted { .. }
+            | Self::PageWrite { .. }
             | Self::ReportOpen { .. } => Own::Input,
             Self::Resolve(error) => Own::of(error.blame()),
             Self::Session(error) => match **error {
@@ -91,7 +103,11 @@ impl CliError {
                 session::Error::CommandNotExecutable { .. } => Own::NotExecutable,
                 _ => Own::of(error.blame()),
             },
-            Self::ReportWrite { .. } | Self::Detach(_) | Self::NoAnswer => Own::Machine,
+            Self::ReportWrite { .. }
+            | Self::Detach(_)
+            | Self::NoAnswer
+            | Self::Trial { .. }
+            | Self::TrialCommand { .. } => Own::Machine,
             Self::Answer(_) | Self::Json(_) => Own::Failed,
         }
     }
@@ -106,13 +122,15 @@ impl CliError {
     }
 
     /// What the user can do.
-    fn hint(&self) -> Option<String> {
+    pub(crate) fn hint(&self) -> Option<String> {
         match self {
             Self::Usage { hint, .. } => hint.clone(),
             Self::Config(error) => config_hint(error),
             Self::Resolve(error) => error.remedy(),
-            Self::Session(error) => error.remedy(),
+            Self::Session(error) => session_hint(error),
             Self::JsonWithoutDryRun => Some("a run's own record goes to a file: `--report FILE`".to_owned()),
+            Self::Trial { .. } => Some(format!("export {}=/a/directory/of/your/own", env::TMPDIR)),
+            Self::NotTrusted { .. } => Some("`sandtable trust --list` shows what is".to_owned()),
             Self::ReportOpen { .. } => Some("nothing ran; name a file that can be written".to_owned()),
             _ => None,
         }
@@ -143,6 +161,16 @@ impl CliError {
     }
 }
 
+/// What the library knows, and for a failed launch where to learn more.
+fn session_hint(error: &session::Error) -> Option<String> {
+    let more = "`sandtable doctor` looks for what stands in the way";
+    match (error, error.remedy()) {
+        (session::Error::Launch(_), Some(remedy)) => Some(format!("{remedy}\n{more}")),
+        (session::Error::Launch(_), None) => Some(more.to_owned()),
+        (_, remedy) => remedy,
+    }
+}
+
 fn config_hint(error: &config::Error) -> Option<String> {
     match error {
         config::Error::Environment(env::Error::NoHome) => {
@@ -155,14 +183,28 @@ fn config_hint(error: &config::Error) -> Option<String> {
         config::Error::UnknownVariable { meant: Some(meant), .. } => Some(format!("did you mean `{meant}`?")),
         config::Error::UnknownVariable { name, .. } => Some(format!("unset `{name}`")),
         config::Error::File(error) => file_hint(error),
-        config::Error::Widening(widening) => Some(format!(
-            "remove the line, or, if you want it, pass `{}` yourself",
-            flag_for(widening.key, &widening.asked)
-        )),
+        config::Error::Widening(widening) => Some(widening_hint(widening)),
+        config::Error::NoProjectFile(_) => Some(format!("go to a project that has a `{PROJECT_FILE}`")),
+        config::Error::Trust(_) => {
+            Some("remove the file if it is not yours, and trust the project anew".to_owned())
+        }
         config::Error::CurrentDirectory(_) => {
             Some("change to a directory that exists, or pass `-C DIR`".to_owned())
         }
         config::Error::Environment(env::Error::NotAPath { .. }) => None,
+    }
+}
+
+fn widening_hint(widening: &Widening) -> String {
+    let flag = flag_for(widening.key, &widening.asked);
+    let alone = format!("remove the line, or, if you want it, pass `{flag}` yourself");
+    let trust = ["sandtable", "trust", &widening.path.to_string_lossy()].map(str::to_owned);
+    let trust = escape::command(&trust);
+    match widening.standing {
+        Standing::Changed => {
+            format!("the file was changed after you trusted it: read it again, then `{trust}`\n{alone}")
+        }
+        _ => format!("{alone}\nread the file and consent to it as it is: `{trust}`"),
     }
 }
 
@@ -212,7 +254,6 @@ mod tests {
 
     use super::*;
     use crate::config::file::Place;
-    use crate::config::narrow::Widening;
     use crate::env::Environment;
 
     fn rendered(error: impl Into<CliError>) -> String {
@@ -261,19 +302,31 @@ mod tests {
             let place = Place { line: 3, column: 1 };
             let [given, asked, holds] = [given, asked, holds].map(str::to_owned);
             let path = "/repo/.sandtable.toml".into();
-            config::Error::from(Box::new(Widening { path, place, key, setting, given, asked, holds }))
+            config::Error::from(Box::new(Widening {
+                path,
+                place,
+                key,
+                setting,
+                given,
+                asked,
+                holds,
+                standing: Standing::Unknown,
+            }))
         };
         insta::assert_snapshot!(rendered(widening(Key::Network, Key::Network, ["host", "host", "none"])), @"
         sandtable: error: key `network` at `/repo/.sandtable.toml:3:1` would widen the policy: it asks for `host`, and without it `none`
           try: remove the line, or, if you want it, pass `--network host` yourself
+          try: read the file and consent to it as it is: `sandtable trust /repo/.sandtable.toml`
         ");
         insta::assert_snapshot!(rendered(widening(Key::Profile, Key::Network, ["nat", "dev", "none"])), @"
         sandtable: error: key `profile` at `/repo/.sandtable.toml:3:1` would widen the policy: with it `network` is `nat`, and without it `none`
           try: remove the line, or, if you want it, pass `--profile dev` yourself
+          try: read the file and consent to it as it is: `sandtable trust /repo/.sandtable.toml`
         ");
         insta::assert_snapshot!(rendered(widening(Key::BestEffort, Key::BestEffort, ["true", "true", "false"])), @"
         sandtable: error: key `best_effort` at `/repo/.sandtable.toml:3:1` would widen the policy: it asks for `true`, and without it `false`
           try: remove the line, or, if you want it, pass `--best-effort` yourself
+          try: read the file and consent to it as it is: `sandtable trust /repo/.sandtable.toml`
         ");
     }
 

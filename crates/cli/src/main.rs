@@ -16,6 +16,7 @@ mod report;
 #[cfg(test)]
 mod schema;
 mod ui;
+mod why;
 
 use app::App;
 use args::{Command, Stop};
@@ -59,5 +60,9 @@ fn dispatch(app: &App, command: Command) -> Result<ExitCode, CliError> {
         Command::Rm(args) => commands::rm::run(app, &args),
         Command::Prune(args) => commands::prune::run(app, &args),
         Command::Policy(command) => commands::policy::run(app, command),
+        Command::Trust(args) => commands::trust::run(app, &args),
+        Command::Doctor(args) => commands::doctor::run(app, &args),
+        Command::Completions(args) => commands::completions::run(app, &args),
+        Command::Man(args) => commands::man::run(app, &args),
     }
 }

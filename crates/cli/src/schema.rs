@@ -31,7 +31,7 @@ impl Schemas {
         let Some(rules) = schema.as_object() else { return Err(format!("{at}: schema is no object")) };
         for (keyword, rule) in rules {
             let holds = match keyword.as_str() {
-                "$schema" | "$id" | "title" | "description" | "pattern" | "maxLength" => true,
+                "$schema" | "$id" | "$defs" | "title" | "description" | "pattern" | "maxLength" => true,
                 "$ref" => {
                     let target = self.target(rule.as_str().expect("a reference is text"));
                     self.matches(&target, value, at)?;

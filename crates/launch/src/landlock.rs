@@ -16,6 +16,11 @@ use crate::wire::Failure;
 /// The newest set of rights this code knows how to ask for; older kernels grant a part of it.
 const KNOWN: ABI = ABI::V6;
 
+/// The version of this kernel's Landlock. Asking changes nothing.
+pub fn abi() -> rustix::io::Result<u32> {
+    crate::sys::privilege::landlock_version()
+}
+
 /// Restricts this process to the rules of `plan` and says how far the kernel went along.
 pub(crate) fn restrict(plan: &Plan) -> Result<Observed, Failure> {
     let failed = |error: &dyn Display| Failure { step: format!("restrict with Landlock: {error}"), errno: 0 };

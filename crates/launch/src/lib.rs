@@ -20,3 +20,5 @@ pub mod supervisor;
 mod sys;
 mod verify;
 pub mod wire;
+
+pub use landlock::abi as landlock_abi;

@@ -1,6 +1,7 @@
 //! The sandbox as a library: what is asked becomes what it means here, then a plan, then an outcome.
 #![forbid(unsafe_code)]
 
+pub mod doctor;
 pub mod engine;
 pub mod facts;
 pub mod host;

@@ -27,17 +27,25 @@ pub struct LockError {
 impl FileLock {
     /// Takes the lock if it is free; makes the file if it is missing.
     pub fn try_exclusive(path: &Path) -> Result<Option<Self>, LockError> {
-        Self::take(path, FlockOperation::NonBlockingLockExclusive).map_err(|errno| named(path, errno))
+        let operation = FlockOperation::NonBlockingLockExclusive;
+        Self::take(path, OFlags::CREATE, operation).map_err(|errno| named(path, errno))
+    }
+
+    /// Takes the lock if it is free. A file that is missing is an error.
+    pub fn try_existing(path: &Path) -> Result<Option<Self>, LockError> {
+        let operation = FlockOperation::NonBlockingLockExclusive;
+        Self::take(path, OFlags::empty(), operation).map_err(|errno| named(path, errno))
     }
 
     /// Waits for the lock; makes the file if it is missing.
     pub fn exclusive(path: &Path) -> Result<Self, LockError> {
-        let lock = Self::take(path, FlockOperation::LockExclusive).map_err(|errno| named(path, errno))?;
+        let operation = FlockOperation::LockExclusive;
+        let lock = Self::take(path, OFlags::CREATE, operation).map_err(|errno| named(path, errno))?;
         lock.ok_or_else(|| named(path, Errno::WOULDBLOCK))
     }
 
-    fn take(path: &Path, operation: FlockOperation) -> Result<Option<Self>, Errno> {
-        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NOCTTY;
+    fn take(path: &Path, making: OFlags, operation: FlockOperation) -> Result<Option<Self>, Errno> {
+        let flags = OFlags::RDWR | making | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NOCTTY;
         loop {
             let file = open(path, flags, Mode::RUSR | Mode::WUSR)?;
             match retry_on_intr(|| flock(&file, operation)) {

@@ -26,17 +26,25 @@ pub struct Error {
 
 /// Removes the directory `path` and everything in it. The caller must own it, and nothing may use it.
 pub fn remove_tree(path: &Path) -> std::result::Result<(), Error> {
-    remove(path).map_err(|errno| Error { path: path.to_owned(), source: errno.into() })
+    remove(path, b"").map_err(|errno| Error { path: path.to_owned(), source: errno.into() })
 }
 
-fn remove(path: &Path) -> Result<()> {
+/// The same, but the entry `last` of the directory goes when everything else has gone: a lock that protects it.
+pub fn remove_tree_and_last(path: &Path, last: &str) -> std::result::Result<(), Error> {
+    remove(path, last.as_bytes()).map_err(|errno| Error { path: path.to_owned(), source: errno.into() })
+}
+
+fn remove(path: &Path, last: &[u8]) -> Result<()> {
     let top = match open_writable(CWD, path) {
         Err(Errno::NOENT) => return Ok(()),
         opened => opened?,
     };
     let mut moved = 0;
     // A second round finds what was moved up in the first.
-    while clear(top.as_fd(), &mut Depth { top: top.as_fd(), left: DEEPEST, moved: &mut moved })? {}
+    while clear(top.as_fd(), last, &mut Depth { top: top.as_fd(), left: DEEPEST, moved: &mut moved })? {}
+    if !last.is_empty() {
+        unlink(top.as_fd(), last)?;
+    }
     drop(top);
     unlinkat(CWD, path, AtFlags::REMOVEDIR)
 }
@@ -48,10 +56,11 @@ struct Depth<'a> {
     moved: &'a mut u64,
 }
 
-/// Removes everything in `directory`, or moves it up. Says whether there was anything.
-fn clear(directory: BorrowedFd<'_>, depth: &mut Depth<'_>) -> Result<bool> {
+/// Removes everything in `directory` but `last`, or moves it up. Says whether there was anything.
+fn clear(directory: BorrowedFd<'_>, last: &[u8], depth: &mut Depth<'_>) -> Result<bool> {
     // A handle of its own, since reading moves it to the end.
-    let entries = names(reopen(directory)?.as_fd())?;
+    let mut entries = names(reopen(directory)?.as_fd())?;
+    entries.retain(|entry| entry.bytes != last);
     for entry in &entries {
         let name = &entry.bytes[..];
         let known_directory = entry.kind == Some(Kind::Directory);
@@ -64,7 +73,7 @@ fn clear(directory: BorrowedFd<'_>, depth: &mut Depth<'_>) -> Result<bool> {
             move_up(directory, name, depth.top, depth.moved)?;
         } else {
             depth.left -= 1;
-            clear(open_writable(directory, name)?.as_fd(), depth)?;
+            clear(open_writable(directory, name)?.as_fd(), b"", depth)?;
             depth.left += 1;
             unlinkat(directory, name, AtFlags::REMOVEDIR)?;
         }
@@ -151,6 +160,16 @@ mod tests {
             here = openat(&here, "deeper", OFlags::PATH | OFlags::DIRECTORY, Mode::empty()).expect("opened");
         }
         remove_tree(&tree).expect("removed");
+        assert!(!tree.exists());
+    }
+
+    #[test]
+    fn the_last_entry_goes_with_the_directory_only() {
+        let place = tempfile::tempdir().expect("a directory");
+        let tree = place.path().join("tree");
+        fs_err::create_dir_all(tree.join("a/lock")).expect("made");
+        fs_err::write(tree.join("lock"), "").expect("written");
+        remove_tree_and_last(&tree, "lock").expect("removed");
         assert!(!tree.exists());
     }
 

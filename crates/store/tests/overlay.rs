@@ -250,6 +250,19 @@ impl Drop for Overlay {
     }
 }
 
+/// A process that another test started while the copy was written holds it open for writing for a moment.
+#[expect(clippy::disallowed_methods, reason = "the test starts itself again")]
+fn wait_until_executable(program: &std::path::Path) {
+    for _ in 0..500 {
+        match std::process::Command::new(program).arg("--list").output() {
+            Err(error) if error.kind() == std::io::ErrorKind::ExecutableFileBusy => {
+                std::thread::sleep(std::time::Duration::from_millis(10));
+            }
+            other => return drop(other.unwrap()),
+        }
+    }
+}
+
 /// Whether this is already a namespace to mount in; if not, runs the test in each kind of them.
 #[expect(clippy::disallowed_methods, reason = "the test starts itself again")]
 fn is_inside(test: &str) -> bool {
@@ -260,6 +273,7 @@ fn is_inside(test: &str) -> bool {
     fs_err::set_permissions(stage.path(), PermissionsExt::from_mode(0o755)).unwrap();
     let program = stage.path().join("test");
     fs_err::copy(std::env::current_exe().unwrap(), &program).unwrap();
+    wait_until_executable(&program);
     let mut ways: Vec<Vec<String>> = vec![vec!["unshare".into(), "-Urm".into()]];
     if rustix::process::geteuid().is_root() {
         ways.push(vec!["unshare".into(), "-m".into()]);

@@ -78,7 +78,7 @@ fn unknown_words_are_refused_with_the_known_ones() {
     for option in ["--engine", "--profile", "--mode", "--network", "--git-config", "--secrets", "--name"] {
         assert_eq!(refused(&["run", option, "No such word", "--", "x"]).exit(), exit::Own::Input, "{option}");
     }
-    for later in ["snapshot", "doctor", "merge", "tool", "help"] {
+    for later in ["snapshot", "merge", "tool", "help"] {
         assert_eq!(refused(&[later]).exit(), exit::Own::Input, "{later}");
     }
     for later in ["--image=x", "--base=source", "--env=A", "-e", "--cpus=1", "--timeout=1"] {
@@ -130,17 +130,21 @@ fn help_of_the_program() {
     Usage: sandtable <COMMAND>
 
     Commands:
-      run      Run a command in a new sandbox on the repository around the current directory
-      shell    Run your shell in a new sandbox, as `run` would
-      exec     Run another command in an existing sandbox
-      ls       List the sandboxes
-      inspect  Show what a sandbox is and what its last command did
-      logs     Show what a detached command wrote
-      events   Show what happened to sandboxes
-      stop     End what runs in a sandbox; its state stays
-      rm       Remove sandboxes and everything in them
-      prune    Remove sandboxes that do not run and changed nothing
-      policy   Show the policy that would hold, and where each line of it comes from
+      run          Run a command in a new sandbox on the repository around the current directory
+      shell        Run your shell in a new sandbox, as `run` would
+      exec         Run another command in an existing sandbox
+      ls           List the sandboxes
+      inspect      Show what a sandbox is and what its last command did
+      logs         Show what a detached command wrote
+      events       Show what happened to sandboxes
+      stop         End what runs in a sandbox; its state stays
+      rm           Remove sandboxes and everything in them
+      prune        Remove sandboxes that do not run and changed nothing
+      policy       Show the policy that would hold, and where each line of it comes from
+      trust        Consent to a project's file as it is now, so that it may widen the policy
+      doctor       Find out what can be enforced here, what not, and what mends it
+      completions  Print the completions of a shell
+      man          Print a manual page, or write all of them
 
     Options:
       -h, --help

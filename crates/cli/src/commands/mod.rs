@@ -14,17 +14,22 @@ use crate::report::Report;
 use crate::ui::{Ui, escape, summary};
 
 pub(crate) mod background;
+pub(crate) mod completions;
+pub(crate) mod doctor;
 pub(crate) mod events;
 pub(crate) mod exec;
 pub(crate) mod inspect;
 pub(crate) mod logs;
 pub(crate) mod ls;
+pub(crate) mod man;
 pub(crate) mod policy;
 pub(crate) mod prune;
 pub(crate) mod rm;
 pub(crate) mod run;
 pub(crate) mod shell;
 pub(crate) mod stop;
+pub(crate) mod trust;
+pub(crate) mod why;
 
 /// The version of every answer in JSON that is not a stored record.
 const SCHEMA: u32 = 1;

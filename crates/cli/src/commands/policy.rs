@@ -8,6 +8,7 @@ use sandtable_sandbox::model::spec::Spec;
 use serde::Serialize;
 
 use super::SCHEMA;
+use super::why::{self, WhyArgs};
 use crate::app::App;
 use crate::args::{SettingArgs, flag};
 use crate::config;
@@ -21,6 +22,8 @@ use crate::ui::policy;
 pub(crate) enum PolicyCommand {
     /// Show every setting, mount and variable with its origin
     Show(Box<ShowArgs>),
+    /// Say which line decides about a path, a host or a variable, and what would change it
+    Why(Box<WhyArgs>),
 }
 
 /// What `policy show` takes.
@@ -42,7 +45,13 @@ struct Answer<'a> {
 }
 
 pub(crate) fn run(app: &App, command: PolicyCommand) -> Result<ExitCode, CliError> {
-    let PolicyCommand::Show(args) = command;
+    match command {
+        PolicyCommand::Show(args) => show(app, *args),
+        PolicyCommand::Why(args) => why::run(app, *args),
+    }
+}
+
+fn show(app: &App, args: ShowArgs) -> Result<ExitCode, CliError> {
     let json = Layer { json: flag(Key::Json, args.json.then_some(true)), ..Layer::default() };
     let loaded = config::load(&app.environment, args.settings.layer()?.or(json))?;
     let resolved = app.resolve(&loaded)?;

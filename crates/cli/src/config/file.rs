@@ -17,6 +17,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::key::{Key, Kind, closest};
 use super::layer::Layer;
+use super::trust;
 use super::value::{Raw, ValueError};
 
 /// The name of a project's file.
@@ -32,6 +33,8 @@ pub(crate) struct ConfigFile {
     pub(crate) layer: Layer,
     /// Where each setting of the file stands.
     pub(crate) places: BTreeMap<Key, Place>,
+    /// Of the very bytes that were read, so that consent is to what is used.
+    pub(crate) sha256: String,
 }
 
 /// A place in a file, both counted from one.
@@ -74,11 +77,19 @@ pub(crate) fn user(path: &Path, home: Option<&Path>) -> Result<Option<ConfigFile
 
 /// Reads the file of the project around `directory`, if there is one.
 pub(crate) fn project(directory: &Path) -> Result<Option<ConfigFile>, FileError> {
-    let Some(path) = top(directory).map(|top| top.join(PROJECT_FILE)) else { return Ok(None) };
-    let Some(text) = contents(&path, OFlags::NOFOLLOW)? else { return Ok(None) };
-    Reader { path: &path, origin: Origin::ProjectFile { path: path.clone() }, home: None }
-        .read(&text)
-        .map(Some)
+    let Some(path) = project_path(directory) else { return Ok(None) };
+    project_at(&path)
+}
+
+/// Where the file of the project around `directory` is or would be.
+pub(crate) fn project_path(directory: &Path) -> Option<PathBuf> {
+    top(directory).map(|top| top.join(PROJECT_FILE))
+}
+
+/// Reads a project's file, if there is one at this real path.
+pub(crate) fn project_at(path: &Path) -> Result<Option<ConfigFile>, FileError> {
+    let Some(text) = contents(path, OFlags::NOFOLLOW)? else { return Ok(None) };
+    Reader { path, origin: Origin::ProjectFile { path: path.to_owned() }, home: None }.read(&text).map(Some)
 }
 
 /// The top of the repository around a directory, or the directory itself. A directory that is not there
@@ -135,7 +146,8 @@ impl Reader<'_> {
             place: place_of(text, error.span().map_or(0, |span| span.start)),
             message: error.message().to_owned(),
         })?;
-        let mut file = ConfigFile { path: path(), layer: Layer::default(), places: BTreeMap::new() };
+        let sha256 = trust::hash(text.as_bytes());
+        let mut file = ConfigFile { path: path(), layer: Layer::default(), places: BTreeMap::new(), sha256 };
         for (word, value) in table.get_ref() {
             let place = place_of(text, word.span().start);
             let Some(key) = Key::from_word(word.get_ref()) else {

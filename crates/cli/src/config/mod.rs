@@ -2,7 +2,8 @@
 //! from.
 //!
 //! Strongest first: flag, `SANDTABLE_*`, `LLXPRT_SANDBOX_*`, `SANDBOX_*`, the project's file, the profile,
-//! the user's file, the default. A project's file may only narrow what holds without it ([`narrow`]).
+//! the user's file, the default. A project's file may only narrow what holds without it ([`narrow`]), unless
+//! the user consented to it ([`trust`]).
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -20,6 +21,7 @@ pub(crate) mod layer;
 pub(crate) mod mount;
 pub(crate) mod narrow;
 mod profiles;
+pub(crate) mod trust;
 pub(crate) mod value;
 mod variables;
 
@@ -29,6 +31,7 @@ mod tests;
 use file::{ConfigFile, FileError};
 use layer::Layer;
 use narrow::Widening;
+use trust::{Standing, Trust, TrustError};
 use value::ValueError;
 
 /// Everything that was said, put together.
@@ -65,6 +68,10 @@ pub(crate) enum Error {
     File(#[from] FileError),
     #[error(transparent)]
     Widening(#[from] Box<Widening>),
+    #[error(transparent)]
+    Trust(#[from] TrustError),
+    #[error("there is no project file `{}`", .0.display())]
+    NoProjectFile(PathBuf),
     #[error("there is no current directory")]
     CurrentDirectory(#[source] io::Error),
 }
@@ -80,7 +87,11 @@ pub(crate) fn load(environment: &Environment, flags: Layer) -> Result<Loaded, Er
         None => without,
         Some(project) => {
             let with = settled(&strong, project.layer.clone(), &user);
-            narrow::check(&project, &without, &with)?;
+            let standing = Trust::new(&environment.data()?).standing(&project)?;
+            if standing != Standing::Trusted {
+                narrow::check(&project, &without, &with)
+                    .map_err(|widening| Box::new(Widening { standing, ..*widening }))?;
+            }
             with
         }
     };
@@ -89,10 +100,36 @@ pub(crate) fn load(environment: &Environment, flags: Layer) -> Result<Loaded, Er
     Ok(loaded)
 }
 
+/// What holds in `directory` when nobody says anything, not even in a file.
+pub(crate) fn plain(directory: PathBuf) -> Loaded {
+    let directory = Some(Setting::default_value(directory));
+    finished(Layer { directory, ..profiles::defaults() })
+}
+
 /// What a command that concerns no project shows, and where.
 pub(crate) fn output(environment: &Environment, flags: Layer) -> Result<Output, Error> {
     let strong = flags.or(variables::layer(environment)?);
     Ok(shown(settled(&strong, Layer::default(), &user_layer(environment)?)))
+}
+
+/// Where the project's file is or would be: `given` itself if it has the name of such a file, else that of the
+/// project around `given` or around the current directory.
+pub(crate) fn project_path(given: Option<&Path>) -> Result<PathBuf, Error> {
+    let given = given.map_or_else(current, absolute)?;
+    let named = given.file_name().is_some_and(|name| name == file::PROJECT_FILE);
+    let path = match given.parent() {
+        Some(parent) if named => {
+            fs_err::canonicalize(parent).ok().map(|parent| parent.join(file::PROJECT_FILE))
+        }
+        _ => file::project_path(&given),
+    };
+    path.ok_or(Error::NoProjectFile(given))
+}
+
+/// The project's file at that place.
+pub(crate) fn project(given: Option<&Path>) -> Result<ConfigFile, Error> {
+    let path = project_path(given)?;
+    file::project_at(&path)?.ok_or(Error::NoProjectFile(path))
 }
 
 fn user_layer(environment: &Environment) -> Result<Layer, Error> {

@@ -11,6 +11,7 @@ use sandtable_sandbox::model::spec::{GitConfig, Network, Secrets, SourceGuard, S
 use super::file::{ConfigFile, Place};
 use super::key::Key;
 use super::layer::Layer;
+use super::trust::Standing;
 
 /// A line of a project's file that would make the sandbox wider.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -29,6 +30,8 @@ pub(crate) struct Widening {
     /// What the line itself says.
     pub(crate) asked: String,
     pub(crate) holds: String,
+    /// Whether the user once consented to another version of the file.
+    pub(crate) standing: Standing,
 }
 
 fn effect(key: Key, setting: Key) -> String {
@@ -48,6 +51,7 @@ pub(crate) fn check(project: &ConfigFile, without: &Layer, with: &Layer) -> Resu
         given: with.shown(setting),
         asked: with.shown(blamed),
         holds: without.shown(setting),
+        standing: Standing::Unknown,
     }))
 }
 

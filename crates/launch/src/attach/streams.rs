@@ -223,11 +223,11 @@ impl Wires {
 }
 
 /// Whether a stream that is no terminal is carried all the same. A file is: whoever has a descriptor of it can
-/// change its mode and times, and make a program with the owner's rights of it. So are the pipes of root that
-/// a command with other ids could not open by name.
+/// change its mode and times, and make a program with the owner's rights of it. So is a disk, which obeys
+/// commands. So are the pipes of root that a command with other ids could not open by name.
 fn is_carried(stream: &OwnedFd, found: &Stat, flow: Flow) -> bool {
     match FileType::from_raw_mode(found.st_mode) {
-        FileType::RegularFile => true,
+        FileType::RegularFile | FileType::BlockDevice => true,
         FileType::Fifo => flow == Flow::Out && geteuid().is_root() && !can_be_opened(stream),
         _ => false,
     }

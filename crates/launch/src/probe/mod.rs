@@ -5,6 +5,7 @@
 //! is harmless even where nothing is enforced. It judges only what it sees itself and says so in one line
 //! of JSON; whether a write that `works` reached the host is for the caller to find out.
 
+mod each;
 mod files;
 mod finding;
 mod identity;
@@ -20,6 +21,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::report::Control;
 use crate::sys::probe::Call;
+pub use each::Case;
 pub use finding::{Class, Finding};
 
 /// One thing that can be tried.
@@ -62,11 +64,12 @@ pub fn find(name: &str) -> Option<&'static Probe> {
     all().find(|probe| probe.name == name)
 }
 
-/// `__probe CASE [ARG…]` or `__probe --list`. The exit status is 0 if the probe could be made at all.
+/// `__probe CASE [ARG…]`, `__probe --list`, or `__probe --each CASES ANSWERS` for many at once. The exit status is 0 if the probe could be made at all.
 pub fn main(args: &[OsString]) -> u8 {
     let mut out = std::io::stdout().lock();
     let written = match args.split_first().map(|(name, rest)| (name.to_str().unwrap_or_default(), rest)) {
         Some(("--list", _)) => all().try_for_each(|probe| writeln!(out, "{}", probe.describe())),
+        Some(("--each", [cases, answers])) => each::run(cases.as_ref(), answers.as_ref()),
         Some((name, rest)) => match find(name) {
             Some(probe) => writeln!(out, "{}", probe.line(rest)),
             None => return 2,

@@ -3,8 +3,10 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::path::Path;
 
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::tcgetsid;
 
 use super::finding::describe;
 use super::{Attempt, Finding, Probe};
@@ -18,12 +20,25 @@ pub(super) const PROBES: &[Probe] = &[
         name: "host-terminal",
         attacks: &["box/P4"],
         claims: &[],
-        attempt: Attempt::Steps(|_| Finding::of_io(File::open("/dev/tty"), "a terminal of the host")),
+        attempt: Attempt::Steps(|_| host_terminal()),
     },
 ];
 
 const fn probe(name: &'static str, steps: fn(&[OsString]) -> Finding) -> Probe {
     Probe { name, attacks: &["box/P4"], claims: &[Control::Seccomp], attempt: Attempt::Steps(steps) }
+}
+
+/// The controlling terminal may only be one of the sandbox's own, which its `/dev/pts` has.
+fn host_terminal() -> Finding {
+    if let Err(error) = File::open("/dev/tty") {
+        return Finding::blocked(describe(&error));
+    }
+    let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::NOCTTY;
+    let own = Path::new("/dev/pts").read_dir().into_iter().flatten().flatten().any(|entry| {
+        // The kernel tells the session of a terminal only to those whose controlling terminal it is.
+        rustix::fs::open(entry.path(), flags, rustix::fs::Mode::empty()).and_then(tcgetsid).is_ok()
+    });
+    if own { Finding::blocked("only a terminal of its own") } else { Finding::leak("a terminal of the host") }
 }
 
 fn on_a_terminal(request: fn(BorrowedFd<'_>) -> Result<i64, i32>) -> Finding {

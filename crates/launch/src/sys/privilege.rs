@@ -22,6 +22,16 @@ pub(crate) fn session_keyring() -> Result<i32> {
     check(id).map(|id| i32::try_from(id).unwrap_or(i32::MAX))
 }
 
+/// The version of the kernel's Landlock.
+pub(crate) fn landlock_version() -> Result<u32> {
+    const CREATE_RULESET_VERSION: libc::c_uint = 1;
+    let nothing = std::ptr::null::<libc::c_void>();
+    // SAFETY: with this flag the kernel reads no ruleset and makes none; it answers with a number.
+    let version =
+        unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, nothing, 0_usize, CREATE_RULESET_VERSION) };
+    check(version).map(|version| u32::try_from(version).unwrap_or(u32::MAX))
+}
+
 /// One instruction of a classic BPF program, as the kernel reads it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]

@@ -8,17 +8,42 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Question {
-    Kind { path: PathBuf },
-    RealPath { path: PathBuf },
-    ReadLink { path: PathBuf },
-    ReadSmall { path: PathBuf, limit: u64 },
+    Kind {
+        path: PathBuf,
+    },
+    RealPath {
+        path: PathBuf,
+    },
+    ReadLink {
+        path: PathBuf,
+    },
+    ReadSmall {
+        path: PathBuf,
+        limit: u64,
+    },
     Mounts,
-    FileSystem { path: PathBuf },
-    TopLevel { path: PathBuf, limit: usize },
-    Program { name: String, search: Vec<PathBuf> },
+    FileSystem {
+        path: PathBuf,
+    },
+    TopLevel {
+        path: PathBuf,
+        limit: usize,
+    },
+    Program {
+        name: String,
+        search: Vec<PathBuf>,
+    },
     Kernel,
-    Setting { name: String },
+    Setting {
+        name: String,
+    },
     Groups,
+    /// The version of the kernel's Landlock.
+    Landlock,
+    /// Whether this process may write to `path`.
+    Writable {
+        path: PathBuf,
+    },
 }
 
 /// What the machine said.
@@ -32,6 +57,8 @@ pub enum Answer {
     FileSystem(FileSystem),
     TopLevel(Vec<Owned>),
     Groups(Vec<u32>),
+    Version(u32),
+    Truth(bool),
     Failed(Failure),
 }
 

@@ -14,6 +14,7 @@ pub(crate) struct Fake {
     mounts: Vec<MountPoint>,
     systems: BTreeMap<PathBuf, FileSystem>,
     kernel: String,
+    landlock: Result<u32, Failure>,
     uid: u32,
 }
 
@@ -42,6 +43,7 @@ impl Fake {
             mounts: Vec::new(),
             systems: BTreeMap::new(),
             kernel: "6.8.0".to_owned(),
+            landlock: Ok(4),
             uid,
         };
         fake.put("/", NodeContent::Directory, 0o755);
@@ -99,6 +101,16 @@ impl Fake {
     pub(crate) fn kernel(mut self, release: &str) -> Self {
         release.clone_into(&mut self.kernel);
         self
+    }
+
+    pub(crate) fn without_landlock(mut self, why: &str) -> Self {
+        self.landlock = Err(Failure::Other(why.to_owned()));
+        self
+    }
+
+    /// A file below `/proc/sys`.
+    pub(crate) fn setting(self, name: &str, value: &str) -> Self {
+        self.file(&format!("/proc/sys/{name}"), value)
     }
 
     fn put(&mut self, path: &str, content: NodeContent, mode: u32) {
@@ -211,7 +223,16 @@ impl Fake {
                 Answer::Path(places.into_iter().find(|path| self.real(path).is_ok()).ok_or(Failure::Missing)?)
             }
             Question::Kernel => Answer::Text(self.kernel.clone()),
-            Question::Setting { .. } => return Err(Failure::Missing),
+            Question::Setting { name } => {
+                let text = self.text(&Path::new("/proc/sys").join(name), 4096)?;
+                Answer::Text(text.trim().to_owned())
+            }
+            Question::Landlock => Answer::Version(self.landlock.clone()?),
+            Question::Writable { path } => {
+                let node = self.node(&self.real(path)?)?;
+                let bits = if node.uid == self.uid { 0o200 } else { 0o002 };
+                Answer::Truth(self.uid == 0 || node.mode & bits != 0)
+            }
             Question::Groups => Answer::Groups(Vec::new()),
         })
     }

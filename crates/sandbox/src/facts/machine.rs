@@ -35,6 +35,8 @@ fn answer(question: &Question) -> io::Result<Answer> {
             let text = read_small(&Path::new("/proc/sys").join(name), 4096)?;
             Answer::Text(text.trim().to_owned())
         }
+        Question::Landlock => Answer::Version(sandtable_launch::landlock_abi()?),
+        Question::Writable { path } => Answer::Truth(writable(path)?),
         Question::Groups => {
             Answer::Groups(rustix::process::getgroups()?.into_iter().map(rustix::fs::Gid::as_raw).collect())
         }
@@ -88,6 +90,14 @@ fn file_system(path: &Path) -> io::Result<FileSystem> {
     let magic = rustix::fs::statfs(path)?.f_type.cast_unsigned();
     let flags = rustix::fs::statvfs(path)?.f_flag;
     Ok(FileSystem { magic, read_only: flags.contains(StatVfsMountFlags::RDONLY) })
+}
+
+fn writable(path: &Path) -> io::Result<bool> {
+    match rustix::fs::access(path, Access::WRITE_OK) {
+        Ok(()) => Ok(true),
+        Err(rustix::io::Errno::ACCESS | rustix::io::Errno::ROFS | rustix::io::Errno::PERM) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
 }
 
 fn top_level(path: &Path, limit: usize) -> io::Result<Vec<Owned>> {
@@ -159,6 +169,9 @@ mod tests {
         assert_eq!(facts.program("sh", &["/bin".into()]), Ok("/bin/sh".into()));
         assert_eq!(facts.program("sh", &["bin".into()]), Err(Failure::Missing));
         assert!(facts.file_system("/").unwrap().magic != 0);
+        assert_eq!(facts.writable("/dev/null"), Ok(true));
+        assert_eq!(facts.writable("/nonexistent"), Err(Failure::Missing));
+        assert!(facts.landlock().is_ok_and(|version| version > 0));
         assert!(facts.setting("kernel/pid_max").unwrap().parse::<u32>().is_ok());
     }
 }

@@ -87,6 +87,16 @@ impl dyn Facts + '_ {
         expected!(self, Question::Setting { name: name.to_owned() }, Text)
     }
 
+    /// The version of the kernel's Landlock.
+    pub fn landlock(&self) -> Result<u32, Failure> {
+        expected!(self, Question::Landlock, Version)
+    }
+
+    /// Whether this process may write to `path`.
+    pub fn writable(&self, path: impl AsRef<Path>) -> Result<bool, Failure> {
+        expected!(self, Question::Writable { path: path.as_ref().to_owned() }, Truth)
+    }
+
     /// The supplementary groups of this process.
     pub fn groups(&self) -> Result<Vec<u32>, Failure> {
         expected!(self, Question::Groups, Groups)

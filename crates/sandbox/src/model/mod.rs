@@ -2,6 +2,7 @@
 //! both are made of. Nothing in here touches the machine.
 
 pub mod blame;
+pub mod check;
 pub mod choice;
 pub mod id;
 pub mod mount;

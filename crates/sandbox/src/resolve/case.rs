@@ -85,7 +85,7 @@ impl<'a> Case<'a> {
     }
 }
 
-fn state(data: &HostPath, facts: &dyn Facts) -> Result<State, Error> {
+pub(super) fn state(data: &HostPath, facts: &dyn Facts) -> Result<State, Error> {
     let mut last = Failure::Missing;
     for ancestor in data.as_path().ancestors() {
         match facts.real_path(ancestor) {

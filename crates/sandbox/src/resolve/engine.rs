@@ -5,11 +5,16 @@ use super::search;
 use crate::facts::Facts;
 use crate::host::Host;
 use crate::model::resolved::EngineName;
+use crate::model::setting::Setting;
 use crate::model::spec::{EngineChoice, Network, Spec};
 
 /// The engine and why it is the one.
-pub(super) fn choose(spec: &Spec, host: &Host, facts: &dyn Facts) -> Result<(EngineName, String), Error> {
-    let package = match spec.engine.value {
+pub(super) fn choose(
+    asked: &Setting<EngineChoice>,
+    host: &Host,
+    facts: &dyn Facts,
+) -> Result<(EngineName, String), Error> {
+    let package = match asked.value {
         EngineChoice::Auto => {
             return Ok((
                 EngineName::Native,
@@ -17,13 +22,13 @@ pub(super) fn choose(spec: &Spec, host: &Host, facts: &dyn Facts) -> Result<(Eng
             ));
         }
         EngineChoice::Native => {
-            return Ok((EngineName::Native, format!("asked for by {}", spec.engine.origin)));
+            return Ok((EngineName::Native, format!("asked for by {}", asked.origin)));
         }
-        EngineChoice::Seatbelt => return Err(Error::EngineElsewhere { engine: spec.engine.value }),
+        EngineChoice::Seatbelt => return Err(Error::EngineElsewhere { engine: asked.value }),
         EngineChoice::Docker => "docker.io",
         EngineChoice::Podman => "podman",
     };
-    let engine = spec.engine.value;
+    let engine = asked.value;
     Err(match facts.program(engine.word(), &search::directories(host)) {
         Ok(program) => Error::EngineUnsupported { engine, program },
         Err(_) => Error::EngineMissing { engine, package },

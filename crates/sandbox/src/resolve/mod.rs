@@ -4,6 +4,7 @@
 //! nothing. What it returns is complete: no later step looks again. Policy is data (`*.toml` beside this
 //! file), each line with its reason.
 
+mod card;
 mod case;
 mod data;
 mod engine;
@@ -25,10 +26,11 @@ mod toolchains;
 mod user_mounts;
 mod warnings;
 
+pub use card::{CARD, CARD_VARIABLE};
 pub use data::Reasoned;
 pub use environment::environment_rules;
 pub use error::Error;
-pub use secrets::secret_names;
+pub use secrets::{says_secret, secret_names};
 
 use case::Case;
 use source::Workspace;
@@ -37,21 +39,22 @@ use crate::facts::Facts;
 use crate::host::Host;
 use crate::model::mount::{Content, Mount, MountTable};
 use crate::model::path::BoxPath;
-use crate::model::resolved::{ResolvedSpec, Source, Warning};
-use crate::model::spec::Spec;
+use crate::model::resolved::{EngineName, ResolvedSpec, Source, Warning};
+use crate::model::setting::Setting;
+use crate::model::spec::{EngineChoice, Spec};
 
 /// Says what `spec` means for `host` on the machine that `facts` describes.
 pub fn resolve(spec: &Spec, host: &Host, facts: &dyn Facts) -> Result<ResolvedSpec, Error> {
-    let (engine, engine_reason) = engine::choose(spec, host, facts)?;
+    let (engine, engine_reason) = engine::choose(&spec.engine, host, facts)?;
     engine::check_network(spec, engine)?;
     let case = Case::new(spec, host, facts)?;
     let mut warnings = Vec::new();
     let workspace = source::find(&case, &mut warnings)?;
-    overlay::check_state(&case)?;
+    overlay::check_state(&case.state, facts)?;
     let mounts = mounts(&case, &workspace, &mut warnings)?;
     identity::check_owners(&case, &workspace.root, &mut warnings);
     let environment = environment::build(&case, &mounts, &mut warnings);
-    Ok(ResolvedSpec {
+    card::with_card(ResolvedSpec {
         engine,
         engine_reason,
         identity: identity::of(host),
@@ -66,6 +69,16 @@ pub fn resolve(spec: &Spec, host: &Host, facts: &dyn Facts) -> Result<ResolvedSp
         lifetime: spec.lifetime.clone(),
         warnings,
     })
+}
+
+/// Whether our state directory can hold the layers of sandboxes.
+pub fn check_state(host: &Host, facts: &dyn Facts) -> Result<(), Error> {
+    overlay::check_state(&case::state(&host.data, facts)?, facts)
+}
+
+/// Whether there is such an engine here. Only what can be known without starting it.
+pub fn check_engine(engine: EngineChoice, host: &Host, facts: &dyn Facts) -> Result<EngineName, Error> {
+    engine::choose(&Setting::default_value(engine), host, facts).map(|(name, _)| name)
 }
 
 /// The whole file system. What the user asked for comes before what we would have shown at the same place

@@ -4,9 +4,10 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
-use super::case::Case;
+use super::case::{Case, State};
 use super::data::parsed;
 use super::error::Error;
+use crate::facts::Facts;
 use crate::model::mount::{Content, Pins};
 use crate::model::path::HostPath;
 
@@ -62,9 +63,9 @@ fn check_lower(case: &Case<'_>, path: &HostPath) -> Result<(), Error> {
 }
 
 /// Refuses a state directory that cannot hold layers.
-pub(super) fn check_state(case: &Case<'_>) -> Result<(), Error> {
-    let path = case.state.real.clone();
-    let system = match case.facts.file_system(&case.state.existing) {
+pub(super) fn check_state(state: &State, facts: &dyn Facts) -> Result<(), Error> {
+    let path = state.real.clone();
+    let system = match facts.file_system(&state.existing) {
         Ok(system) => system,
         Err(why) => return Err(Error::StateUnknown { path, why }),
     };
@@ -75,7 +76,7 @@ pub(super) fn check_state(case: &Case<'_>) -> Result<(), Error> {
         return Err(Error::StateFileSystem { path, file_system: &rule.name, reason: &rule.reason });
     }
     // Since 6.6 tmpfs has the `user.*` attributes in which an unprivileged overlay keeps its marks.
-    if system.magic == TMPFS && !is_at_least(&case.facts.kernel().unwrap_or_default(), (6, 6)) {
+    if system.magic == TMPFS && !is_at_least(&facts.kernel().unwrap_or_default(), (6, 6)) {
         let reason = "before Linux 6.6 it has no attributes of users";
         return Err(Error::StateFileSystem { path, file_system: "tmpfs", reason });
     }

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use sandtable_store::name_pattern::Pattern;
+use sandtable_store::name_pattern::{Pattern, listed};
 use serde::Deserialize;
 
 use super::data::parsed;
@@ -24,6 +24,11 @@ struct Entry {
     except: Vec<String>,
     #[expect(dead_code, reason = "for whoever reads the policy; a test holds that it is there")]
     reason: String,
+}
+
+/// Whether the name of a file says secret.
+pub fn says_secret(name: &[u8]) -> bool {
+    listed(secret_names(), name)
 }
 
 /// The names, as the policy lists them.

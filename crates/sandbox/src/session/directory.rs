@@ -11,7 +11,7 @@ use rustix::net::{
 };
 use rustix::rand::{GetRandomFlags, getrandom};
 use sandtable_store::lock::FileLock;
-use sandtable_store::remove::remove_tree;
+use sandtable_store::remove::remove_tree_and_last;
 
 use super::error::Error;
 use super::files::{OUTCOME, RECORD};
@@ -24,6 +24,8 @@ pub struct Sandboxes {
     root: HostPath,
 }
 
+/// Locked while a sandbox runs, is made or is removed.
+const LOCK: &str = "lock";
 /// The socket of PID 1, there from the launch to the end.
 const CONTROL: &str = "control";
 /// The file of events, beside the directory of sandboxes.
@@ -57,7 +59,7 @@ impl Sandboxes {
             Err(errno) => return Err(Error::state("make", path)(errno.into())),
         }
         // Only the moment before this one is unprotected, and nothing so young is reaped.
-        Ok(directory.try_lock()?.map(|lock| (directory, lock)))
+        Ok(directory.claim()?.map(|lock| (directory, lock)))
     }
 
     fn make_root(&self) -> Result<(), Error> {
@@ -94,7 +96,7 @@ impl Sandboxes {
             if directory.exists() || directory.is_young() {
                 continue;
             }
-            if let Ok(Some(_lock)) = directory.try_lock() {
+            if let Ok(Some(_lock)) = directory.claim() {
                 directory.delete()?;
             }
         }
@@ -162,10 +164,17 @@ impl SandboxDirectory {
         self.path.join(format!("{layer}.{ending}"))
     }
 
+    /// The lock of a directory that may not have one yet.
+    fn claim(&self) -> Result<Option<FileLock>, Error> {
+        let path = self.path.join(LOCK);
+        FileLock::try_exclusive(path.as_path())
+            .map_err(|error| Error::state("lock", path.as_path())(error.source))
+    }
+
     /// The lock, unless somebody holds it. A sandbox that is gone, perhaps only just, is unknown.
     pub(super) fn try_lock(&self) -> Result<Option<FileLock>, Error> {
-        let path = self.path.join("lock");
-        FileLock::try_exclusive(path.as_path()).map_err(|error| match error.source.kind() {
+        let path = self.path.join(LOCK);
+        FileLock::try_existing(path.as_path()).map_err(|error| match error.source.kind() {
             std::io::ErrorKind::NotFound => Error::Unknown(self.name()),
             _ => Error::state("lock", path.as_path())(error.source),
         })
@@ -186,7 +195,7 @@ impl SandboxDirectory {
             }
             _ => {}
         }
-        remove_tree(self.path.as_path())
+        remove_tree_and_last(self.path.as_path(), LOCK)
             .map_err(|error| Error::state("remove", self.path.as_path())(error.source))
     }
 

@@ -4,9 +4,9 @@ use proptest::prelude::*;
 
 use super::machines::ann;
 use super::{host, spec};
-use crate::resolve::{environment_rules, resolve};
+use crate::resolve::{CARD_VARIABLE, environment_rules, resolve};
 
-const MADE: &[&str] = &["HOME", "PATH", "SHELL", "TMPDIR"];
+const MADE: &[&str] = &["HOME", "PATH", "SHELL", "TMPDIR", CARD_VARIABLE];
 
 /// Names as they occur, and names that look like allowed ones.
 fn name() -> impl Strategy<Value = String> {

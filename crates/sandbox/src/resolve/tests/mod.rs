@@ -1,5 +1,6 @@
 //! Golden tests: a request, a machine on paper, and the whole of what it means there as text.
 
+mod card;
 mod environment;
 mod errors;
 mod git;
@@ -110,10 +111,16 @@ fn rendered(resolved: &ResolvedSpec) -> String {
         format!("source {} {:?}", resolved.source.root, resolved.source.kind),
         format!("in {}, home {}", resolved.directory, resolved.home),
     ];
-    lines.extend(resolved.mounts.iter().map(line));
-    lines.extend(resolved.environment.iter().map(|(name, variable)| format!("{name}={}", variable.value)));
+    lines.extend(resolved.mounts.iter().filter(|mount| is_no_card(mount)).map(line));
+    let environment = resolved.environment.iter().filter(|(name, _)| *name != super::CARD_VARIABLE);
+    lines.extend(environment.map(|(name, variable)| format!("{name}={}", variable.value)));
     lines.extend(resolved.warnings.iter().map(|warning| format!("! {}: {}", warning.code, warning.text)));
     lines.join("\n")
+}
+
+/// The card repeats what the other lines say, and has tests of its own.
+fn is_no_card(mount: &Mount) -> bool {
+    mount.target.as_path().as_os_str() != super::CARD
 }
 
 /// The mounts that have to do with the home directory, the workspace and the user, not with the system.
@@ -124,7 +131,8 @@ fn own_mounts(resolved: &ResolvedSpec) -> String {
         let path = mount.target.as_path();
         !SYSTEM.iter().any(|place| path.as_os_str() == *place) && !path.starts_with("/var")
     };
-    let mut lines: Vec<String> = resolved.mounts.iter().filter(own).map(line).collect();
+    let mut lines: Vec<String> =
+        resolved.mounts.iter().filter(own).filter(|mount| is_no_card(mount)).map(line).collect();
     lines.extend(resolved.warnings.iter().map(|warning| format!("! {}: {}", warning.code, warning.text)));
     lines.join("\n")
 }

@@ -1,0 +1,37 @@
+//! `sandtable completions`: what a shell needs to complete our commands and options, made from the definitions
+//! that read the command line, so that it is never out of date.
+
+use std::process::ExitCode;
+
+use clap::{Args, CommandFactory as _, ValueEnum};
+
+use crate::app::App;
+use crate::args::Cli;
+use crate::error::CliError;
+
+/// What `completions` takes.
+#[derive(Debug, Args)]
+pub(crate) struct CompletionsArgs {
+    /// The shell
+    shell: Shell,
+}
+
+/// The shells whose completions are tested.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Shell {
+    Bash,
+    Zsh,
+    Fish,
+}
+
+pub(crate) fn run(app: &App, args: &CompletionsArgs) -> Result<ExitCode, CliError> {
+    let shell = match args.shell {
+        Shell::Bash => clap_complete::Shell::Bash,
+        Shell::Zsh => clap_complete::Shell::Zsh,
+        Shell::Fish => clap_complete::Shell::Fish,
+    };
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "sandtable", &mut script);
+    app.ui.answer(&String::from_utf8_lossy(&script))?;
+    Ok(ExitCode::SUCCESS)
+}

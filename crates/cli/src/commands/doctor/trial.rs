@@ -1,0 +1,128 @@
+//! A sandbox launched for trial: a small source of our own, the executable itself as its command, and a
+//! directory to which it writes what it found. All of it is gone afterwards.
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+
+use sandtable_launch::probe::Line;
+use sandtable_launch::report::{Control, Observed};
+use sandtable_sandbox::model::setting::Setting;
+use sandtable_sandbox::model::spec::{EngineChoice, Lifetime, MountAccess, MountRequest, Spec, Strictness};
+use sandtable_sandbox::session::{self, Deaf, Request, Streams, Terminal};
+
+use super::attacks::{self, Attack, Stage};
+use crate::app::App;
+use crate::config::{self, Loaded};
+use crate::env;
+use crate::error::CliError;
+
+/// What a launched sandbox told.
+#[derive(Debug)]
+pub(super) struct Trial {
+    pub(super) enforcement: BTreeMap<Control, Observed>,
+    pub(super) start_ms: u64,
+    pub(super) attacks: Vec<Attack>,
+}
+
+/// How much is tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Depth {
+    /// Only that a command runs.
+    Launch,
+    /// The attacks of the threat model.
+    Attack,
+}
+
+const CASES: &str = "cases.json";
+const ANSWERS: &str = "answers.json";
+const PROGRAM: &str = "probe";
+
+/// Launches a sandbox, tries what there is to try, and cleans up.
+pub(super) fn launch(app: &App, engine: EngineChoice, depth: Depth) -> Result<Trial, CliError> {
+    let base = app.environment.get(env::TMPDIR).map_or_else(|| PathBuf::from("/tmp"), PathBuf::from);
+    let failed = |source| CliError::Trial { place: base.clone(), source };
+    let place = Place::make(&base).map_err(failed)?;
+    let resolved = app.resolve(&place.request(engine))?;
+    let stage = Stage::set(&place.0, &resolved, &app.environment).map_err(failed)?;
+    let cases = match depth {
+        Depth::Launch => Vec::new(),
+        Depth::Attack => stage.cases(),
+    };
+    place.write_cases(&cases).map_err(failed)?;
+    let (source, out) = (place.source(), place.out());
+    let path = |path: PathBuf| path.into_os_string();
+    let command = vec![
+        path(source.join(PROGRAM)),
+        "__probe".into(),
+        "--each".into(),
+        path(source.join(CASES)),
+        path(out.join(ANSWERS)),
+    ];
+    let streams = Streams::Caller(Terminal::Never);
+    let request = Request { command: &command, resolve_ms: app.elapsed_ms(), streams, watcher: &Deaf };
+    let outcome = session::run(&app.sandboxes()?, resolved, None, request)?;
+    if outcome.exit.code != 0 {
+        return Err(CliError::TrialCommand { code: outcome.exit.code });
+    }
+    let answers = fs_err::read_to_string(out.join(ANSWERS)).map_err(failed)?;
+    let lines = answers.lines().map(serde_json::from_str::<Line>).collect::<Result<Vec<_>, _>>();
+    Ok(Trial {
+        enforcement: outcome.enforcement,
+        start_ms: outcome.timings_ms.start,
+        attacks: attacks::judged(&cases, lines.map_err(CliError::Json)?),
+    })
+}
+
+/// A directory of our own, gone when dropped.
+struct Place(PathBuf);
+
+impl Place {
+    fn make(base: &Path) -> std::io::Result<Self> {
+        let base = fs_err::canonicalize(base)?;
+        let name = format!("sandtable-doctor-{}", std::process::id());
+        let place = Self(base.join(name));
+        let mut builder = std::fs::DirBuilder::new();
+        builder.mode(0o700).create(&place.0)?;
+        fs_err::create_dir(place.source())?;
+        fs_err::create_dir(place.out())?;
+        fs_err::copy(std::env::current_exe()?, place.source().join(PROGRAM))?;
+        Ok(place)
+    }
+
+    fn source(&self) -> PathBuf {
+        self.0.join("source")
+    }
+
+    fn out(&self) -> PathBuf {
+        self.0.join("out")
+    }
+
+    fn write_cases(&self, cases: &[sandtable_launch::probe::Case]) -> std::io::Result<()> {
+        fs_err::write(self.source().join(CASES), serde_json::to_vec(cases)?)
+    }
+
+    /// Every default, but that a missing control is told instead of ending the trial, and nothing is kept.
+    fn request(&self, engine: EngineChoice) -> Loaded {
+        let (out, plain) = (self.out(), config::plain(self.source()));
+        let spec = Spec {
+            engine: Setting::default_value(engine),
+            strictness: Setting::default_value(Strictness::BestEffort),
+            lifetime: Setting::default_value(Lifetime::Discard),
+            mounts: vec![Setting::default_value(MountRequest {
+                source: out.clone(),
+                target: Some(out),
+                access: MountAccess::Write,
+            })],
+            ..plain.spec
+        };
+        Loaded { spec, ..plain }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        // What cannot be removed is a temporary file like any other.
+        let _left_behind = fs_err::remove_dir_all(&self.0);
+    }
+}

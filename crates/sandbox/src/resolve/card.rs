@@ -1,0 +1,129 @@
+//! The policy card: a small file inside the sandbox that tells a command, most of all an agent, what it may do
+//! and what becomes of it. Made from the resolved request and nothing else, so that it says what holds.
+
+use std::fmt::Write as _;
+
+use super::error::Error;
+use crate::model::mount::{Content, HostAccess, Mount, MountTable, Pins};
+use crate::model::path::BoxPath;
+use crate::model::resolved::{ResolvedSpec, Variable};
+use crate::model::setting::Origin;
+use crate::model::spec::{Lifetime, Network};
+
+/// Where the card is.
+pub const CARD: &str = "/run/sandtable/policy.md";
+/// The variable that says so.
+pub const CARD_VARIABLE: &str = "SANDTABLE_POLICY";
+
+/// `resolved` with its card. Where somebody mounted something of their own at its place there is none.
+pub(super) fn with_card(mut resolved: ResolvedSpec) -> Result<ResolvedSpec, Error> {
+    let target = BoxPath::new(CARD).expect("absolute");
+    if !matches!(resolved.mounts.at(&target), Some(Mount { content: Content::Empty, .. })) {
+        return Ok(resolved);
+    }
+    let card = Mount {
+        target,
+        content: Content::Text { contents: text(&resolved) },
+        reason: "tells the command what it may do".to_owned(),
+        origin: Origin::Default,
+    };
+    let mounts = resolved.mounts.iter().cloned().chain([card]).collect();
+    resolved.mounts = MountTable::new(mounts).map_err(Error::Conflict)?;
+    let place = Variable { value: CARD.to_owned(), origin: Origin::Default };
+    resolved.environment.insert(CARD_VARIABLE.to_owned(), place);
+    Ok(resolved)
+}
+
+fn text(resolved: &ResolvedSpec) -> String {
+    let mut card = String::from(
+        "# What you may do here\n\n\
+         You run in a sandbox made by Sandtable. The variable `SANDBOX` has its name.\n\n## Files\n",
+    );
+    for (what, places) in places(resolved) {
+        if !places.is_empty() {
+            writeln!(card, "- {what}: {}", places.join(", ")).expect("a string takes everything");
+        }
+    }
+    card.push_str(
+        "- Everything else of the machine is not there. Programs in system directories can be run.\n",
+    );
+    for (title, words) in [
+        ("Network", network(resolved.network.value)),
+        ("What becomes of your changes", changes(resolved.lifetime.value)),
+    ] {
+        write!(card, "\n## {title}\n{words}\n").expect("a string takes everything");
+    }
+    card.push_str(
+        "\n## When something is refused\nThat is the policy, not a fault: trying again or another way does not \
+         help. Say what you need and why.\nOutside, the user can ask `sandtable policy why PATH|HOST|VARIABLE`.\n",
+    );
+    card
+}
+
+/// Kinds of places, most useful first.
+fn places(resolved: &ResolvedSpec) -> [(&'static str, Vec<String>); 7] {
+    let these = |fits: &dyn Fn(&Content) -> bool| -> Vec<String> {
+        resolved
+            .mounts
+            .iter()
+            .filter(|mount| fits(&mount.content))
+            .map(|mount| quoted(&mount.target))
+            .collect()
+    };
+    let hides = |content: &Content| matches!(content, Content::Cow { pins: Pins::Present, .. });
+    let own = |mount: &&Mount| {
+        mount.origin != Origin::Default
+            && matches!(mount.content, Content::Host { access: HostAccess::Read, .. })
+    };
+    [
+        ("You start in", vec![quoted(&resolved.directory)]),
+        (
+            "Read and change as you like, a private copy-on-write view",
+            these(&|content| matches!(content, Content::Cow { .. })),
+        ),
+        ("In it, files whose names say secret are hidden", these(&hides)),
+        (
+            "Read and change as you like, kept with the sandbox",
+            these(&|content| matches!(content, Content::Private { .. })),
+        ),
+        (
+            "Read and change, gone when your processes end",
+            these(&|content| matches!(content, Content::Scratch { .. })),
+        ),
+        (
+            "CAREFUL, changes reach the machine itself at once",
+            these(&|content| matches!(content, Content::Host { access: HostAccess::Write, .. })),
+        ),
+        (
+            "Read only, shown for you",
+            resolved.mounts.iter().filter(own).map(|mount| quoted(&mount.target)).collect(),
+        ),
+    ]
+}
+
+fn network(network: Network) -> &'static str {
+    match network {
+        Network::None => {
+            "None but your own loopback. Nothing can be downloaded, and no service of the machine reached."
+        }
+        Network::Nat => "Outbound connections work. Services of the machine cannot be reached.",
+        Network::Host => "The machine's own network, with all its services.",
+    }
+}
+
+fn changes(lifetime: Lifetime) -> &'static str {
+    match lifetime {
+        Lifetime::Keep => {
+            "The original files stay as they are. When you are done, the user sees a list of every path you changed \
+             and decides what to take over. Leave the workspace in the state you want to hand over."
+        }
+        Lifetime::Discard => {
+            "Nothing is kept: the sandbox goes when you end. Print what the user should know."
+        }
+    }
+}
+
+/// A path that cannot end its line.
+fn quoted(path: &BoxPath) -> String {
+    format!("`{}`", path.to_string().escape_debug())
+}
