@@ -59,7 +59,7 @@ pub(super) fn launch(app: &App, engine: EngineChoice, depth: Depth) -> Result<Tr
         path(source.join(CASES)),
         path(out.join(ANSWERS)),
     ];
-    let streams = Streams::Caller(Terminal::Never);
+    let streams = Streams::Caller(Terminal::Auto);
     let request = Request { command: &command, resolve_ms: app.elapsed_ms(), streams, watcher: &Deaf };
     let outcome = session::run(&app.sandboxes()?, resolved, None, request)?;
     if outcome.exit.code != 0 {
