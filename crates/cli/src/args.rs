@@ -9,6 +9,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, Parser, Subcommand};
 use sandtable_sandbox::model::choice::UnknownWord;
 use sandtable_sandbox::model::id::SandboxName;
+use sandtable_sandbox::model::limits::{Cpus, Limits, Memory, Pids, Timeout};
 use sandtable_sandbox::model::setting::{Origin, Setting};
 use sandtable_sandbox::model::spec::{
     EngineChoice, GitConfig, Lifetime, Network, Profile, Secrets, SourceGuard, Strictness, WorkspaceMode,
@@ -97,6 +98,8 @@ pub(crate) struct SettingArgs {
     /// Which network the command sees
     #[arg(long, value_name = "NETWORK", value_parser = words(Network::ALL, Network::word))]
     network: Option<Network>,
+    #[command(flatten)]
+    limits: LimitArgs,
     /// How much of your git configuration the command sees
     #[arg(long, value_name = "HOW", value_parser = words(GitConfig::ALL, GitConfig::word))]
     git_config: Option<GitConfig>,
@@ -108,6 +111,23 @@ pub(crate) struct SettingArgs {
     rm: bool,
     #[command(flatten)]
     consent: ConsentArgs,
+}
+
+/// How much of the machine the sandbox may use. What cannot be enforced stops the launch.
+#[derive(Debug, Default, Args)]
+struct LimitArgs {
+    /// Processors, such as 2 or 0.5
+    #[arg(long, value_name = "NUMBER")]
+    cpus: Option<Cpus>,
+    /// Memory with swap, such as 512m or 2g; everything in memory file systems counts
+    #[arg(short, long, value_name = "SIZE")]
+    memory: Option<Memory>,
+    /// Processes and threads
+    #[arg(long, value_name = "NUMBER")]
+    pids: Option<Pids>,
+    /// End the command after this time, such as 90s or 5m, with exit code 124
+    #[arg(long, value_name = "TIME")]
+    timeout: Option<Timeout>,
 }
 
 /// What weakens a promise.
@@ -159,6 +179,7 @@ impl SettingArgs {
             directory: flag(Key::Directory, self.directory),
             mode: flag(Key::Mode, self.mode),
             network: flag(Key::Network, self.network),
+            limits: self.limits.limits(),
             git_config: flag(Key::GitConfig, self.git_config),
             secrets: flag(Key::Secrets, self.secrets),
             lifetime: flag(Key::Rm, self.rm.then_some(Lifetime::Discard)),
@@ -174,6 +195,17 @@ impl SettingArgs {
             .set(Key::Mounts, Raw::List(self.mounts), &Origin::Flag { name: name.to_owned() })
             .map_err(|source| config::Error::Flag { name, source })?;
         Ok(layer)
+    }
+}
+
+impl LimitArgs {
+    fn limits(self) -> Limits {
+        Limits {
+            cpus: flag(Key::Cpus, self.cpus),
+            memory: flag(Key::Memory, self.memory),
+            pids: flag(Key::Pids, self.pids),
+            timeout: flag(Key::Timeout, self.timeout),
+        }
     }
 }
 

@@ -13,10 +13,11 @@ mod filter;
 mod pump;
 mod streams;
 mod terminal;
+mod time;
 
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -28,12 +29,16 @@ use crate::wire::{self, Ask, Command, StartStep, Status, Tell, WireError};
 use streams::Streams;
 pub use terminal::restore as restore_terminal;
 use terminal::{Who, suspend};
+pub use time::GRACE;
+use time::{Clock, Turn};
 
 /// How a command of ours ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
     /// It ran.
     Ended(Status),
+    /// It ran until its time was up, and was ended.
+    TimedOut,
     /// It did not run.
     NotStarted { step: StartStep, cause: Errno },
 }
@@ -62,6 +67,8 @@ pub struct Invocation {
     pub environment: Vec<std::ffi::OsString>,
     pub directory: PathBuf,
     pub carrier: Carrier,
+    /// When it is ended, with everything else in the sandbox.
+    pub deadline: Option<Instant>,
 }
 
 /// What a command talks to.
@@ -110,7 +117,7 @@ pub fn run(
         Errno::ISDIR => AttachError::DirectoryStream,
         errno => AttachError::Streams(errno),
     })?;
-    let Invocation { argv, environment, directory, .. } = invocation;
+    let Invocation { argv, environment, directory, deadline, .. } = invocation;
     let command = Command { argv, environment, directory, stdio: streams.stdio() };
     match wire::send(socket, &Ask::Run(command), &streams.descriptors()) {
         Err(WireError::Io(Errno::PIPE | Errno::CONNRESET)) => return Err(AttachError::NotTaken),
@@ -126,7 +133,7 @@ pub fn run(
             let signals = Signals::block(&TAKEN).map_err(AttachError::Streams)?;
             started(&report);
             streams.started(frame.descriptors.into_iter().next()).map_err(AttachError::Streams)?;
-            Client { socket, signals, streams }.carry()
+            Client { socket, signals, streams, clock: Clock::new(deadline) }.carry()
         }
         Tell::NotStarted { step, errno } => {
             Ok(Ending::NotStarted { step, cause: Errno::from_raw_os_error(errno) })
@@ -135,18 +142,20 @@ pub fn run(
     }
 }
 
-/// Waits until no other client has a command in the sandbox. `waiting` hears how many still have. A signal
-/// that would end this process ends the wait instead, and with it what still runs.
-pub fn wait_for_others(socket: BorrowedFd<'_>, mut waiting: impl FnMut(usize)) {
+/// Waits until no other client has a command in the sandbox, or the time of all is up. `waiting` hears how
+/// many still have. A signal that would end this process ends the wait instead, and with it what still runs.
+pub fn wait_for_others(socket: BorrowedFd<'_>, deadline: Option<Instant>, mut waiting: impl FnMut(usize)) {
     let Ok(signals) = Signals::block(&ENDING) else { return };
+    let mut clock = Clock::new(deadline);
     loop {
         let mut fds = [PollFd::new(&socket, PollFlags::IN), PollFd::new(&signals.descriptor, PollFlags::IN)];
-        if let Err(errno) = poll(&mut fds, None)
+        if let Err(errno) = poll(&mut fds, clock.left().as_ref())
             && errno != Errno::INTR
         {
             return;
         }
-        if next_signal(signals.descriptor.as_fd()).is_some() {
+        let signalled = next_signal(signals.descriptor.as_fd()).is_some();
+        if signalled || !matches!(clock.turn(socket), Ok(Turn::On)) {
             return;
         }
         if !is_readable(socket) {
@@ -180,6 +189,7 @@ struct Client<'socket> {
     socket: BorrowedFd<'socket>,
     signals: Signals,
     streams: Streams,
+    clock: Clock,
 }
 
 impl Client<'_> {
@@ -187,18 +197,24 @@ impl Client<'_> {
     fn carry(mut self) -> Result<Ending, AttachError> {
         loop {
             let ready = self.wait().map_err(AttachError::Streams)?;
+            if self.clock.turn(self.socket).map_err(AttachError::Lost)? == Turn::Over {
+                // Whoever still writes would be waited for without end.
+                return Ok(Ending::TimedOut);
+            }
             self.streams.carry(ready.get(2..).unwrap_or_default());
             if ready.get(1) == Some(&true) {
                 self.forward()?;
             }
             if ready.first() == Some(&true) {
-                match wire::receive::<Tell>(self.socket).map_err(AttachError::Lost)?.message {
-                    Tell::Ended(status) => {
+                match wire::receive::<Tell>(self.socket).map(|frame| frame.message) {
+                    Ok(Tell::Ended(status)) => {
                         self.streams.finish();
-                        return Ok(Ending::Ended(status));
+                        return Ok(self.clock.judge(status));
                     }
-                    Tell::Stopped => self.stop(Who::Group)?,
-                    _ => {}
+                    Ok(Tell::Stopped) => self.stop(Who::Group)?,
+                    Ok(_) => {}
+                    Err(_) if self.clock.has_rung() => return Ok(Ending::TimedOut),
+                    Err(error) => return Err(AttachError::Lost(error)),
                 }
             }
         }
@@ -211,7 +227,7 @@ impl Client<'_> {
             PollFd::new(&self.signals.descriptor, PollFlags::IN),
         ];
         fds.extend(self.streams.interests());
-        match poll(&mut fds, None) {
+        match poll(&mut fds, self.clock.left().as_ref()) {
             Ok(_) => Ok(fds.iter().map(|fd| !fd.revents().is_empty()).collect()),
             Err(Errno::INTR) => Ok(Vec::new()),
             Err(errno) => Err(errno),

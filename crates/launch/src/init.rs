@@ -152,8 +152,9 @@ impl Init {
                 self.stopping = true;
                 self.deadline = Some(Instant::now() + Duration::from_millis(grace_ms));
             }
-            // Only meaningful during set-up.
-            Ask::Mounts => self.leave(index),
+            Ask::Limits(limits) if index == 0 => self.report.controls.extend(limits.controls),
+            // Only meaningful during set-up, and from the supervisor.
+            Ask::Mounts | Ask::Limits(_) => self.leave(index),
         }
     }
 

@@ -1,6 +1,7 @@
 //! The native sandbox: a list of operations ([`op`]) and the Linux code that executes it.
 
 pub mod attach;
+pub mod cgroup;
 mod confine;
 pub mod detach;
 mod failpoint;

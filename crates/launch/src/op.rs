@@ -20,6 +20,24 @@ pub struct Plan {
     pub ops: Vec<Op>,
     /// Where Landlock lets the workload do what; everything else is refused.
     pub landlock: Vec<Beneath>,
+    /// How much of the machine everything inside may use together, if somebody asked for a limit.
+    pub limits: Option<Limits>,
+}
+
+/// The control group of a sandbox.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limits {
+    /// The name of its directory in each hierarchy that is used.
+    pub group: String,
+    /// A file that names the directories before they are made, so that those of a supervisor that was
+    /// killed can be found and removed.
+    pub journal: PathBuf,
+    /// Bytes, swap included.
+    pub memory: Option<u64>,
+    /// Thousandths of a processor.
+    pub cpus: Option<u32>,
+    /// Processes and threads, PID 1 included.
+    pub pids: Option<u64>,
 }
 
 /// Who the workload is, inside and for the kernel.
@@ -135,6 +153,16 @@ impl fmt::Display for Ids {
             Self::Same { uid, gid } => write!(f, "own ids ({uid}:{gid})"),
             Self::Range { base, count } => write!(f, "private range of {count} from {base}"),
         }
+    }
+}
+
+impl fmt::Display for Limits {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let memory = self.memory.map(|bytes| format!("{bytes} bytes of memory"));
+        let cpus = self.cpus.map(|part| format!("{}.{:03} processors", part / 1000, part % 1000));
+        let pids = self.pids.map(|most| format!("{most} processes"));
+        let all: Vec<String> = [memory, cpus, pids].into_iter().flatten().collect();
+        write!(f, "{} in control group {}", all.join(", "), self.group)
     }
 }
 

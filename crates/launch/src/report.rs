@@ -55,11 +55,17 @@ pub enum Control {
     Seccomp,
     /// PID 1 cannot be inspected by the workload and carries no host environment.
     SealedInit,
+    /// Memory is limited. Observed only when a limit was asked for, as the next two.
+    MemoryLimit,
+    /// Processor time is limited.
+    CpuLimit,
+    /// The number of processes is limited.
+    PidsLimit,
 }
 
 impl Control {
     /// Every control, in the order of the ledger.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 24] = [
         Self::UserNamespace,
         Self::PrivateIds,
         Self::MountNamespace,
@@ -81,7 +87,13 @@ impl Control {
         Self::Landlock,
         Self::Seccomp,
         Self::SealedInit,
+        Self::MemoryLimit,
+        Self::CpuLimit,
+        Self::PidsLimit,
     ];
+
+    /// The controls that exist only where somebody asked for them.
+    pub const LIMITS: [Self; 3] = [Self::MemoryLimit, Self::CpuLimit, Self::PidsLimit];
 
     /// The stable name, as written in records.
     pub fn name(self) -> &'static str {
@@ -107,6 +119,9 @@ impl Control {
             Self::Landlock => "landlock",
             Self::Seccomp => "seccomp",
             Self::SealedInit => "sealed-init",
+            Self::MemoryLimit => "memory-limit",
+            Self::CpuLimit => "cpu-limit",
+            Self::PidsLimit => "pids-limit",
         }
     }
 

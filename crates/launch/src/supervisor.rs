@@ -9,6 +9,7 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
+use crate::cgroup::Group;
 use crate::failpoint::skips;
 use crate::host::{HostView, NAMESPACES};
 use crate::init;
@@ -49,6 +50,8 @@ pub struct Sandbox {
     pid: Pid,
     socket: Option<OwnedFd>,
     report: Report,
+    /// Removed after the processes inside it are gone.
+    group: Option<Group>,
 }
 
 /// Descriptors of the supervisor that PID 1 goes on using.
@@ -65,16 +68,25 @@ pub fn launch(plan: &Plan, handles: &Handles<'_>) -> Result<Sandbox, LaunchError
     let host = HostView::look().context(|| "look at the host".to_owned())?;
     let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)
         .context(|| "make a socket".to_owned())?;
+    let group = plan.limits.as_ref().map(Group::make);
     match clone_into(namespace_flags(plan)).map_err(LaunchError::Namespaces)? {
         Side::Child => {
             // The copy of the supervisor's end would keep the connection alive after its death.
             drop(ours);
-            child(plan, &host, theirs, handles)
+            match group.as_ref().map_or(Ok(()), Group::enter) {
+                Ok(()) => child(plan, &host, theirs, handles),
+                Err(failure) => give_up(&theirs, failure),
+            }
         }
         Side::Parent(pid) => {
             drop(theirs);
-            let mut sandbox = Sandbox { pid, socket: Some(ours), report: Report::default() };
+            let mut sandbox = Sandbox { pid, socket: Some(ours), report: Report::default(), group };
             sandbox.report = sandbox.wait_ready(plan)?;
+            if let Some(group) = &sandbox.group {
+                let limits = Report { controls: group.observe(sandbox.pid()) };
+                wire::send(sandbox.socket(), &Ask::Limits(limits.clone()), &[]).map_err(LaunchError::Lost)?;
+                sandbox.report.controls.extend(limits.controls);
+            }
             Ok(sandbox)
         }
     }
@@ -89,6 +101,11 @@ impl Sandbox {
     /// The process id of PID 1 on the host.
     pub fn pid(&self) -> i32 {
         self.pid.as_raw_nonzero().get()
+    }
+
+    /// Whether something inside was killed because memory had run out.
+    pub fn ran_out_of_memory(&self) -> bool {
+        self.group.as_ref().is_some_and(Group::ran_out_of_memory)
     }
 
     /// The connection to PID 1.
@@ -166,16 +183,25 @@ fn child(plan: &Plan, host: &HostView, socket: OwnedFd, handles: &Handles<'_>) -
             }
             exit_now(125)
         }
-        Err(failure) => {
-            let _unheard = wire::send(&socket, &Tell::Failed(failure), &[]);
-            exit_now(125)
-        }
+        Err(failure) => give_up(&socket, failure),
     }
 }
 
+/// Tells the supervisor why there is no sandbox.
+fn give_up(socket: &OwnedFd, failure: Failure) -> ! {
+    let _unheard = wire::send(socket, &Tell::Failed(failure), &[]);
+    exit_now(125)
+}
+
+/// The namespaces that are made by the clone. The one of control groups shows the group its first process is
+/// in at that moment, so with a group of its own the child makes it after it has entered.
 fn namespace_flags(plan: &Plan) -> u64 {
     let wanted = NAMESPACES.into_iter().filter(|(control, _, _)| {
-        let own = plan.network == Network::Own || *control != Control::NetworkNamespace;
+        let own = match control {
+            Control::NetworkNamespace => plan.network == Network::Own,
+            Control::CgroupNamespace => plan.limits.is_none(),
+            _ => true,
+        };
         own && !skips(*control)
     });
     wanted.map(|(_, _, flag)| flag).fold(0, |flags, flag| flags | flag)

@@ -31,6 +31,9 @@ const MOST_DESCRIPTORS: usize = 253;
 pub enum Ask {
     /// Idmapped mounts, in the order of `Plan::idmapped`, attached as descriptors. Only during set-up.
     Mounts,
+    /// What the supervisor found to hold beside what PID 1 reported: a control group can be seen from outside
+    /// only. From the supervisor, before its command.
+    Limits(Report),
     /// Run a command. With `Stdio::Descriptors` three descriptors are attached.
     Run(Command),
     /// Send a signal to the command of this connection, to its whole process group.

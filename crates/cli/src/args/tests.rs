@@ -75,13 +75,26 @@ fn unknown_words_are_refused_with_the_known_ones() {
 
       tip: a similar value exists: 'host'
     ");
-    for option in ["--engine", "--profile", "--mode", "--network", "--git-config", "--secrets", "--name"] {
+    for option in [
+        "--engine",
+        "--profile",
+        "--mode",
+        "--network",
+        "--git-config",
+        "--secrets",
+        "--name",
+        "--cpus",
+        "--memory",
+        "--pids",
+        "--timeout",
+        "-m",
+    ] {
         assert_eq!(refused(&["run", option, "No such word", "--", "x"]).exit(), exit::Own::Input, "{option}");
     }
     for later in ["snapshot", "merge", "tool", "help"] {
         assert_eq!(refused(&[later]).exit(), exit::Own::Input, "{later}");
     }
-    for later in ["--image=x", "--base=source", "--env=A", "-e", "--cpus=1", "--timeout=1"] {
+    for later in ["--image=x", "--base=source", "--env=A", "-e"] {
         assert_eq!(refused(&["run", later, "--", "x"]).exit(), exit::Own::Input, "{later}");
     }
 }
@@ -158,6 +171,7 @@ fn help_of_the_program() {
       128+N  the command died by signal N
       127    the command was not found in the sandbox
       126    the command was found and cannot be executed
+      124    the command's time (`--timeout`) was up
       125    the machine must change: the sandbox could not be started, or was lost
       2      the input must change: usage, configuration, missing consent
       1      a state command could not do what it was asked for
@@ -183,6 +197,10 @@ fn help_of_run() {
           --mode <MODE>                    How the workspace is kept apart from the source [possible values: auto, overlay]
       -v, --mount <SRC[:DST[:ro|rw|cow]]>  Show a file or directory of the host inside: read-only, writable, or copy-on-write
           --network <NETWORK>              Which network the command sees [possible values: none, nat, host]
+          --cpus <NUMBER>                  Processors, such as 2 or 0.5
+      -m, --memory <SIZE>                  Memory with swap, such as 512m or 2g; everything in memory file systems counts
+          --pids <NUMBER>                  Processes and threads
+          --timeout <TIME>                 End the command after this time, such as 90s or 5m, with exit code 124
           --git-config <HOW>               How much of your git configuration the command sees [possible values: literal, sanitized, off]
           --secrets <HOW>                  What happens to files of the source whose names say secret [possible values: warn, mask]
           --rm                             Keep nothing: the sandbox goes when the command ends

@@ -199,11 +199,16 @@ fn raw(value: &DeValue<'_>) -> Result<Raw, ValueError> {
     match value {
         DeValue::String(text) => Ok(Raw::Text(text.as_ref().into())),
         DeValue::Boolean(on) => Ok(Raw::Switch(*on)),
+        DeValue::Integer(number) if number.radix() == 10 => Ok(Raw::Number(number.as_str().to_owned())),
+        DeValue::Float(number) => Ok(Raw::Number(number.as_str().to_owned())),
         DeValue::Array(items) => {
             let items = items.iter().map(|item| raw(item.get_ref())?.text());
             Ok(Raw::List(items.collect::<Result<_, _>>()?))
         }
-        other => Err(ValueError::Shape { expected: "a text, a boolean or a list", found: other.type_str() }),
+        other => Err(ValueError::Shape {
+            expected: "a text, a number, a boolean or a list",
+            found: other.type_str(),
+        }),
     }
 }
 
@@ -254,7 +259,7 @@ mod tests {
         insta::assert_snapshot!(refused("[run]\nnetwork = \"none\""), @"unknown key `run` at `[top]/.sandtable.toml:1:2`");
         insta::assert_snapshot!(refused("network = \"of\""), @"key `network` at `[top]/.sandtable.toml:1:11` has no usable value: unknown value `of`; one of `none`, `nat`, `host`");
         insta::assert_snapshot!(refused("network = true"), @"key `network` at `[top]/.sandtable.toml:1:11` has no usable value: expected a text in quotes, found a boolean");
-        insta::assert_snapshot!(refused("rm = 1"), @"key `rm` at `[top]/.sandtable.toml:1:6` has no usable value: expected a text, a boolean or a list, found integer");
+        insta::assert_snapshot!(refused("rm = 1"), @"key `rm` at `[top]/.sandtable.toml:1:6` has no usable value: expected `true` or `false`, found a number");
         insta::assert_snapshot!(refused("rm = \"true\""), @"key `rm` at `[top]/.sandtable.toml:1:6` has no usable value: expected `true` or `false`, found a text");
         insta::assert_snapshot!(refused("mounts = [\"a:/b\"]"), @"key `mounts` at `[top]/.sandtable.toml:1:10` has no usable value: path `a` is relative");
         insta::assert_snapshot!(refused("rm = true\nrm = false"), @"`[top]/.sandtable.toml:2:1` is not TOML: duplicate key");

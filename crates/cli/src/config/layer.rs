@@ -6,6 +6,7 @@ use std::fmt::Display;
 use std::path::PathBuf;
 
 use sandtable_sandbox::model::id::SandboxName;
+use sandtable_sandbox::model::limits::Limits;
 use sandtable_sandbox::model::setting::{Origin, Setting};
 use sandtable_sandbox::model::spec::{
     EngineChoice, GitConfig, Lifetime, MountRequest, Network, Profile, Secrets, SourceGuard, Strictness,
@@ -26,6 +27,7 @@ pub(crate) struct Layer {
     pub(crate) mode: Option<Setting<WorkspaceMode>>,
     pub(crate) mounts: Vec<Setting<MountRequest>>,
     pub(crate) network: Option<Setting<Network>>,
+    pub(crate) limits: Limits,
     pub(crate) git_config: Option<Setting<GitConfig>>,
     pub(crate) secrets: Option<Setting<Secrets>>,
     pub(crate) lifetime: Option<Setting<Lifetime>>,
@@ -51,6 +53,10 @@ impl Layer {
             Key::Mode => put(&mut self.mode, origin, raw.word()?),
             Key::Mounts => self.mounts = mounts(&raw.list()?, origin)?,
             Key::Network => put(&mut self.network, origin, raw.word()?),
+            Key::Cpus => put(&mut self.limits.cpus, origin, raw.limit()?),
+            Key::Memory => put(&mut self.limits.memory, origin, raw.limit()?),
+            Key::Pids => put(&mut self.limits.pids, origin, raw.limit()?),
+            Key::Timeout => put(&mut self.limits.timeout, origin, raw.limit()?),
             Key::GitConfig => put(&mut self.git_config, origin, raw.word()?),
             Key::Secrets => put(&mut self.secrets, origin, raw.word()?),
             Key::Rm => put(&mut self.lifetime, origin, either(raw, Lifetime::Discard, Lifetime::Keep)?),
@@ -81,6 +87,7 @@ impl Layer {
             mode: self.mode.or(weaker.mode),
             mounts: added_up(self.mounts, weaker.mounts),
             network: self.network.or(weaker.network),
+            limits: self.limits.or(weaker.limits),
             git_config: self.git_config.or(weaker.git_config),
             secrets: self.secrets.or(weaker.secrets),
             lifetime: self.lifetime.or(weaker.lifetime),
@@ -110,6 +117,10 @@ impl Layer {
                     .unwrap_or(nothing())
             }
             Key::Network => shown(self.network.as_ref()),
+            Key::Cpus => shown(self.limits.cpus.as_ref()),
+            Key::Memory => shown(self.limits.memory.as_ref()),
+            Key::Pids => shown(self.limits.pids.as_ref()),
+            Key::Timeout => shown(self.limits.timeout.as_ref()),
             Key::GitConfig => shown(self.git_config.as_ref()),
             Key::Secrets => shown(self.secrets.as_ref()),
             Key::Rm => said(self.lifetime.as_ref(), &Lifetime::Discard),

@@ -169,6 +169,7 @@ fn finished(layer: Layer) -> Loaded {
         mode: always(layer.mode),
         mounts: layer.mounts,
         network: always(layer.network),
+        limits: layer.limits,
         git_config: always(layer.git_config),
         secrets: always(layer.secrets),
         source_guard: always(layer.source_guard),

@@ -61,6 +61,10 @@ fn widened(key: Key, without: &Layer, with: &Layer) -> bool {
             let order = [Network::None, Network::Nat, Network::Host];
             wider(&order, without.network.as_ref(), with.network.as_ref())
         }
+        Key::Cpus => looser(without.limits.cpus.as_ref(), with.limits.cpus.as_ref()),
+        Key::Memory => looser(without.limits.memory.as_ref(), with.limits.memory.as_ref()),
+        Key::Pids => looser(without.limits.pids.as_ref(), with.limits.pids.as_ref()),
+        Key::Timeout => looser(without.limits.timeout.as_ref(), with.limits.timeout.as_ref()),
         Key::Secrets => {
             let order = [Secrets::Mask, Secrets::Warn];
             wider(&order, without.secrets.as_ref(), with.secrets.as_ref())
@@ -105,6 +109,15 @@ fn wider<T: PartialEq>(order: &[T], without: Option<&Setting<T>>, with: Option<&
         setting.and_then(|setting| order.iter().position(|value| *value == setting.value))
     };
     rank(with) > rank(without)
+}
+
+/// Whether `with` allows more than `without`; no limit allows most.
+fn looser<T: Ord>(without: Option<&Setting<T>>, with: Option<&Setting<T>>) -> bool {
+    match (without, with) {
+        (None, _) => false,
+        (Some(_), None) => true,
+        (Some(without), Some(with)) => with.value > without.value,
+    }
 }
 
 #[cfg(test)]

@@ -112,6 +112,10 @@ fn every_setting_can_be_set_by_file_and_by_variable() {
             Key::Mode => ("\"overlay\"", "overlay"),
             Key::Mounts => ("[\"/x\"]", "/x"),
             Key::Network => ("\"host\"", "host"),
+            Key::Cpus => ("1.5", "1.5"),
+            Key::Memory => ("\"2g\"", "2g"),
+            Key::Pids => ("64", "64"),
+            Key::Timeout => ("90", "90s"),
             Key::GitConfig => ("\"off\"", "off"),
             Key::Secrets => ("\"mask\"", "mask"),
             _ => ("true", "1"),
@@ -176,13 +180,17 @@ fn project_over_user(key: &str, held: &str, value: &str) -> Result<Loaded, Error
 #[test]
 fn a_project_may_narrow_and_nothing_else() {
     // Narrowest first: a project may go to the front of its line, never to the back.
-    let lines: [(&str, &[&str]); 6] = [
+    let lines: [(&str, &[&str]); 10] = [
         ("network", &["\"none\"", "\"nat\"", "\"host\""]),
         ("secrets", &["\"mask\"", "\"warn\""]),
         ("git_config", &["\"off\"", "\"sanitized\"", "\"literal\""]),
         ("best_effort", &["false", "true"]),
         ("dangerously_allow_source", &["false", "true"]),
-        ("profile", &["\"safe\"", "\"offline\"", "\"none\"", "\"dev\""]),
+        ("profile", &["\"tight\"", "\"safe\"", "\"offline\"", "\"none\""]),
+        ("cpus", &["0.5", "2", "\"4\""]),
+        ("memory", &["\"100m\"", "\"1g\""]),
+        ("pids", &["2", "64"]),
+        ("timeout", &["\"500ms\"", "1", "\"1m\""]),
     ];
     for (key, values) in lines {
         for (held_rank, held) in values.iter().enumerate() {
@@ -246,6 +254,26 @@ fn a_projects_profile_is_judged_by_what_it_changes() {
     let spec = World::new().project("profile = \"tight\"").load(&[]).expect("narrower").spec;
     assert_eq!((spec.secrets.value, spec.git_config.value), (Secrets::Mask, GitConfig::Sanitized));
     assert_eq!(spec.source_guard, Setting::default_value(SourceGuard::Refuse));
+}
+
+#[test]
+fn a_project_may_set_a_limit_and_not_lift_one() {
+    let set = World::new().project("memory = \"1g\"\npids = 64").load(&[]).expect("narrower than nothing");
+    assert_eq!(set.spec.limits.memory.map(|limit| limit.value.to_string()), Some("1g".to_owned()));
+    // Without a profile nothing is limited, but there is no network either: none is narrower than the other.
+    for (held, asked) in [("dev", "none"), ("none", "dev")] {
+        let refused = project_over_user("profile", &format!("\"{held}\""), &format!("\"{asked}\""));
+        assert!(matches!(refused, Err(Error::Widening(_))), "{held} {asked}: {refused:?}");
+    }
+}
+
+#[test]
+fn a_limit_without_a_meaning_is_refused() {
+    for bad in ["memory = 512", "memory = \"512\"", "cpus = 0", "pids = 1.5", "timeout = true", "pids = 0x40"]
+    {
+        let refused = World::new().user(bad).load(&[]);
+        assert!(matches!(refused, Err(Error::File(_))), "{bad}: {refused:?}");
+    }
 }
 
 #[test]

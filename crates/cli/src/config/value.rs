@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use sandtable_sandbox::model::choice::UnknownWord;
 use sandtable_sandbox::model::id::NameError;
+use sandtable_sandbox::model::limits::LimitError;
 
 use super::key::Kind;
 use super::mount::{self, MountError};
@@ -14,6 +15,8 @@ use super::mount::{self, MountError};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Raw {
     Text(OsString),
+    /// A number of a file, as it is written there.
+    Number(String),
     Switch(bool),
     List(Vec<OsString>),
 }
@@ -25,6 +28,8 @@ pub(crate) enum ValueError {
     Word(#[from] UnknownWord),
     #[error(transparent)]
     Name(#[from] NameError),
+    #[error(transparent)]
+    Limit(#[from] LimitError),
     #[error(transparent)]
     Mount(#[from] MountError),
     #[error("unknown value `{0}`; one of `1`, `true`, `0`, `false`")]
@@ -63,6 +68,14 @@ impl Raw {
         Ok(text.parse::<T>()?)
     }
 
+    /// The value of a limit, which a file may write without quotes.
+    pub(crate) fn limit<T: FromStr<Err = LimitError>>(self) -> Result<T, ValueError> {
+        match self {
+            Self::Number(number) => Ok(number.parse::<T>()?),
+            other => other.word(),
+        }
+    }
+
     pub(crate) fn text(self) -> Result<OsString, ValueError> {
         match self {
             Self::Text(text) => Ok(text),
@@ -87,6 +100,7 @@ impl Raw {
     fn misplaced(&self, expected: &'static str) -> ValueError {
         let found = match self {
             Self::Text(_) => "a text",
+            Self::Number(_) => "a number",
             Self::Switch(_) => "a boolean",
             Self::List(_) => "a list",
         };

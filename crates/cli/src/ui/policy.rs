@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use sandtable_sandbox::model::limits::{Limits, Need};
 use sandtable_sandbox::model::mount::{Content, HostAccess, Mount};
 use sandtable_sandbox::model::resolved::{ResolvedSpec, SourceKind, Variable};
 use sandtable_sandbox::model::setting::{Origin, Setting};
@@ -47,9 +48,9 @@ pub(crate) fn settings(spec: &Spec, resolved: &ResolvedSpec) -> String {
     if let Some(name) = &spec.name {
         rows.push(row(Key::Name, name.value.to_string(), &name.origin));
     }
+    rows.extend([word(Key::Mode, &spec.mode), word(Key::Network, &spec.network)]);
+    rows.extend(limits(&spec.limits));
     rows.extend([
-        word(Key::Mode, &spec.mode),
-        word(Key::Network, &spec.network),
         word(Key::GitConfig, &spec.git_config),
         word(Key::Secrets, &spec.secrets),
         switch(Key::Rm, &spec.lifetime, &Lifetime::Discard),
@@ -57,6 +58,26 @@ pub(crate) fn settings(spec: &Spec, resolved: &ResolvedSpec) -> String {
         switch(Key::AllowSource, &spec.source_guard, &SourceGuard::Allow),
     ]);
     format!("settings\n{}", indented(&table::aligned(&rows)))
+}
+
+/// The limits that somebody asked for.
+fn limits(limits: &Limits) -> Vec<[String; 3]> {
+    fn line<T: std::fmt::Display>(key: Key, limit: Option<&Setting<T>>) -> Option<[String; 3]> {
+        limit.map(|limit| {
+            let value = match Need::of(&limit.origin) {
+                Need::Required => limit.value.to_string(),
+                Need::Preferred => format!("{} (where possible)", limit.value),
+            };
+            row(key, value, &limit.origin)
+        })
+    }
+    let all = [
+        line(Key::Cpus, limits.cpus.as_ref()),
+        line(Key::Memory, limits.memory.as_ref()),
+        line(Key::Pids, limits.pids.as_ref()),
+        line(Key::Timeout, limits.timeout.as_ref()),
+    ];
+    all.into_iter().flatten().collect()
 }
 
 /// The value of a variable as it may be shown: those whose names say secret are not.

@@ -18,6 +18,7 @@ pub(crate) fn spec() -> Spec {
         mode: Setting::default_value(WorkspaceMode::Auto),
         mounts: vec![],
         network: Setting::new(Network::Host, Origin::Flag { name: "--network".to_owned() }),
+        limits: limits(),
         git_config: Setting::new(GitConfig::Sanitized, Origin::Profile { name: "safe".to_owned() }),
         secrets: Setting::new(
             Secrets::Mask,
@@ -26,6 +27,17 @@ pub(crate) fn spec() -> Spec {
         source_guard: Setting::default_value(SourceGuard::Refuse),
         strictness: Setting::default_value(Strictness::Strict),
         lifetime: Setting::new(Lifetime::Discard, user),
+    }
+}
+
+fn limits() -> Limits {
+    let flag = |name: &str| Origin::Flag { name: name.to_owned() };
+    let profile = || Origin::Profile { name: "safe".to_owned() };
+    Limits {
+        cpus: Some(Setting::new("0.5".parse().expect("half a processor"), flag("--cpus"))),
+        memory: Some(Setting::new("4g".parse().expect("an amount"), profile())),
+        pids: None,
+        timeout: Some(Setting::new("90".parse().expect("seconds"), flag("--timeout"))),
     }
 }
 
@@ -60,6 +72,7 @@ pub(crate) fn resolved(spec: &Spec) -> ResolvedSpec {
         ]
         .into(),
         network: spec.network.clone(),
+        limits: spec.limits.clone(),
         secrets: spec.secrets.clone(),
         strictness: spec.strictness.clone(),
         lifetime: spec.lifetime.clone(),
@@ -79,6 +92,9 @@ fn every_line_of_the_policy_has_its_origin() {
       name                      try                         flag --name
       mode                      auto                        default
       network                   host                        flag --network
+      cpus                      0.5                         flag --cpus
+      memory                    4g (where possible)         profile safe
+      timeout                   90s                         flag --timeout
       git_config                sanitized                   profile safe
       secrets                   mask                        project file /re\u{1b}po/.sandtable.toml
       rm                        true                        user file /home/u/.config/sandtable/config.toml

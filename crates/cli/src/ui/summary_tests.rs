@@ -1,4 +1,5 @@
 use sandtable_launch::report::Control;
+use sandtable_sandbox::model::limits::Limits;
 use sandtable_sandbox::model::mount::MountTable;
 use sandtable_sandbox::model::resolved::{EngineName, Warning};
 use sandtable_sandbox::model::spec::Network;
@@ -22,6 +23,7 @@ pub(crate) fn outcome() -> Outcome {
         enforcement: [(Control::Seccomp, Observed::Enforced)].into(),
         mounts: MountTable::new(vec![]).expect("nothing contradicts itself"),
         network: Network::None,
+        limits: Limits::default(),
         timings_ms: Timings { resolve: 1, start: 5, run: 30, capture: 5 },
         warnings: vec![],
     }

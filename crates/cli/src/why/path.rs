@@ -2,7 +2,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use sandtable_sandbox::model::mount::{Access, Content, HostAccess, Mount, Pins};
+use sandtable_sandbox::model::mount::{Access, Content, HostAccess, Mount, Ownership, Pins};
 use sandtable_sandbox::model::path::BoxPath;
 use sandtable_sandbox::model::resolved::ResolvedSpec;
 use sandtable_sandbox::model::setting::Origin;
@@ -83,6 +83,9 @@ fn consequence(content: &Content) -> Option<&'static str> {
         }
         Content::Scratch { .. } => Some("it is empty at the start and gone with the processes"),
         Content::Host { access: HostAccess::Write, .. } => Some("changes reach this machine at once"),
+        Content::Host { access: HostAccess::Read, ownership: Ownership::System, .. } => {
+            Some("only what everybody may read: a file for root or a group alone stays closed")
+        }
         _ => None,
     }
 }

@@ -35,6 +35,14 @@ pub(crate) fn fork() -> Result<Side> {
     check(pid.into()).map(side)
 }
 
+/// Moves this process into new namespaces (`CLONE_NEW*`).
+pub(crate) fn unshare(flags: u64) -> Result<()> {
+    let flags = libc::c_int::try_from(flags).expect("the flags of namespaces fit");
+    // SAFETY: a process with one thread changes what it sees; no memory is touched, and without
+    // CLONE_FILES no descriptor either.
+    check(unsafe { libc::unshare(flags) }.into()).map(drop)
+}
+
 fn side(pid: libc::c_long) -> Side {
     let raw = i32::try_from(pid).expect("process ids are 32 bits wide");
     Pid::from_raw(raw).map_or(Side::Child, Side::Parent)

@@ -2,6 +2,7 @@
 
 use sandtable_launch::report::{Control, Observed, Report};
 
+use crate::model::limits::{Limits, Need};
 use crate::model::resolved::ResolvedSpec;
 use crate::model::spec::{Network, Strictness};
 
@@ -13,11 +14,25 @@ pub struct Missing {
     pub why: String,
 }
 
-/// The controls `spec` requires: all of them, but for what it gives away on purpose.
+/// The controls `spec` requires: all of them, but for what it gives away on purpose and limits that nobody
+/// named.
 pub fn required(spec: &ResolvedSpec) -> Vec<Control> {
-    let given_away =
-        |control: &Control| *control == Control::NetworkNamespace && spec.network.value == Network::Host;
-    Control::ALL.into_iter().filter(|control| !given_away(control)).collect()
+    let wanted = |control: &Control| match control {
+        Control::NetworkNamespace => spec.network.value != Network::Host,
+        limit => need(*limit, &spec.limits) == Some(Need::Required),
+    };
+    Control::ALL.into_iter().filter(wanted).collect()
+}
+
+/// How much a control is needed. What is no limit is always required.
+fn need(control: Control, limits: &Limits) -> Option<Need> {
+    let origin = match control {
+        Control::MemoryLimit => limits.memory.as_ref().map(|limit| &limit.origin),
+        Control::CpuLimit => limits.cpus.as_ref().map(|limit| &limit.origin),
+        Control::PidsLimit => limits.pids.as_ref().map(|limit| &limit.origin),
+        _ => return Some(Need::Required),
+    };
+    origin.map(Need::of)
 }
 
 /// Every required control that `report` does not show as enforced.
@@ -36,6 +51,20 @@ pub fn missing(spec: &ResolvedSpec, report: &Report) -> Vec<Missing> {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the sandbox is not what was promised: {}", listed(.0))]
 pub struct Refusal(Vec<Missing>);
+
+impl Refusal {
+    /// What the user can do, a line each.
+    pub fn remedy(&self) -> String {
+        let without = "`--best-effort` runs without it and says in the record what is lost";
+        if self.0.iter().any(|missing| Control::LIMITS.contains(&missing.control)) {
+            return format!(
+                "a limit needs a control group of your own: `systemd-run --user --scope -p Delegate=yes sandtable run …` \
+                 starts in one, and root can delegate one\n{without}"
+            );
+        }
+        without.to_owned()
+    }
+}
 
 /// Why the launch stops: any missing control, unless the caller asked for best effort.
 pub fn refusal(spec: &ResolvedSpec, report: &Report) -> Option<Refusal> {

@@ -6,6 +6,7 @@ pub mod native;
 
 use std::fmt;
 use std::os::fd::BorrowedFd;
+use std::time::Instant;
 
 use sandtable_launch::attach::{AttachError, Ending, Invocation};
 use sandtable_launch::report::Report;
@@ -87,8 +88,16 @@ pub trait Running: fmt::Debug {
     /// Begins to end everything inside, without waiting for it; dropping waits.
     fn end(&mut self);
 
-    /// Waits until no `exec` has a command inside; `waiting` hears how many still have.
-    fn wait_for_others(&self, waiting: &mut dyn FnMut(usize));
+    /// Waits until no `exec` has a command inside, or the time is up; `waiting` hears how many still have.
+    fn wait_for_others(&self, deadline: Option<Instant>, waiting: &mut dyn FnMut(usize));
+
+    /// Whether something inside was killed because the memory it may use had run out.
+    fn ran_out_of_memory(&self) -> bool;
+}
+
+/// Removes what a launch for the sandbox in `directory` left outside it when its supervisor was killed.
+pub fn reap(directory: &HostPath) {
+    native::reap(directory);
 }
 
 /// The engine of that name.

@@ -1,17 +1,26 @@
 //! The native engine: namespaces, mounts, Landlock and a system call filter, on Linux, without a daemon.
 
 use std::fmt;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+use std::time::Instant;
 
 use rustix::io::Errno;
 use sandtable_launch::attach::{self, AttachError, Ending, Invocation};
+use sandtable_launch::cgroup::{self, PREFIX};
 use sandtable_launch::op::{self, Allow, Beneath, Ids, Op, Owner, Shift};
 use sandtable_launch::report::Report;
 use sandtable_launch::supervisor;
 
 use super::{Engine, Handles, LaunchError, Place, Plan, Running};
+use crate::model::limits::Limits;
 use crate::model::mount::{Content, FileIdentity, HostAccess, Mount, Ownership, Pins};
+use crate::model::path::HostPath;
 use crate::model::resolved::{EngineName, ResolvedSpec};
 use crate::model::spec::Network;
+
+/// The file of a sandbox that names its control groups while it runs.
+const JOURNAL: &str = "cgroups";
 
 /// How many ids a root sandbox has.
 pub const ID_COUNT: u32 = 1 << 16;
@@ -38,6 +47,7 @@ impl Engine for Native {
             },
             ops: spec.mounts.iter().map(|mount| lower(mount, spec, place)).collect(),
             landlock: landlock(spec),
+            limits: limits(&spec.limits, place),
         })
     }
 
@@ -61,9 +71,33 @@ impl Running for supervisor::Sandbox {
         Self::end(self);
     }
 
-    fn wait_for_others(&self, waiting: &mut dyn FnMut(usize)) {
-        attach::wait_for_others(self.socket(), waiting);
+    fn wait_for_others(&self, deadline: Option<Instant>, waiting: &mut dyn FnMut(usize)) {
+        attach::wait_for_others(self.socket(), deadline, waiting);
     }
+
+    fn ran_out_of_memory(&self) -> bool {
+        Self::ran_out_of_memory(self)
+    }
+}
+
+/// The control group: named after the sandbox, and after its directory as well, because another user or
+/// another home may have a sandbox of the same name. The time a command has is the session's business.
+fn limits(asked: &Limits, place: &Place) -> Option<op::Limits> {
+    let limits = op::Limits {
+        group: format!("{PREFIX}{}-{:016x}", place.name, fingerprint(place.directory.as_path())),
+        journal: place.directory.join(JOURNAL).into(),
+        memory: asked.memory.as_ref().map(|limit| limit.value.bytes()),
+        cpus: asked.cpus.as_ref().map(|limit| limit.value.thousandths()),
+        pids: asked.pids.as_ref().map(|limit| limit.value.count()),
+    };
+    let any = limits.memory.is_some() || limits.cpus.is_some() || limits.pids.is_some();
+    any.then_some(limits)
+}
+
+/// A short stand-in for a path (FNV-1a): the same in every version, and no secret is behind it.
+fn fingerprint(path: &Path) -> u64 {
+    let mix = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
+    path.as_os_str().as_bytes().iter().fold(0xcbf2_9ce4_8422_2325, mix)
 }
 
 fn lower(mount: &Mount, spec: &ResolvedSpec, place: &Place) -> Op {
@@ -140,6 +174,11 @@ fn landlock(spec: &ResolvedSpec) -> Vec<Beneath> {
     rules
 }
 
+/// Removes the control groups of a launch whose supervisor was killed.
+pub(super) fn reap(directory: &HostPath) {
+    cgroup::reap(directory.join(JOURNAL).as_path());
+}
+
 /// What helps against a failed launch.
 pub(super) fn remedy(error: &supervisor::LaunchError) -> Option<String> {
     use supervisor::LaunchError::{Namespaces, Step};
@@ -184,6 +223,9 @@ pub(super) fn describe(plan: &op::Plan, f: &mut fmt::Formatter<'_>) -> fmt::Resu
         op::Network::Host => "the host's",
     };
     writeln!(f, "network    {network}")?;
+    if let Some(limits) = &plan.limits {
+        writeln!(f, "limits     {limits}")?;
+    }
     for op in &plan.ops {
         writeln!(f, "  {op}")?;
     }

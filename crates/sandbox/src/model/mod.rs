@@ -5,6 +5,7 @@ pub mod blame;
 pub mod check;
 pub mod choice;
 pub mod id;
+pub mod limits;
 pub mod mount;
 pub mod path;
 pub mod resolved;

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::choice::choice;
+use super::limits::Limits;
 use super::mount::MountTable;
 use super::path::{BoxPath, HostPath};
 use super::setting::{Origin, Setting};
@@ -26,6 +27,8 @@ pub struct ResolvedSpec {
     /// The whole environment of a command, but for the sandbox's name, which the session adds.
     pub environment: BTreeMap<String, Variable>,
     pub network: Setting<Network>,
+    #[serde(default)]
+    pub limits: Limits,
     pub secrets: Setting<Secrets>,
     pub strictness: Setting<Strictness>,
     pub lifetime: Setting<Lifetime>,

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::choice::choice;
 use super::id::SandboxName;
+use super::limits::Limits;
 use super::setting::Setting;
 
 /// Everything a user can ask of a sandbox.
@@ -20,6 +21,7 @@ pub struct Spec {
     pub mode: Setting<WorkspaceMode>,
     pub mounts: Vec<Setting<MountRequest>>,
     pub network: Setting<Network>,
+    pub limits: Limits,
     pub git_config: Setting<GitConfig>,
     pub secrets: Setting<Secrets>,
     pub source_guard: Setting<SourceGuard>,

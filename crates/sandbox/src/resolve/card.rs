@@ -45,7 +45,9 @@ fn text(resolved: &ResolvedSpec) -> String {
         }
     }
     card.push_str(
-        "- Everything else of the machine is not there. Programs in system directories can be run.\n",
+        "- Everything else of the machine is not there. Programs in system directories can be run.\n\
+         - A directory that was in the workspace before cannot be renamed in one step (EXDEV): `mv` copies it \
+         instead, and where `git mv` fails, `mv` and `git add -A` do the same.\n",
     );
     for (title, words) in [
         ("Network", network(resolved.network.value)),

@@ -64,6 +64,7 @@ pub fn resolve(spec: &Spec, host: &Host, facts: &dyn Facts) -> Result<ResolvedSp
         mounts,
         environment,
         network: spec.network.clone(),
+        limits: spec.limits.clone(),
         secrets: spec.secrets.clone(),
         strictness: spec.strictness.clone(),
         lifetime: spec.lifetime.clone(),

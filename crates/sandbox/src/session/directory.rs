@@ -15,6 +15,7 @@ use sandtable_store::remove::remove_tree_and_last;
 
 use super::error::Error;
 use super::files::{OUTCOME, RECORD};
+use crate::engine;
 use crate::model::id::SandboxName;
 use crate::model::path::HostPath;
 
@@ -185,9 +186,15 @@ impl SandboxDirectory {
         name.and_then(|name| name.parse().ok()).expect("the path was made from a name")
     }
 
+    /// Removes the control groups that a killed supervisor left. The lock must be held.
+    pub(super) fn reap_groups(&self) {
+        engine::reap(&self.path);
+    }
+
     /// Removes everything, the record first: a removal that dies on the way is completed by the next call
     /// that finds a directory without one.
     pub(super) fn delete(&self) -> Result<(), Error> {
+        self.reap_groups();
         let record = self.path.join(RECORD);
         match fs::remove_file(record.as_path()) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {

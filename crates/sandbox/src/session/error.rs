@@ -154,9 +154,7 @@ impl Error {
                 Some("redirect it, for example with `< /dev/null`".to_owned())
             }
             Self::Launch(error) => error.remedy(),
-            Self::Refused(_) => {
-                Some("`--best-effort` runs without it and says in the record what is lost".to_owned())
-            }
+            Self::Refused(refusal) => Some(refusal.remedy()),
             _ => None,
         }
     }

@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use std::os::fd::AsFd as _;
 use std::time::{Duration, Instant};
 
-use sandtable_launch::attach::{self, AttachError, Terminal};
+use sandtable_launch::attach::{self, AttachError, Invocation, Terminal};
 
 use super::create::renew_work;
 use super::directory::{SandboxDirectory, Sandboxes};
@@ -59,7 +59,8 @@ pub fn exec(sandboxes: &Sandboxes, name: &SandboxName, request: ExecRequest<'_>)
 /// Runs the command as a client of the sandbox's PID 1. `None` if that takes no commands (yet, or any more).
 fn join(directory: &SandboxDirectory, record: &Record, task: &Task<'_>) -> Result<Option<Outcome>, Error> {
     let Some(socket) = directory.connect() else { return Ok(None) };
-    let invocation = invocation(directory, record, task);
+    // The time of the sandbox's own command is its supervisor's business.
+    let invocation = Invocation { deadline: None, ..invocation(directory, record, task) };
     let began = Instant::now();
     let mut enforcement = std::collections::BTreeMap::new();
     let ending = match attach::run(socket.as_fd(), invocation, |report| enforcement = report.controls.clone())

@@ -166,8 +166,10 @@ pub(super) fn existing(sandboxes: &Sandboxes, name: &SandboxName) -> Result<Sand
 fn state(directory: &SandboxDirectory) -> Result<State, Error> {
     Ok(match directory.try_lock()? {
         None => State::Running,
-        Some(_) if directory.was_interrupted() => State::Interrupted,
-        Some(_) => State::Stopped,
+        Some(_lock) => {
+            directory.reap_groups();
+            if directory.was_interrupted() { State::Interrupted } else { State::Stopped }
+        }
     })
 }
 

@@ -51,6 +51,8 @@ pub struct Outcome {
     pub enforcement: BTreeMap<Control, Observed>,
     pub mounts: crate::model::mount::MountTable,
     pub network: crate::model::spec::Network,
+    #[serde(default)]
+    pub limits: crate::model::limits::Limits,
     pub timings_ms: Timings,
     pub warnings: Vec<Warning>,
 }

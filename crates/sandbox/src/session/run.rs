@@ -5,7 +5,7 @@ use std::os::fd::AsFd as _;
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
-use sandtable_launch::attach::{Carrier, Ending, Invocation, Terminal};
+use sandtable_launch::attach::{AttachError, Carrier, Ending, Invocation, Terminal};
 use sandtable_launch::wire::{StartStep, Status};
 use sandtable_store::lock::FileLock;
 
@@ -116,9 +116,9 @@ pub(super) fn supervise(
     record: &Record,
     task: &Task<'_>,
 ) -> Result<Outcome, Error> {
-    let mut started = false;
-    let outcome = attend(directory, lock, record, (task, &mut started));
-    if started {
+    let mut ran = false;
+    let outcome = attend(directory, lock, record, (task, &mut ran));
+    if ran {
         let command = Some(readable(task.request.command));
         directory.note(&[match &outcome {
             Ok(outcome) => {
@@ -136,30 +136,40 @@ fn attend(
     directory: &SandboxDirectory,
     lock: &FileLock,
     record: &Record,
-    (task, started): (&Task<'_>, &mut bool),
+    (task, ran): (&Task<'_>, &mut bool),
 ) -> Result<Outcome, Error> {
     let resolved = &record.resolved;
     let mut watch = Watch::new(resolved);
     let mut sandbox = launch(directory, lock, record).inspect_err(|_| directory.stop_listening())?;
     let enforcement = sandbox.report().controls.clone();
     let start = task.began.elapsed();
-    let ending = sandbox.run(invocation(directory, record, task), &mut || {
+    let invocation = invocation(directory, record, task);
+    let deadline = invocation.deadline;
+    let ending = sandbox.run(invocation, &mut || {
         watch.start();
-        *started = true;
+        *ran = true;
         task.started(directory, record);
     });
     let run = task.began.elapsed().saturating_sub(start);
     if ending.is_ok() {
-        sandbox.wait_for_others(&mut |others| task.request.watcher.waiting(others));
+        sandbox.wait_for_others(deadline, &mut |others| task.request.watcher.waiting(others));
     }
+    let starved = starved(sandbox.as_ref(), resolved);
     sandbox.end();
-    if resolved.lifetime.value == Lifetime::Discard {
-        // While the kernel takes the sandbox down. What its last processes still write is removed after.
+    if resolved.lifetime.value == Lifetime::Discard && resolved.limits.is_empty() {
+        // While the kernel takes the sandbox down. What its last processes still write is removed after. With
+        // limits the directory holds the journal of control groups, which must outlive them.
         let _once_more = directory.delete();
     }
     drop(sandbox);
     directory.stop_listening();
-    let exit = exit(ending?, task)?;
+    let exit = match (ending, &starved) {
+        // PID 1 was among what the kernel killed.
+        (Err(AttachError::Lost(_)), Some(_)) => {
+            Exit { code: 137, signal: Some(9), origin: ExitOrigin::Sandbox }
+        }
+        (ending, _) => exit(ending?, task)?,
+    };
     let captured = Instant::now();
     let Capture { changes, drift, warnings } = match resolved.lifetime.value {
         Lifetime::Keep => watch.capture(directory, record)?,
@@ -168,7 +178,7 @@ fn attend(
     let mut outcome = Outcome {
         changes,
         drift,
-        warnings: joined(&resolved.warnings, warnings),
+        warnings: joined(&resolved.warnings, warnings.into_iter().chain(starved).collect()),
         timings_ms: Timings {
             resolve: task.request.resolve_ms,
             start: millis(start),
@@ -207,7 +217,24 @@ pub(super) fn invocation(directory: &SandboxDirectory, record: &Record, task: &T
             Streams::Caller(terminal) => Carrier::Caller(terminal),
             Streams::Log => Carrier::Log(directory.path().join(LOG).into()),
         },
+        deadline: record
+            .resolved
+            .limits
+            .timeout
+            .as_ref()
+            .map(|limit| Instant::now() + limit.value.duration()),
     }
+}
+
+/// What to say when the kernel killed something because the sandbox had no memory left.
+fn starved(sandbox: &dyn Running, resolved: &ResolvedSpec) -> Option<Warning> {
+    let limit = resolved.limits.memory.as_ref().filter(|_| sandbox.ran_out_of_memory())?;
+    let text = format!(
+        "the sandbox used all of the {} of memory it may use, and the kernel killed a process in it; \
+         `--memory` allows more",
+        limit.value
+    );
+    Some(Warning::new("out-of-memory", text))
 }
 
 /// The environment of every command of a sandbox.
@@ -234,6 +261,7 @@ pub(super) fn outcome(record: &Record, command: &[OsString], exit: Exit) -> Outc
         enforcement: std::collections::BTreeMap::new(),
         mounts: resolved.mounts.clone(),
         network: resolved.network.value,
+        limits: resolved.limits.clone(),
         timings_ms: Timings::default(),
         warnings: Vec::<Warning>::new(),
     }
@@ -252,6 +280,7 @@ pub(super) fn exit(ending: Ending, task: &Task<'_>) -> Result<Exit, Error> {
             let code = u8::try_from(128 + number).unwrap_or(u8::MAX);
             Ok(Exit { code, signal: Some(number), origin: ExitOrigin::Command })
         }
+        Ending::TimedOut => Ok(Exit { code: 124, signal: None, origin: ExitOrigin::Sandbox }),
         Ending::NotStarted { step: StartStep::Program, cause: Errno::NOENT | Errno::NOTDIR } => {
             Err(Error::CommandNotFound { program: program() })
         }

@@ -11,6 +11,7 @@ mod doctor;
 mod failpoints;
 mod hosts;
 mod lifecycle;
+mod limits;
 mod packaging;
 mod policy;
 mod streams;

@@ -42,6 +42,7 @@ fn it_lists_places_network_and_what_becomes_of_changes() {
     - CAREFUL, changes reach the machine itself at once: `/srv/out`
     - Read only, shown for you: `/srv/data`
     - Everything else of the machine is not there. Programs in system directories can be run.
+    - A directory that was in the workspace before cannot be renamed in one step (EXDEV): `mv` copies it instead, and where `git mv` fails, `mv` and `git add -A` do the same.
 
     ## Network
     None but your own loopback. Nothing can be downloaded, and no service of the machine reached.

@@ -16,6 +16,7 @@ use crate::facts::fake::Fake;
 use crate::facts::{Recorder, Replay};
 use crate::host::Host;
 use crate::model::blame::Blame;
+use crate::model::limits::Limits;
 use crate::model::mount::{Content, HostAccess, Mount, Ownership};
 use crate::model::path::HostPath;
 use crate::model::resolved::ResolvedSpec;
@@ -35,6 +36,7 @@ fn spec(directory: &str) -> Spec {
         mode: Setting::default_value(WorkspaceMode::Auto),
         mounts: Vec::new(),
         network: Setting::default_value(Network::None),
+        limits: Limits::default(),
         git_config: Setting::default_value(GitConfig::Literal),
         secrets: Setting::default_value(Secrets::Warn),
         source_guard: Setting::default_value(SourceGuard::Refuse),

@@ -1,0 +1,187 @@
+//! The control group of a sandbox: how much of the machine everything inside may use together.
+//!
+//! A group is made below the group of the supervisor, so that the limits the supervisor itself is under go on
+//! holding; version 2 forbids that for a group with processes of its own, where the nearest group above
+//! that takes it is used. PID 1 enters before it does anything else and only then makes its cgroup
+//! namespace, whose root is therefore the sandbox's own group. Nothing in here stops a launch: what could not
+//! be done is a control that is absent, and what reads back as set is one that is enforced.
+//!
+//! A user without privileges needs a group that was delegated to it. We do not ask systemd for one, which
+//! would need a D-Bus client; `systemd-run --user --scope` does that for us.
+
+mod hierarchy;
+mod knob;
+mod place;
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{ErrorKind, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use fs_err as fs;
+
+use crate::failpoint::skips;
+use crate::op::Limits;
+use crate::report::{Control, Observed};
+use crate::step::Context as _;
+use crate::sys::process::unshare;
+use crate::wire::Failure;
+use hierarchy::{Hierarchy, Version};
+use knob::{Knob, knobs};
+
+/// How long the kernel may take to empty a group whose processes have ended.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// How every directory that is ours starts.
+pub const PREFIX: &str = "sandtable-";
+
+/// The group of one launch. Dropping it removes its directories, which must be empty by then.
+#[derive(Debug)]
+pub(crate) struct Group {
+    journal: PathBuf,
+    seats: Vec<Seat>,
+    /// Limits that have no place, and why.
+    refused: BTreeMap<Control, String>,
+}
+
+/// One directory of the group.
+#[derive(Debug)]
+struct Seat {
+    directory: PathBuf,
+    version: Version,
+    /// Which limits it carries, and the values they consist of.
+    carries: BTreeMap<Control, Vec<Knob>>,
+    /// Open for writing before the clone: the kernel judges who opened it.
+    entrance: Option<File>,
+}
+
+impl Group {
+    /// Makes the directories and sets the limits, as far as this machine lets us.
+    pub(crate) fn make(limits: &Limits) -> Self {
+        let mut group = Self { journal: limits.journal.clone(), seats: Vec::new(), refused: BTreeMap::new() };
+        let hierarchies = Hierarchy::all();
+        let asked = Control::LIMITS.into_iter().filter(|control| knob::is_asked(*control, limits));
+        let mut two = Vec::new();
+        // One hierarchy of version 1 may have several controllers.
+        let mut one: BTreeMap<&Path, Vec<Control>> = BTreeMap::new();
+        for control in asked {
+            match place::version_one(&hierarchies, control) {
+                Some(hierarchy) => one.entry(&hierarchy.own).or_default().push(control),
+                None => two.push(control),
+            }
+        }
+        for (own, controls) in one {
+            match place::below(own, limits) {
+                Ok(directory) => {
+                    group.seat(Version::One, directory, knobs_of(&controls, Version::One, limits));
+                }
+                Err(why) => group.refused.extend(controls.into_iter().map(|control| (control, why.clone()))),
+            }
+        }
+        if !two.is_empty() {
+            let found = place::version_two(&hierarchies, limits, &two);
+            group.refused.extend(found.refused);
+            if let Some(directory) = found.directory {
+                group.seat(Version::Two, directory, knobs_of(&found.carried, Version::Two, limits));
+            }
+        }
+        group
+    }
+
+    /// Sets the limits of a directory that was just made.
+    fn seat(&mut self, version: Version, directory: PathBuf, carries: BTreeMap<Control, Vec<Knob>>) {
+        for (control, knobs) in carries.iter().filter(|(control, _)| !skips(**control)) {
+            if let Some(why) = knobs.iter().find_map(|knob| knob.set(&directory).err()) {
+                self.refused.insert(*control, why);
+            }
+        }
+        let entrance = fs::OpenOptions::new().write(true).open(directory.join("cgroup.procs"));
+        let entrance = entrance.map(|file| file.into_parts().0).ok();
+        self.seats.push(Seat { directory, version, carries, entrance });
+    }
+
+    /// Moves this process, which is PID 1 and has no child yet, into the group, and lets it see nothing above.
+    pub(crate) fn enter(&self) -> Result<(), Failure> {
+        for entrance in self.seats.iter().filter_map(|seat| seat.entrance.as_ref()) {
+            // The read-back finds out if this failed.
+            let _stays_outside = { entrance }.write_all(b"0");
+        }
+        if skips(Control::CgroupNamespace) {
+            return Ok(());
+        }
+        unshare(libc::CLONE_NEWCGROUP as u64).context(|| "make a cgroup namespace".to_owned())
+    }
+
+    /// Which limits hold for the process `pid`, as the kernel shows them.
+    pub(crate) fn observe(&self, pid: i32) -> BTreeMap<Control, Observed> {
+        let mut found = BTreeMap::new();
+        for seat in &self.seats {
+            let inside = seat.holds(pid);
+            for (control, knobs) in &seat.carries {
+                let loose = knobs.iter().find_map(|knob| knob.check(&seat.directory).err());
+                let why =
+                    (!inside).then(|| "the sandbox could not enter its control group".to_owned()).or(loose);
+                let observed = why.map_or(Observed::Enforced, |why| Observed::Absent { why });
+                found.insert(*control, observed);
+            }
+        }
+        let refused =
+            self.refused.iter().map(|(control, why)| (*control, Observed::Absent { why: why.clone() }));
+        found.extend(refused);
+        found
+    }
+
+    /// Whether the kernel killed something inside because memory had run out.
+    pub(crate) fn ran_out_of_memory(&self) -> bool {
+        let mut memory = self.seats.iter().filter(|seat| seat.carries.contains_key(&Control::MemoryLimit));
+        memory.any(|seat| knob::memory_kills(&seat.directory, seat.version) > 0)
+    }
+}
+
+fn knobs_of(controls: &[Control], version: Version, limits: &Limits) -> BTreeMap<Control, Vec<Knob>> {
+    controls.iter().map(|control| (*control, knobs(*control, version, limits))).collect()
+}
+
+impl Seat {
+    fn holds(&self, pid: i32) -> bool {
+        let inside = fs::read_to_string(self.directory.join("cgroup.procs")).unwrap_or_default();
+        inside.lines().any(|line| line.parse() == Ok(pid))
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        for seat in self.seats.drain(..) {
+            // The journal may be gone with the sandbox already. What stays busy is left to it if it is not.
+            let _left = remove(&seat.directory);
+        }
+        reap(&self.journal);
+    }
+}
+
+/// Removes the groups that `journal` names and that nothing runs in any more; the journal goes with the last.
+pub fn reap(journal: &Path) {
+    let Ok(text) = fs::read_to_string(journal) else { return };
+    let ours = |path: &&Path| {
+        path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(PREFIX))
+    };
+    let left = text.lines().map(Path::new).filter(ours).filter(|directory| remove(directory).is_err());
+    if left.count() == 0 {
+        let _removed_by_another = fs::remove_file(journal);
+    }
+}
+
+/// Removes an empty group; waits a little for one that is just becoming empty.
+fn remove(directory: &Path) -> std::io::Result<()> {
+    let end = Instant::now() + PATIENCE;
+    loop {
+        match fs::remove_dir(directory) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+            Err(error) if error.kind() == ErrorKind::ResourceBusy && Instant::now() < end => {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            done => return done,
+        }
+    }
+}
