@@ -46,16 +46,24 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Run a command in a new sandbox on the repository around the current directory
     Run(Box<commands::run::RunArgs>),
+    /// Run your shell in a new sandbox, as `run` would
+    Shell(Box<commands::shell::ShellArgs>),
     /// Run another command in an existing sandbox
     Exec(commands::exec::ExecArgs),
     /// List the sandboxes
     Ls(commands::ls::LsArgs),
     /// Show what a sandbox is and what its last command did
     Inspect(commands::inspect::InspectArgs),
+    /// Show what a detached command wrote
+    Logs(commands::logs::LogsArgs),
+    /// Show what happened to sandboxes
+    Events(commands::events::EventsArgs),
     /// End what runs in a sandbox; its state stays
     Stop(commands::stop::StopArgs),
     /// Remove sandboxes and everything in them
     Rm(commands::rm::RmArgs),
+    /// Remove sandboxes that do not run and changed nothing
+    Prune(commands::prune::PruneArgs),
     /// Show the policy that would hold, and where each line of it comes from
     #[command(subcommand)]
     Policy(commands::policy::PolicyCommand),
@@ -144,6 +152,24 @@ pub(crate) struct OutputArgs {
     /// Say nothing but errors
     #[arg(short, long)]
     quiet: bool,
+}
+
+/// What the command talks to.
+#[derive(Debug, Default, Args)]
+pub(crate) struct StreamArgs {
+    /// Give the command a terminal even if you have none here
+    #[arg(short, long, overrides_with = "no_tty")]
+    tty: bool,
+    /// Give the command no terminal
+    #[arg(short = 'T', long, overrides_with = "tty")]
+    no_tty: bool,
+}
+
+impl StreamArgs {
+    pub(crate) fn layer(&self) -> Layer {
+        let tty = self.tty.then_some(true).or(self.no_tty.then_some(false));
+        Layer { tty: flag(Key::Tty, tty), ..Layer::default() }
+    }
 }
 
 impl SettingArgs {

@@ -18,6 +18,8 @@ pub(crate) const HOME: &str = "HOME";
 pub(crate) const XDG_DATA_HOME: &str = "XDG_DATA_HOME";
 /// The user's file is its `sandtable/config.toml`; `$HOME/.config` when unset.
 pub(crate) const XDG_CONFIG_HOME: &str = "XDG_CONFIG_HOME";
+/// The shell that `sandtable shell` runs, if it is there inside; `/bin/sh` otherwise.
+pub(crate) const SHELL: &str = "SHELL";
 /// Where temporary files are made; `/tmp` when unset.
 pub(crate) const TMPDIR: &str = "TMPDIR";
 /// Any value: no colour.
@@ -89,6 +91,8 @@ pub(crate) const SETTINGS: &[SettingVariable] = &[
     own("SANDTABLE_JSON", Key::Json),
     own("SANDTABLE_REPORT", Key::Report),
     own("SANDTABLE_QUIET", Key::Quiet),
+    own("SANDTABLE_TTY", Key::Tty),
+    own("SANDTABLE_DETACH", Key::Detach),
     launcher("LLXPRT_SANDBOX", Key::Engine),
     launcher("LLXPRT_SANDBOX_NETWORK", Key::Network),
     launcher("LLXPRT_SANDBOX_MOUNTS", Key::Mounts),

@@ -44,6 +44,10 @@ pub(crate) enum CliError {
     ReportOpen { path: PathBuf, source: io::Error },
     #[error("the command ended with {code}, but its report could not be written to `{}`", path.display())]
     ReportWrite { path: PathBuf, code: u8, source: io::Error },
+    #[error("cannot go to the background")]
+    Detach(#[source] rustix::io::Errno),
+    #[error("the background process ended before its command ran, and did not say why")]
+    NoAnswer,
     #[error("could not prepare a sandbox for trial in `{}`", place.display())]
     Trial { place: PathBuf, source: io::Error },
     #[error("the command of the trial ended with {code}")]
@@ -100,7 +104,11 @@ impl CliError {
                 session::Error::Interrupted => Own::Interrupted,
                 _ => Own::of(error.blame()),
             },
-            Self::ReportWrite { .. } | Self::Trial { .. } | Self::TrialCommand { .. } => Own::Machine,
+            Self::ReportWrite { .. }
+            | Self::Detach(_)
+            | Self::NoAnswer
+            | Self::Trial { .. }
+            | Self::TrialCommand { .. } => Own::Machine,
             Self::Answer(_) | Self::Json(_) => Own::Failed,
         }
     }

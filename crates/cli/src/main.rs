@@ -29,6 +29,12 @@ fn main() -> ExitCode {
     if args.get(1).is_some_and(|word| word == "__probe") {
         return ExitCode::from(sandtable_launch::probe::main(&args[2..]));
     }
+    // A panic drops nothing, so whatever has the terminal then must be made to let go of it.
+    let report = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        sandtable_launch::attach::restore_terminal();
+        report(panic);
+    }));
     let app = App::new(Environment::of_process());
     let result = match args::parse(&args) {
         Ok(cli) => dispatch(&app, cli.command),
@@ -44,11 +50,15 @@ fn main() -> ExitCode {
 fn dispatch(app: &App, command: Command) -> Result<ExitCode, CliError> {
     match command {
         Command::Run(args) => commands::run::run(app, *args),
+        Command::Shell(args) => commands::shell::run(app, *args),
         Command::Exec(args) => commands::exec::run(app, args),
         Command::Ls(args) => commands::ls::run(app, &args),
         Command::Inspect(args) => commands::inspect::run(app, &args),
+        Command::Logs(args) => commands::logs::run(app, &args),
+        Command::Events(args) => commands::events::run(app, &args),
         Command::Stop(args) => commands::stop::run(app, &args),
         Command::Rm(args) => commands::rm::run(app, &args),
+        Command::Prune(args) => commands::prune::run(app, &args),
         Command::Policy(command) => commands::policy::run(app, command),
         Command::Trust(args) => commands::trust::run(app, &args),
         Command::Doctor(args) => commands::doctor::run(app, &args),

@@ -2,18 +2,24 @@
 //! for its end. `run` and `exec` use the same code.
 //!
 //! The command never gets a terminal of the host. With a terminal on both standard input and output it
-//! gets one of its own and the bytes are carried; otherwise a stream that is a terminal becomes a pipe. Nor
-//! does it get a file: its bytes are carried too. A directory is refused, since it leads to the whole host.
-//! Other streams (pipes, sockets, devices) are handed over as they are.
+//! gets one of its own and the bytes are carried, what it writes through a filter; otherwise a stream that
+//! is a terminal becomes a pipe. Nor does it get a file: its bytes are carried too. A directory is refused,
+//! since it leads to the whole host. Other streams (pipes, sockets, devices) are handed over as they are.
+//!
+//! When the command stops, as after Ctrl-Z, this process puts the terminal back and stops as well; when it
+//! goes on, so does the command.
 
+mod filter;
 mod pump;
 mod streams;
+mod terminal;
 mod time;
 
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
-use std::time::Duration;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 
@@ -21,6 +27,8 @@ use crate::report::Report;
 use crate::sys::signal::{next_signal, release_signals, signal_descriptor};
 use crate::wire::{self, Ask, Command, StartStep, Status, Tell, WireError};
 use streams::Streams;
+pub use terminal::restore as restore_terminal;
+use terminal::{Who, suspend};
 pub use time::GRACE;
 use time::{Clock, Turn};
 
@@ -52,22 +60,52 @@ pub enum AttachError {
     Streams(#[source] Errno),
 }
 
-/// What to run; the streams are those of this process.
+/// What to run.
 #[derive(Clone, Debug)]
 pub struct Invocation {
     pub argv: Vec<std::ffi::OsString>,
     pub environment: Vec<std::ffi::OsString>,
-    pub directory: std::path::PathBuf,
+    pub directory: PathBuf,
+    pub carrier: Carrier,
     /// When it is ended, with everything else in the sandbox.
-    pub deadline: Option<std::time::Instant>,
+    pub deadline: Option<Instant>,
 }
 
+/// What a command talks to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Carrier {
+    /// The streams of this process.
+    Caller(Terminal),
+    /// A log at this path; there is nothing to read.
+    Log(PathBuf),
+}
+
+/// Whether the command gets a terminal of its own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Terminal {
+    /// If the caller has one on standard input and output.
+    #[default]
+    Auto,
+    Always,
+    Never,
+}
+
+/// Signals that are passed on to the command as they are, and those that this process acts on.
+const TAKEN: [i32; 9] = [
+    libc::SIGINT,
+    libc::SIGTERM,
+    libc::SIGHUP,
+    libc::SIGQUIT,
+    libc::SIGUSR1,
+    libc::SIGUSR2,
+    libc::SIGWINCH,
+    libc::SIGTSTP,
+    libc::SIGCONT,
+];
+/// Signals that end the wait for others.
+const ENDING: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
 /// How long a sandbox may take to end after the grace it was given.
 const PATIENCE: Duration = Duration::from_secs(10);
-
-/// Signals that are passed on to the command.
-const FORWARDED: [i32; 6] =
-    [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGUSR1, libc::SIGUSR2];
 
 /// Runs one command over a connection to PID 1. `started` is called when it runs.
 pub fn run(
@@ -75,11 +113,11 @@ pub fn run(
     invocation: Invocation,
     started: impl FnOnce(&Report),
 ) -> Result<Ending, AttachError> {
-    let mut streams = Streams::new().map_err(|errno| match errno {
+    let mut streams = Streams::new(&invocation.carrier).map_err(|errno| match errno {
         Errno::ISDIR => AttachError::DirectoryStream,
         errno => AttachError::Streams(errno),
     })?;
-    let Invocation { argv, environment, directory, deadline } = invocation;
+    let Invocation { argv, environment, directory, deadline, .. } = invocation;
     let command = Command { argv, environment, directory, stdio: streams.stdio() };
     match wire::send(socket, &Ask::Run(command), &streams.descriptors()) {
         Err(WireError::Io(Errno::PIPE | Errno::CONNRESET)) => return Err(AttachError::NotTaken),
@@ -91,9 +129,11 @@ pub fn run(
     };
     match frame.message {
         Tell::Started(report) => {
+            // Before `started`, which may make threads: theirs would be the ones to get a signal otherwise.
+            let signals = Signals::block(&TAKEN).map_err(AttachError::Streams)?;
             started(&report);
             streams.started(frame.descriptors.into_iter().next()).map_err(AttachError::Streams)?;
-            carry(socket, &mut streams, Clock::new(deadline))
+            Client { socket, signals, streams, clock: Clock::new(deadline) }.carry()
         }
         Tell::NotStarted { step, errno } => {
             Ok(Ending::NotStarted { step, cause: Errno::from_raw_os_error(errno) })
@@ -103,20 +143,23 @@ pub fn run(
 }
 
 /// Waits until no other client has a command in the sandbox, or the time of all is up. `waiting` hears how
-/// many still have.
-pub fn wait_for_others(
-    socket: BorrowedFd<'_>,
-    deadline: Option<std::time::Instant>,
-    mut waiting: impl FnMut(usize),
-) {
+/// many still have. A signal that would end this process ends the wait instead, and with it what still runs.
+pub fn wait_for_others(socket: BorrowedFd<'_>, deadline: Option<Instant>, mut waiting: impl FnMut(usize)) {
+    let Ok(signals) = Signals::block(&ENDING) else { return };
     let mut clock = Clock::new(deadline);
     loop {
-        let mut fds = [PollFd::new(&socket, PollFlags::IN)];
-        let ready = poll(&mut fds, clock.left().as_ref());
-        match (ready, clock.turn(socket)) {
-            (Ok(0) | Err(Errno::INTR), Ok(Turn::On)) => continue,
-            (Ok(_), Ok(Turn::On)) => {}
-            _ => return,
+        let mut fds = [PollFd::new(&socket, PollFlags::IN), PollFd::new(&signals.descriptor, PollFlags::IN)];
+        if let Err(errno) = poll(&mut fds, clock.left().as_ref())
+            && errno != Errno::INTR
+        {
+            return;
+        }
+        let signalled = next_signal(signals.descriptor.as_fd()).is_some();
+        if signalled || !matches!(clock.turn(socket), Ok(Turn::On)) {
+            return;
+        }
+        if !is_readable(socket) {
+            continue;
         }
         match wire::receive::<Tell>(socket).map(|frame| frame.message) {
             Ok(Tell::Others { running: 0 }) | Err(_) => return,
@@ -141,43 +184,93 @@ pub fn stop(socket: BorrowedFd<'_>, grace: Duration) -> Result<(), WireError> {
     }
 }
 
-/// Carries bytes and signals until the command has ended.
-fn carry(socket: BorrowedFd<'_>, streams: &mut Streams, mut clock: Clock) -> Result<Ending, AttachError> {
-    let mut wanted = FORWARDED.to_vec();
-    wanted.push(libc::SIGWINCH);
-    let signals = Signals::block(&wanted).map_err(AttachError::Streams)?;
-    loop {
-        let ready = {
-            let mut fds =
-                vec![PollFd::new(&socket, PollFlags::IN), PollFd::new(&signals.descriptor, PollFlags::IN)];
-            fds.extend(streams.interests());
-            match poll(&mut fds, clock.left().as_ref()) {
-                Ok(_) => {}
-                Err(Errno::INTR) => continue,
-                Err(errno) => return Err(AttachError::Streams(errno)),
+/// A command that runs, and what is carried for it.
+struct Client<'socket> {
+    socket: BorrowedFd<'socket>,
+    signals: Signals,
+    streams: Streams,
+    clock: Clock,
+}
+
+impl Client<'_> {
+    /// Carries bytes and signals until the command has ended.
+    fn carry(mut self) -> Result<Ending, AttachError> {
+        loop {
+            let ready = self.wait().map_err(AttachError::Streams)?;
+            if self.clock.turn(self.socket).map_err(AttachError::Lost)? == Turn::Over {
+                // Whoever still writes would be waited for without end.
+                return Ok(Ending::TimedOut);
             }
-            fds.iter().map(|fd| !fd.revents().is_empty()).collect::<Vec<bool>>()
-        };
-        if clock.turn(socket).map_err(AttachError::Lost)? == Turn::Over {
-            // Whoever still writes would be waited for without end.
-            return Ok(Ending::TimedOut);
-        }
-        streams.carry(&ready[2..]);
-        if ready[1] {
-            signals.forward(socket, streams).map_err(AttachError::Lost)?;
-        }
-        if ready[0] {
-            match wire::receive::<Tell>(socket).map(|frame| frame.message) {
-                Ok(Tell::Ended(status)) => {
-                    streams.finish();
-                    return Ok(clock.judge(status));
+            self.streams.carry(ready.get(2..).unwrap_or_default());
+            if ready.get(1) == Some(&true) {
+                self.forward()?;
+            }
+            if ready.first() == Some(&true) {
+                match wire::receive::<Tell>(self.socket).map(|frame| frame.message) {
+                    Ok(Tell::Ended(status)) => {
+                        self.streams.finish();
+                        return Ok(self.clock.judge(status));
+                    }
+                    Ok(Tell::Stopped) => self.stop(Who::Group)?,
+                    Ok(_) => {}
+                    Err(_) if self.clock.has_rung() => return Ok(Ending::TimedOut),
+                    Err(error) => return Err(AttachError::Lost(error)),
                 }
-                Ok(_) => {}
-                Err(_) if clock.has_rung() => return Ok(Ending::TimedOut),
-                Err(error) => return Err(AttachError::Lost(error)),
             }
         }
     }
+
+    /// What is ready: the connection, a signal, then the streams. Empty when the wait was broken off.
+    fn wait(&self) -> Result<Vec<bool>, Errno> {
+        let mut fds = vec![
+            PollFd::new(&self.socket, PollFlags::IN),
+            PollFd::new(&self.signals.descriptor, PollFlags::IN),
+        ];
+        fds.extend(self.streams.interests());
+        match poll(&mut fds, self.clock.left().as_ref()) {
+            Ok(_) => Ok(fds.iter().map(|fd| !fd.revents().is_empty()).collect()),
+            Err(Errno::INTR) => Ok(Vec::new()),
+            Err(errno) => Err(errno),
+        }
+    }
+
+    fn forward(&mut self) -> Result<(), AttachError> {
+        while let Some(number) = next_signal(self.signals.descriptor.as_fd()) {
+            match number {
+                libc::SIGWINCH => self.streams.resize(),
+                // Without a terminal of its own the command would ignore this one: its group has no shell.
+                libc::SIGTSTP if !self.streams.has_terminal() => {
+                    self.signal(libc::SIGSTOP)?;
+                    self.stop(Who::Ourselves)?;
+                }
+                libc::SIGCONT => {}
+                number => self.signal(number)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Stops with the command, and lets it go on when we do.
+    fn stop(&mut self, who: Who) -> Result<(), AttachError> {
+        self.streams.pause();
+        suspend(who);
+        // Ended in the meantime: the terminal may be somebody else's by now.
+        if is_readable(self.socket) {
+            return Ok(());
+        }
+        self.streams.resume().map_err(AttachError::Streams)?;
+        self.signal(libc::SIGCONT)
+    }
+
+    fn signal(&self, number: i32) -> Result<(), AttachError> {
+        wire::send(self.socket, &Ask::Signal { number }, &[]).map_err(AttachError::Lost)
+    }
+}
+
+fn is_readable(socket: BorrowedFd<'_>) -> bool {
+    let mut fds = [PollFd::new(&socket, PollFlags::IN)];
+    let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+    matches!(poll(&mut fds, Some(&at_once)), Ok(ready) if ready > 0)
 }
 
 /// Signals taken by this process as data; given back when dropped.
@@ -189,17 +282,6 @@ struct Signals {
 impl Signals {
     fn block(numbers: &[i32]) -> Result<Self, Errno> {
         Ok(Self { descriptor: signal_descriptor(numbers)?, numbers: numbers.to_vec() })
-    }
-
-    fn forward(&self, socket: BorrowedFd<'_>, streams: &Streams) -> Result<(), WireError> {
-        while let Some(number) = next_signal(self.descriptor.as_fd()) {
-            if number == libc::SIGWINCH {
-                streams.resize();
-            } else {
-                wire::send(socket, &Ask::Signal { number }, &[])?;
-            }
-        }
-        Ok(())
     }
 }
 

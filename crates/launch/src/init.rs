@@ -3,6 +3,7 @@
 //! It is confined like the workload and holds nothing but its sockets and the layer's lock. When it exits,
 //! for whatever reason, the kernel kills every process of the sandbox.
 
+mod leader;
 mod spawn;
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -11,20 +12,21 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{SocketFlags, accept_with};
-use rustix::process::{Pid, Signal, WaitOptions, kill_process, kill_process_group, wait};
+use rustix::process::{Signal, WaitOptions, kill_process, kill_process_group, wait};
 
 use crate::report::Report;
 use crate::sys::process::exit_now;
 use crate::sys::signal::{next_signal, signal_descriptor};
 use crate::wire::{self, Ask, Frame, Status, Tell};
-use spawn::{NotSpawned, Starting};
+use spawn::{NotSpawned, Patience, Process, Settled, Starting};
 
 /// Serves clients until the supervisor is gone.
 pub(crate) fn serve(supervisor: OwnedFd, listener: OwnedFd, report: Report) -> ! {
     let Ok(signals) = signal_descriptor(&[libc::SIGCHLD]) else { exit_now(125) };
     let clients = vec![Client::new(supervisor)];
+    let listener = Some(listener);
     let mut init =
-        Init { report, signals, listener: Some(listener), clients, finished: false, deadline: None };
+        Init { report, signals, listener, clients, finished: false, stopping: false, deadline: None };
     loop {
         init.turn();
     }
@@ -39,13 +41,15 @@ struct Init {
     clients: Vec<Client>,
     /// Whether the supervisor's command has ended.
     finished: bool,
+    /// Whether somebody asked for the end.
+    stopping: bool,
     /// When whatever still runs is killed.
     deadline: Option<Instant>,
 }
 
 struct Client {
     socket: OwnedFd,
-    command: Option<Pid>,
+    command: Option<Process>,
     /// Its command, until it is known to run. Waiting for that here would let the workload, which can stop any
     /// process, keep all clients from being served.
     starting: Option<Starting>,
@@ -77,7 +81,7 @@ impl Init {
             match event {
                 Event::Signal => self.reap(),
                 Event::NewClient => self.accept(),
-                Event::Settled(index) => self.settle(index),
+                Event::Settled(index) => self.settle(index, Patience::Some),
                 Event::Client(index) => self.listen(index),
             }
         }
@@ -135,14 +139,17 @@ impl Init {
                 Err(failure) => self.not_started(index, failure),
             },
             Ask::Signal { number } => {
-                if let (Some(group), Some(signal)) =
+                if let (Some(command), Some(signal)) =
                     (self.clients[index].command, Signal::from_named_raw(number))
                 {
-                    kill_group(group, signal);
+                    signal_command(command, signal);
                 }
             }
             Ask::Stop { grace_ms } => {
                 kill_everything(Signal::TERM);
+                // What is stopped hears nothing.
+                kill_everything(Signal::CONT);
+                self.stopping = true;
                 self.deadline = Some(Instant::now() + Duration::from_millis(grace_ms));
             }
             Ask::Limits(limits) if index == 0 => self.report.controls.extend(limits.controls),
@@ -151,16 +158,17 @@ impl Init {
         }
     }
 
-    /// Tells a client what became of the start of its command.
-    fn settle(&mut self, index: usize) {
+    /// Tells a client what became of the start of its command, once that is known.
+    fn settle(&mut self, index: usize, patience: Patience) {
         let Some(starting) = self.clients[index].starting.take() else { return };
-        match starting.settled() {
-            Ok(spawned) => {
-                self.clients[index].command = Some(spawned.pid);
+        match starting.settled(patience) {
+            Settled::NotYet(starting) => self.clients[index].starting = Some(starting),
+            Settled::Runs(spawned) => {
+                self.clients[index].command = Some(spawned.process);
                 let terminal: Vec<BorrowedFd<'_>> = spawned.terminal.iter().map(AsFd::as_fd).collect();
                 self.tell(index, &Tell::Started(self.report.clone()), &terminal);
             }
-            Err(failure) => self.not_started(index, failure),
+            Settled::Failed(failure) => self.not_started(index, failure),
         }
     }
 
@@ -184,10 +192,10 @@ impl Init {
         }
         let client = self.clients.remove(index);
         if let Some(starting) = client.starting {
-            let _gone = kill_process(starting.pid, Signal::KILL);
+            starting.kill();
         }
-        if let Some(group) = client.command {
-            kill_group(group, Signal::KILL);
+        if let Some(command) = client.command {
+            signal_command(command, Signal::KILL);
         }
         self.tell_supervisor_of_others();
     }
@@ -195,27 +203,40 @@ impl Init {
     /// Takes every process that ended, tells the client whose command it was.
     fn reap(&mut self) {
         while next_signal(self.signals.as_fd()).is_some() {}
-        while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) {
-            let status = match (status.exit_status(), status.terminating_signal()) {
-                (Some(code), _) => Status::Exited { code },
-                (None, Some(number)) => Status::Signalled { number },
-                (None, None) => continue,
-            };
+        while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG | WaitOptions::UNTRACED) {
             let starting = |client: &Client| client.starting.as_ref().is_some_and(|child| child.pid == pid);
-            if let Some(index) = self.clients.iter().position(starting) {
-                self.settle(index);
+            if let Some(index) = self.clients.iter().position(starting)
+                && !status.stopped()
+            {
+                self.settle(index, Patience::None);
             }
-            let Some(index) = self.clients.iter().position(|client| client.command == Some(pid)) else {
+            let of_this = |client: &Client| client.command.is_some_and(|command| command.child == pid);
+            let Some(index) = self.clients.iter().position(of_this) else {
                 continue;
             };
+            let told = match (status.exit_status(), status.terminating_signal()) {
+                (Some(code), _) => Tell::Ended(Status::Exited { code }),
+                (None, Some(number)) => Tell::Ended(Status::Signalled { number }),
+                (None, None) => Tell::Stopped,
+            };
+            self.report(index, &told);
+        }
+        // Whoever asked for the end must not wait for a supervisor that is stopped itself.
+        if self.stopping && !self.clients.iter().any(Client::is_busy) {
+            exit_now(0);
+        }
+    }
+
+    /// Tells a client what became of its command. Without a terminal a stop is nobody's business.
+    fn report(&mut self, index: usize, told: &Tell) {
+        if let Tell::Ended(_) = told {
             self.clients[index].command = None;
             self.finished |= index == 0;
-            let told = wire::send(&self.clients[index].socket, &Tell::Ended(status), &[]);
-            if told.is_err() {
-                self.leave(index);
-            }
-            self.tell_supervisor_of_others();
+        } else if self.clients[index].command.and_then(Process::leader).is_none() {
+            return;
         }
+        self.tell(index, told, &[]);
+        self.tell_supervisor_of_others();
     }
 
     /// After the supervisor's own command: how many commands others still have. With none left nobody is
@@ -234,9 +255,13 @@ impl Init {
     }
 }
 
-fn kill_group(group: Pid, signal: Signal) {
+/// Signals the command. Its leader hears only what it must: the end, and that it goes on.
+fn signal_command(command: Process, signal: Signal) {
     // The group may be gone already, which is what was wanted.
-    let _gone = kill_process_group(group, signal);
+    let _gone = kill_process_group(command.group, signal);
+    if let (Some(leader), Signal::KILL | Signal::CONT) = (command.leader(), signal) {
+        let _gone = kill_process(leader, signal);
+    }
 }
 
 /// Signals every process of the sandbox but this one.

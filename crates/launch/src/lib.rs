@@ -3,11 +3,14 @@
 pub mod attach;
 pub mod cgroup;
 mod confine;
+pub mod detach;
 mod failpoint;
+pub mod follow;
 mod host;
 mod init;
 pub mod interrupt;
 mod landlock;
+pub mod log;
 mod mount;
 pub mod op;
 pub mod probe;

@@ -59,6 +59,8 @@ pub enum Tell {
     Started(Report),
     /// The command could not be started.
     NotStarted { step: StartStep, errno: i32 },
+    /// The command of this connection was stopped, as by Ctrl-Z. `Ask::Signal` with `SIGCONT` lets it go on.
+    Stopped,
     /// The command ended.
     Ended(Status),
     /// How many commands of other connections still run, after this one's ended.

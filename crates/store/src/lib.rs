@@ -16,6 +16,7 @@ pub mod lock;
 pub mod name_pattern;
 pub mod path;
 pub mod remove;
+pub mod size;
 pub mod source;
 
 pub use path::RelPath;

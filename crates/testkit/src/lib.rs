@@ -10,3 +10,4 @@ pub mod env;
 pub mod fingerprint;
 pub mod process;
 pub mod require;
+pub mod tmux;

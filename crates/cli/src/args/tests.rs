@@ -91,10 +91,10 @@ fn unknown_words_are_refused_with_the_known_ones() {
     ] {
         assert_eq!(refused(&["run", option, "No such word", "--", "x"]).exit(), exit::Own::Input, "{option}");
     }
-    for later in ["shell", "snapshot", "merge", "tool", "help"] {
+    for later in ["snapshot", "merge", "tool", "help"] {
         assert_eq!(refused(&[later]).exit(), exit::Own::Input, "{later}");
     }
-    for later in ["--image=x", "--base=source", "-d"] {
+    for later in ["--image=x", "--base=source"] {
         assert_eq!(refused(&["run", later, "--", "x"]).exit(), exit::Own::Input, "{later}");
     }
 }
@@ -145,11 +145,15 @@ fn help_of_the_program() {
 
     Commands:
       run          Run a command in a new sandbox on the repository around the current directory
+      shell        Run your shell in a new sandbox, as `run` would
       exec         Run another command in an existing sandbox
       ls           List the sandboxes
       inspect      Show what a sandbox is and what its last command did
+      logs         Show what a detached command wrote
+      events       Show what happened to sandboxes
       stop         End what runs in a sandbox; its state stays
       rm           Remove sandboxes and everything in them
+      prune        Remove sandboxes that do not run and changed nothing
       policy       Show the policy that would hold, and where each line of it comes from
       trust        Consent to a project's file as it is now, so that it may widen the policy
       doctor       Find out what can be enforced here, what not, and what mends it
@@ -211,6 +215,9 @@ fn help_of_run() {
           --dangerously-allow-source       Allow `/`, the home directory or a tree with credentials as the source
           --dry-run                        Show the policy and the plan, and do nothing
           --json                           With --dry-run: as JSON
+      -t, --tty                            Give the command a terminal even if you have none here
+      -T, --no-tty                         Give the command no terminal
+      -d, --detach                         Return at once and print the name; the command goes on in the background
           --report <FILE>                  Write what was done and changed to FILE, as JSON
       -q, --quiet                          Say nothing but errors
       -h, --help                           Print help (see more with '--help')
@@ -230,9 +237,19 @@ fn help_of_run() {
 
 #[test]
 fn every_command_has_help_and_the_program_a_version() {
-    for command in
-        [&["exec"][..], &["ls"], &["inspect"], &["stop"], &["rm"], &["policy"], &["policy", "show"]]
-    {
+    for command in [
+        &["exec"][..],
+        &["shell"],
+        &["logs"],
+        &["events"],
+        &["prune"],
+        &["ls"],
+        &["inspect"],
+        &["stop"],
+        &["rm"],
+        &["policy"],
+        &["policy", "show"],
+    ] {
         let words: Vec<&str> = command.iter().copied().chain(["--help"]).collect();
         assert!(answer(&words).contains("Usage: sandtable"), "{command:?}");
     }

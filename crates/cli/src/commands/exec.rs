@@ -9,9 +9,9 @@ use sandtable_sandbox::model::id::SandboxName;
 use sandtable_sandbox::model::path::BoxPath;
 use sandtable_sandbox::session::{self, ExecRequest};
 
-use super::finish;
+use super::{Attentive, finish};
 use crate::app::App;
-use crate::args::OutputArgs;
+use crate::args::{OutputArgs, StreamArgs};
 use crate::config;
 use crate::error::CliError;
 use crate::report::Report;
@@ -25,6 +25,8 @@ pub(crate) struct ExecArgs {
     #[arg(short = 'C', long, value_name = "DIR")]
     directory: Option<PathBuf>,
     #[command(flatten)]
+    streams: StreamArgs,
+    #[command(flatten)]
     output: OutputArgs,
     /// The command and its arguments, passed on as they are, never through a shell
     #[arg(last = true, required = true, value_name = "CMD")]
@@ -32,10 +34,12 @@ pub(crate) struct ExecArgs {
 }
 
 pub(crate) fn run(app: &App, args: ExecArgs) -> Result<ExitCode, CliError> {
-    let output = config::output(&app.environment, args.output.layer())?;
+    let output = config::output(&app.environment, args.streams.layer().or(args.output.layer()))?;
     let directory = args.directory.map(BoxPath::new).transpose().map_err(CliError::InsideDirectory)?;
     let report = output.report.as_deref().map(Report::open).transpose()?;
-    let request = ExecRequest { command: args.command, directory };
+    let watcher = Attentive::new(app.ui);
+    let request =
+        ExecRequest { command: &args.command, directory, terminal: output.terminal, watcher: &watcher };
     let outcome = session::exec(&app.sandboxes()?, &args.name, request)?;
     finish(app, &output, report, &outcome)
 }

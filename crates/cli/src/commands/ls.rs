@@ -7,7 +7,7 @@ use clap::Args;
 use sandtable_sandbox::model::id::SandboxName;
 use sandtable_sandbox::model::path::HostPath;
 use sandtable_sandbox::session::record::Exit;
-use sandtable_sandbox::session::{self, Entry, Listing, State};
+use sandtable_sandbox::session::{self, Entry, LayerSize, Listing, State};
 use serde::Serialize;
 
 use super::SCHEMA;
@@ -41,6 +41,7 @@ struct Row<'a> {
     source: &'a HostPath,
     command: &'a [String],
     exit: Option<Exit>,
+    size: LayerSize,
 }
 
 pub(crate) fn run(app: &App, args: &LsArgs) -> Result<ExitCode, CliError> {
@@ -67,17 +68,19 @@ fn row(entry: &Entry) -> Row<'_> {
         source: &entry.source,
         command: &entry.command,
         exit: entry.exit,
+        size: entry.size,
     }
 }
 
 fn rendered(entries: &[Entry], now: SystemTime) -> String {
-    let head = ["NAME", "STATE", "EXIT", "AGE", "SOURCE", "COMMAND"].map(str::to_owned);
+    let head = ["NAME", "STATE", "EXIT", "AGE", "SIZE", "SOURCE", "COMMAND"].map(str::to_owned);
     let cells = |entry: &Entry| {
         [
             entry.name.to_string(),
             entry.state.to_string(),
             entry.exit.map_or_else(|| "-".to_owned(), |exit| exit.code.to_string()),
             age(entry.created_at, now),
+            summary::size(entry.size),
             escape::name(&entry.source.to_string()),
             shortened(&escape::command(&entry.command)),
         ]
@@ -113,6 +116,7 @@ mod tests {
             source: HostPath::new("/home/u/repo").expect("absolute"),
             command: command.iter().map(|&word| word.to_owned()).collect(),
             exit: exit.map(|code| Exit { code, signal: None, origin: ExitOrigin::Command }),
+            size: LayerSize { bytes: if exit.is_some() { 20 << 20 } else { 4096 }, complete: exit.is_some() },
         };
         [
             entry("keen-otter-4f2k", Some(7), &["sh", "-c", "echo \u{1b}[2J\nrm -rf src"]),
@@ -131,9 +135,9 @@ mod tests {
     fn a_line_per_sandbox_and_no_line_breaks_from_inside() {
         let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1000 + 3 * 3600);
         insta::assert_snapshot!(rendered(&entries(), now), @r"
-        NAME             STATE    EXIT  AGE  SOURCE        COMMAND
-        keen-otter-4f2k  stopped  7     3 h  /home/u/repo  sh -c 'echo \u{1b}[2J\nrm -rf src'
-        try              running  -     3 h  /home/u/repo  make a-target-with-a-very-long-name-inde…
+        NAME             STATE    EXIT  AGE  SIZE     SOURCE        COMMAND
+        keen-otter-4f2k  stopped  7     3 h  20 MiB   /home/u/repo  sh -c 'echo \u{1b}[2J\nrm -rf src'
+        try              running  -     3 h  ≥4096 B  /home/u/repo  make a-target-with-a-very-long-name-inde…
         ");
     }
 }

@@ -2,30 +2,67 @@
 
 use std::process::ExitCode;
 
+use sandtable_sandbox::model::id::SandboxName;
 use sandtable_sandbox::session::record::{ExitOrigin, Outcome};
+use sandtable_sandbox::session::{CopyNews, Watcher};
 
 use crate::app::App;
 use crate::config::Output;
 use crate::error::CliError;
 use crate::exit::Own;
 use crate::report::Report;
-use crate::ui::{escape, summary};
+use crate::ui::progress::CopyLine;
+use crate::ui::{Ui, escape, summary};
 
+pub(crate) mod background;
 pub(crate) mod completions;
 pub(crate) mod doctor;
+pub(crate) mod events;
 pub(crate) mod exec;
 pub(crate) mod inspect;
+pub(crate) mod logs;
 pub(crate) mod ls;
 pub(crate) mod man;
 pub(crate) mod policy;
+pub(crate) mod prune;
 pub(crate) mod rm;
 pub(crate) mod run;
+pub(crate) mod shell;
 pub(crate) mod stop;
 pub(crate) mod trust;
 pub(crate) mod why;
 
 /// The version of every answer in JSON that is not a stored record.
 const SCHEMA: u32 = 1;
+
+/// Says on the terminal what a caller wants to know while its command runs.
+#[derive(Debug)]
+struct Attentive {
+    ui: Ui,
+    copy: CopyLine,
+}
+
+impl Attentive {
+    fn new(ui: Ui) -> Self {
+        Self { ui, copy: CopyLine::new(ui) }
+    }
+}
+
+impl Watcher for Attentive {
+    fn copying(&self, news: CopyNews) {
+        self.copy.tell(news);
+    }
+
+    fn started(&self, _: &SandboxName) {}
+
+    fn waiting(&self, others: usize) {
+        let whom =
+            if others == 1 { "one other command".to_owned() } else { format!("{others} other commands") };
+        self.ui.say(&format!(
+            "the command has ended; waiting for {whom} in its sandbox, Ctrl-C ends the wait and them"
+        ));
+    }
+}
 
 /// The end of a command: report, summary, exit code.
 fn finish(

@@ -6,18 +6,18 @@ use std::process::ExitCode;
 use clap::Args;
 use sandtable_sandbox::model::resolved::ResolvedSpec;
 use sandtable_sandbox::model::spec::Spec;
-use sandtable_sandbox::session::{self, Request, Sandboxes};
+use sandtable_sandbox::session::{self, Deaf, Request, Sandboxes, Streams, Watcher};
 use serde::Serialize;
 
-use super::{SCHEMA, finish};
+use super::{Attentive, SCHEMA, background, finish};
 use crate::app::App;
-use crate::args::{OutputArgs, SettingArgs, flag};
+use crate::args::{OutputArgs, SettingArgs, StreamArgs, flag};
 use crate::config::key::Key;
 use crate::config::layer::Layer;
 use crate::config::{self, Loaded};
 use crate::error::CliError;
 use crate::report::Report;
-use crate::ui::{escape, policy, progress};
+use crate::ui::{escape, policy};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -36,17 +36,29 @@ Every option can also be set by a variable (`--git-config` is SANDTABLE_GIT_CONF
 pub(crate) struct RunArgs {
     #[command(flatten)]
     settings: SettingArgs,
+    #[command(flatten)]
+    preview: PreviewArgs,
+    #[command(flatten)]
+    streams: StreamArgs,
+    /// Return at once and print the name; the command goes on in the background
+    #[arg(short, long, conflicts_with = "tty")]
+    detach: bool,
+    #[command(flatten)]
+    output: OutputArgs,
+    /// The command and its arguments, passed on as they are, never through a shell
+    #[arg(last = true, required = true, value_name = "CMD")]
+    command: Vec<OsString>,
+}
+
+/// Looking before leaping.
+#[derive(Debug, Args)]
+struct PreviewArgs {
     /// Show the policy and the plan, and do nothing
     #[arg(long)]
     dry_run: bool,
     /// With --dry-run: as JSON
     #[arg(long)]
     json: bool,
-    #[command(flatten)]
-    output: OutputArgs,
-    /// The command and its arguments, passed on as they are, never through a shell
-    #[arg(last = true, required = true, value_name = "CMD")]
-    command: Vec<OsString>,
 }
 
 /// What `--dry-run --json` answers.
@@ -60,9 +72,10 @@ struct DryRun<'a, Plan> {
 
 pub(crate) fn run(app: &App, args: RunArgs) -> Result<ExitCode, CliError> {
     let what = Layer {
-        dry_run: flag(Key::DryRun, args.dry_run.then_some(true)),
-        json: flag(Key::Json, args.json.then_some(true)),
-        ..args.output.layer()
+        dry_run: flag(Key::DryRun, args.preview.dry_run.then_some(true)),
+        json: flag(Key::Json, args.preview.json.then_some(true)),
+        detach: flag(Key::Detach, args.detach.then_some(true)),
+        ..args.streams.layer().or(args.output.layer())
     };
     let loaded = config::load(&app.environment, args.settings.layer()?.or(what))?;
     if loaded.output.json_by_flag() && !loaded.output.dry_run.value {
@@ -73,15 +86,51 @@ pub(crate) fn run(app: &App, args: RunArgs) -> Result<ExitCode, CliError> {
     if loaded.output.dry_run.value {
         return dry_run(app, &sandboxes, &loaded, &resolved);
     }
+    if loaded.output.detach.value {
+        return background::run(app, &loaded, resolved, &args.command);
+    }
+    let job = Job { command: &args.command, streams: Streams::Caller(loaded.output.terminal) };
+    let attentive = Attentive::new(app.ui);
+    let watcher: &dyn Watcher = if loaded.output.quiet.value { &Deaf } else { &attentive };
+    attended(app, &loaded, resolved, &job.told(watcher))
+}
+
+/// What is run, and on which streams.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Job<'a> {
+    pub(crate) command: &'a [OsString],
+    pub(crate) streams: Streams,
+}
+
+/// A job and who hears of it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Told<'a> {
+    job: Job<'a>,
+    watcher: &'a dyn Watcher,
+}
+
+impl<'a> Job<'a> {
+    pub(crate) fn told(self, watcher: &'a dyn Watcher) -> Told<'a> {
+        Told { job: self, watcher }
+    }
+}
+
+/// Runs a job in a new sandbox and stays until its end.
+pub(crate) fn attended(
+    app: &App,
+    loaded: &Loaded,
+    resolved: ResolvedSpec,
+    told: &Told<'_>,
+) -> Result<ExitCode, CliError> {
     let report = loaded.output.report.as_deref().map(Report::open).transpose()?;
-    let name = loaded.spec.name.map(|name| name.value);
-    let notify = progress::copying(app.ui, loaded.output.quiet.value);
-    let request = Request { command: args.command, resolve_ms: app.elapsed_ms(), notify };
-    let outcome = session::run(&sandboxes, resolved, name.as_ref(), request)?;
+    let name = loaded.spec.name.as_ref().map(|name| &name.value);
+    let Told { job: Job { command, streams }, watcher } = *told;
+    let request = Request { command, resolve_ms: app.elapsed_ms(), streams, watcher };
+    let outcome = session::run(&app.sandboxes()?, resolved, name, request)?;
     finish(app, &loaded.output, report, &outcome)
 }
 
-fn dry_run(
+pub(crate) fn dry_run(
     app: &App,
     sandboxes: &Sandboxes,
     loaded: &Loaded,

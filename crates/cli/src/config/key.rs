@@ -29,6 +29,8 @@ pub(crate) enum Key {
     Json,
     Report,
     Quiet,
+    Tty,
+    Detach,
 }
 
 /// What kind of value a setting takes.
@@ -70,6 +72,8 @@ impl Key {
         Self::Json,
         Self::Report,
         Self::Quiet,
+        Self::Tty,
+        Self::Detach,
     ];
 
     /// The name in configuration files; in upper case and behind `SANDTABLE_`, the variable.
@@ -101,6 +105,8 @@ impl Key {
             Self::Json => "json",
             Self::Report => "report",
             Self::Quiet => "quiet",
+            Self::Tty => "tty",
+            Self::Detach => "detach",
         }
     }
 
@@ -133,6 +139,8 @@ impl Key {
             Self::Json => "--json",
             Self::Report => "--report",
             Self::Quiet => "--quiet",
+            Self::Tty => "--tty",
+            Self::Detach => "--detach",
         }
     }
 
@@ -143,9 +151,14 @@ impl Key {
             Self::Expose | Self::Hide | Self::AgentHome | Self::Env | Self::EnvFile | Self::PassEnv => {
                 Kind::Words
             }
-            Self::Rm | Self::BestEffort | Self::AllowSource | Self::DryRun | Self::Json | Self::Quiet => {
-                Kind::Switch
-            }
+            Self::Rm
+            | Self::BestEffort
+            | Self::AllowSource
+            | Self::DryRun
+            | Self::Json
+            | Self::Quiet
+            | Self::Tty
+            | Self::Detach => Kind::Switch,
             _ => Kind::Text,
         }
     }

@@ -44,6 +44,9 @@ pub(crate) struct Layer {
     pub(crate) json: Option<Setting<bool>>,
     pub(crate) report: Option<Setting<PathBuf>>,
     pub(crate) quiet: Option<Setting<bool>>,
+    /// True forces a terminal, false refuses one.
+    pub(crate) tty: Option<Setting<bool>>,
+    pub(crate) detach: Option<Setting<bool>>,
 }
 
 impl Layer {
@@ -84,6 +87,8 @@ impl Layer {
             Key::Json => put(&mut self.json, origin, raw.switch()?),
             Key::Report => put(&mut self.report, origin, raw.text()?.into()),
             Key::Quiet => put(&mut self.quiet, origin, raw.switch()?),
+            Key::Tty => put(&mut self.tty, origin, raw.switch()?),
+            Key::Detach => put(&mut self.detach, origin, raw.switch()?),
         }
         Ok(())
     }
@@ -115,6 +120,8 @@ impl Layer {
             json: self.json.or(weaker.json),
             report: self.report.or(weaker.report),
             quiet: self.quiet.or(weaker.quiet),
+            tty: self.tty.or(weaker.tty),
+            detach: self.detach.or(weaker.detach),
         }
     }
 
@@ -148,6 +155,8 @@ impl Layer {
             Key::Json => shown(self.json.as_ref()),
             Key::Report => path(self.report.as_ref()),
             Key::Quiet => shown(self.quiet.as_ref()),
+            Key::Tty => shown(self.tty.as_ref()),
+            Key::Detach => shown(self.detach.as_ref()),
         }
     }
 }

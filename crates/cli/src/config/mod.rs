@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use sandtable_sandbox::model::resolved::Warning;
 use sandtable_sandbox::model::setting::{Origin, Setting};
 use sandtable_sandbox::model::spec::{EnvRequest, MountRequest, Profile, Spec};
+use sandtable_sandbox::session::Terminal;
 
 use crate::env::{self, Environment};
 
@@ -50,6 +51,8 @@ pub(crate) struct Output {
     pub(crate) json: Setting<bool>,
     pub(crate) quiet: Setting<bool>,
     pub(crate) report: Option<PathBuf>,
+    pub(crate) terminal: Terminal,
+    pub(crate) detach: Setting<bool>,
 }
 
 /// Why there is no request.
@@ -214,6 +217,12 @@ fn shown(layer: Layer) -> Output {
         json: always(layer.json),
         quiet: always(layer.quiet),
         report: layer.report.map(|report| report.value),
+        terminal: match layer.tty.map(|tty| tty.value) {
+            None => Terminal::Auto,
+            Some(true) => Terminal::Always,
+            Some(false) => Terminal::Never,
+        },
+        detach: always(layer.detach),
     }
 }
 

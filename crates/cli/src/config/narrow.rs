@@ -102,7 +102,9 @@ fn widened(key: Key, without: &Layer, with: &Layer) -> bool {
         | Key::DryRun
         | Key::Json
         | Key::Report
-        | Key::Quiet => without.shown(key) != with.shown(key),
+        | Key::Quiet
+        | Key::Tty
+        | Key::Detach => without.shown(key) != with.shown(key),
     }
 }
 

@@ -221,6 +221,8 @@ fn what_is_not_a_projects_business_must_stay_as_it_is() {
         ("json", "false", "true"),
         ("report", "\"/a\"", "\"/b\""),
         ("quiet", "false", "true"),
+        ("tty", "false", "true"),
+        ("detach", "false", "true"),
     ];
     for (key, held, value) in cases {
         let refused = project_over_user(key, held, value);

@@ -5,16 +5,20 @@
 
 use std::io::{self, IsTerminal as _, Write as _};
 
+use sandtable_sandbox::session::Stream;
+
 use crate::env::{self, Environment};
 use crate::error::CliError;
 
 pub(crate) mod escape;
 pub(crate) mod inspect;
+pub(crate) mod lines;
 pub(crate) mod policy;
 pub(crate) mod progress;
 pub(crate) mod style;
 pub(crate) mod summary;
 pub(crate) mod table;
+pub(crate) mod time;
 
 use style::{Colour, Role};
 
@@ -64,6 +68,24 @@ impl Ui {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
             written => written.map_err(CliError::Answer),
         }
+    }
+
+    /// Output of commands, to the stream it was written to. For a terminal it is made harmless.
+    #[expect(clippy::unused_self, reason = "writing is the terminal's business, though it has no state")]
+    pub(crate) fn pass(self, pieces: &[lines::Piece]) -> Result<(), CliError> {
+        let (out, err) = (io::stdout(), io::stderr());
+        let terminals = [out.is_terminal(), err.is_terminal()];
+        let (mut out, mut err) = (out.lock(), err.lock());
+        for lines::Piece { stream, bytes } in pieces {
+            let (to, terminal): (&mut dyn io::Write, bool) = match stream {
+                Stream::Out => (&mut out, terminals[0]),
+                Stream::Err => (&mut err, terminals[1]),
+            };
+            let written =
+                if terminal { to.write_all(lines::harmless(bytes).as_bytes()) } else { to.write_all(bytes) };
+            written.and_then(|()| to.flush()).map_err(CliError::Answer)?;
+        }
+        Ok(())
     }
 
     /// An answer as JSON, on standard output.

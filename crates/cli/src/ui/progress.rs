@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal as _};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use sandtable_sandbox::session::{CopyNews, Notify};
+use sandtable_sandbox::session::CopyNews;
 
 use super::Ui;
 
@@ -18,24 +18,32 @@ enum Shown {
     Line,
 }
 
-/// Tells of a copy of the source.
-#[expect(clippy::fn_params_excessive_bools, reason = "the parameter is the setting itself")]
-pub(crate) fn copying(ui: Ui, quiet: bool) -> Notify {
-    if quiet || !io::stderr().is_terminal() {
-        return Notify::default();
+/// One line about a copy of the source.
+#[derive(Debug)]
+pub(crate) struct CopyLine {
+    ui: Ui,
+    state: Mutex<(Instant, Shown)>,
+}
+
+impl CopyLine {
+    pub(crate) fn new(ui: Ui) -> Self {
+        Self { ui, state: Mutex::new((Instant::now(), Shown::Nothing)) }
     }
-    let state = Mutex::new((Instant::now(), Shown::Nothing));
-    Notify::new(move |news| {
-        let Ok(mut state) = state.lock() else { return };
+
+    pub(crate) fn tell(&self, news: CopyNews) {
+        if !io::stderr().is_terminal() {
+            return;
+        }
+        let Ok(mut state) = self.state.lock() else { return };
         match news {
             CopyNews::Going { files, bytes } if state.0.elapsed() >= PAUSE => {
                 *state = (Instant::now(), Shown::Line);
-                ui.write(&format!("\r\u{1b}[Ksandtable: copying the source: {}", amount(files, bytes)));
+                self.ui.write(&format!("\r\u{1b}[Ksandtable: copying the source: {}", amount(files, bytes)));
             }
-            CopyNews::Over if state.1 == Shown::Line => ui.write("\r\u{1b}[K"),
+            CopyNews::Over if state.1 == Shown::Line => self.ui.write("\r\u{1b}[K"),
             _ => {}
         }
-    })
+    }
 }
 
 fn amount(files: u64, bytes: u64) -> String {

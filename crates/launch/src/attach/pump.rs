@@ -1,21 +1,35 @@
 //! Bytes from one descriptor to another, a piece at a time, never blocking on the reading side.
 
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::os::fd::{AsFd as _, OwnedFd};
+use std::rc::Rc;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{SeekFrom, seek};
 use rustix::io::{Errno, ioctl_fionread, read, write};
+use rustix::pipe::{SpliceFlags, splice};
+
+use super::filter::Filter;
+use crate::log::{Stream, Writer};
 
 /// At most this much is written at once: a pipe that polls writable takes it without blocking.
 const PIECE: usize = 4096;
+/// At most this much is moved by the kernel at once.
+const BULK: usize = 1 << 20;
+/// More than a pipe or a terminal can hold: what comes after is written by somebody who goes on writing.
+const LAST: usize = 2 << 20;
+/// Ctrl-D.
+const END_OF_INPUT: u8 = 4;
 
 /// One direction.
 #[derive(Debug)]
 pub(super) struct Pump {
     from: Option<OwnedFd>,
-    to: Option<OwnedFd>,
+    to: Option<Sink>,
     held: VecDeque<u8>,
+    last: u8,
+    bulk: Bulk,
     flow: Flow,
     /// The far end of the pipe that a file is carried through, to see what was not read of it.
     far_end: Option<OwnedFd>,
@@ -28,9 +42,44 @@ pub(super) enum Flow {
     Out,
 }
 
+/// Whether the kernel moves the bytes itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Bulk {
+    Yes,
+    /// It would, but the other end is full.
+    NoRoom,
+    No,
+}
+
+/// Where bytes go.
+#[derive(Debug)]
+pub(super) enum Sink {
+    /// The command's input, closed when there is no more.
+    Pipe(OwnedFd),
+    /// The input of the command's terminal, which is told of the end by Ctrl-D.
+    Input(OwnedFd),
+    /// A stream of the caller that is no terminal.
+    Plain(OwnedFd),
+    /// A terminal of the caller.
+    Screen(OwnedFd, Box<Filter>),
+    Log(Rc<RefCell<Writer>>, Stream),
+}
+
+impl Sink {
+    fn descriptor(&self) -> Option<&OwnedFd> {
+        match self {
+            Self::Pipe(fd) | Self::Input(fd) | Self::Plain(fd) | Self::Screen(fd, _) => Some(fd),
+            Self::Log(..) => None,
+        }
+    }
+}
+
 impl Pump {
-    pub(super) fn new(from: OwnedFd, to: OwnedFd, flow: Flow) -> Self {
-        Self { from: Some(from), to: Some(to), held: VecDeque::new(), flow, far_end: None }
+    pub(super) fn new(from: OwnedFd, to: Sink) -> Self {
+        let bulk = if matches!(to, Sink::Plain(_)) { Bulk::Yes } else { Bulk::No };
+        let flow = if matches!(to, Sink::Pipe(_) | Sink::Input(_)) { Flow::In } else { Flow::Out };
+        let held = VecDeque::new();
+        Self { from: Some(from), to: Some(to), held, last: b'\n', bulk, flow, far_end: None }
     }
 
     /// Puts the file back to where the command stopped reading, so that whoever reads it next misses nothing.
@@ -41,29 +90,40 @@ impl Pump {
     /// What to wait for: room when something is held, else something to read.
     pub(super) fn interest(&self) -> Option<PollFd<'_>> {
         match (&self.from, &self.to) {
-            (_, Some(to)) if !self.held.is_empty() => Some(PollFd::new(to, PollFlags::OUT)),
+            (_, Some(to)) if !self.held.is_empty() || self.bulk == Bulk::NoRoom => {
+                to.descriptor().map(|to| PollFd::new(to, PollFlags::OUT))
+            }
             (Some(from), Some(_)) => Some(PollFd::new(from, PollFlags::IN)),
             _ => None,
         }
     }
 
+    /// Whether it carries what the command writes.
+    pub(super) fn is_outward(&self) -> bool {
+        self.flow == Flow::Out
+    }
+
     /// Does what poll said is possible.
     pub(super) fn turn(&mut self) {
-        if self.held.is_empty() {
+        if self.bulk == Bulk::NoRoom {
+            self.bulk = Bulk::Yes;
+        } else if self.held.is_empty() {
             self.fill();
         } else {
             self.empty();
         }
         if self.from.is_none() && self.held.is_empty() {
-            self.to = None;
+            self.close();
         }
     }
 
     /// After the end of the command: what it wrote is moved on, what it did not read is given back.
     pub(super) fn finish(&mut self) {
-        match self.flow {
-            Flow::In => self.give_back(),
-            Flow::Out => self.drain(),
+        if self.is_outward() {
+            self.drain();
+            self.close();
+        } else {
+            self.give_back();
         }
     }
 
@@ -76,15 +136,28 @@ impl Pump {
     }
 
     /// Moves everything that is there now, without waiting for more.
-    fn drain(&mut self) {
+    pub(super) fn drain(&mut self) {
+        self.bulk = Bulk::No;
+        self.flush();
+        let mut moved = 0;
+        while moved < LAST && self.readable() {
+            moved += self.fill();
+            self.flush();
+        }
+    }
+
+    /// After the last byte: a screen is put back into the state that a shell expects.
+    pub(super) fn close(&mut self) {
+        if let Some(Sink::Screen(_, filter)) = &mut self.to {
+            self.held.extend(filter.closing());
+            self.flush();
+        }
+        self.to = None;
+    }
+
+    fn flush(&mut self) {
         while !self.held.is_empty() && self.to.is_some() {
             self.empty();
-        }
-        while self.readable() {
-            self.fill();
-            while !self.held.is_empty() && self.to.is_some() {
-                self.empty();
-            }
         }
     }
 
@@ -95,20 +168,68 @@ impl Pump {
         matches!(poll(&mut fds, Some(&at_once)), Ok(ready) if ready > 0)
     }
 
-    fn fill(&mut self) {
-        let Some(from) = &self.from else { return };
+    /// Lets the kernel move what is there, where it can.
+    fn splice(&mut self) -> bool {
+        let (Some(from), Some(Sink::Plain(to)), Bulk::Yes) = (&self.from, &self.to, self.bulk) else {
+            return false;
+        };
+        match splice(from, None, to, None, BULK, SpliceFlags::NONBLOCK) {
+            Ok(0) => self.from = None,
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(Errno::AGAIN) => self.bulk = Bulk::NoRoom,
+            // Not between these two: a terminal, or a file that is only added to.
+            Err(Errno::INVAL) => {
+                self.bulk = Bulk::No;
+                return false;
+            }
+            Err(_) => {
+                self.from = None;
+                self.to = None;
+            }
+        }
+        true
+    }
+
+    fn fill(&mut self) -> usize {
+        if self.splice() {
+            return 0;
+        }
+        let Some(from) = &self.from else { return 0 };
         let mut piece = [0; PIECE];
         match read(from.as_fd(), &mut piece) {
-            // A terminal whose other end is closed answers EIO.
-            Ok(0) | Err(Errno::IO) => self.from = None,
-            Ok(count) => self.held.extend(&piece[..count]),
+            Ok(count) if count > 0 => {
+                self.take(&piece[..count]);
+                return count;
+            }
             Err(Errno::INTR | Errno::AGAIN) => {}
-            Err(_) => self.from = None,
+            // A terminal whose other end is closed answers EIO.
+            _ => {
+                self.from = None;
+                self.end();
+            }
+        }
+        0
+    }
+
+    fn take(&mut self, piece: &[u8]) {
+        self.last = piece.last().copied().unwrap_or(self.last);
+        match &mut self.to {
+            Some(Sink::Screen(_, filter)) => self.held.extend(filter.pass(piece)),
+            // A log that cannot be written must not stop the command.
+            Some(Sink::Log(log, stream)) => log.borrow_mut().write(*stream, piece).unwrap_or_default(),
+            _ => self.held.extend(piece),
+        }
+    }
+
+    /// In the middle of a line the first Ctrl-D only ends the line.
+    fn end(&mut self) {
+        if let Some(Sink::Input(_)) = self.to {
+            self.held.extend(std::iter::repeat_n(END_OF_INPUT, if self.last == b'\n' { 1 } else { 2 }));
         }
     }
 
     fn empty(&mut self) {
-        let Some(to) = &self.to else { return };
+        let Some(to) = self.to.as_ref().and_then(Sink::descriptor) else { return self.held.clear() };
         let (piece, _) = self.held.as_slices();
         match write(to.as_fd(), &piece[..piece.len().min(PIECE)]) {
             Ok(count) => drop(self.held.drain(..count)),

@@ -1,19 +1,26 @@
 //! Which streams a command gets, and what this process has to carry for it.
 
+use std::cell::RefCell;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+use std::rc::Rc;
 
 use rustix::event::PollFd;
-use rustix::fs::{FileType, Mode, Stat, fchmod, fstat};
+use rustix::fs::{FileType, Mode, OFlags, Stat, fchmod, fstat, fstatfs, open};
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::geteuid;
 use rustix::stdio::{stderr, stdin, stdout};
-use rustix::termios::{
-    OptionalActions, Termios, Winsize, isatty, tcgetattr, tcgetwinsize, tcsetattr, tcsetwinsize,
-};
+use rustix::termios::{Winsize, isatty};
 
-use super::pump::{Flow, Pump};
+use super::pump::{Flow, Pump, Sink};
+use super::terminal::{self, RawMode};
+use super::{Carrier, Terminal};
+use crate::log::{Stream, Writer};
 use crate::wire::Stdio;
+
+/// The file system of pipes without a name.
+const PIPES: i64 = 0x5049_5045;
 
 /// The streams of one command.
 #[derive(Debug)]
@@ -32,22 +39,47 @@ enum Wiring {
 }
 
 impl Streams {
-    /// Looks at the streams of this process.
-    pub(super) fn new() -> Result<Self, Errno> {
-        let mut wires = Wires::default();
-        if isatty(stdin()) && isatty(stdout()) {
-            let size = tcgetwinsize(stdin())?;
-            if !isatty(stderr()) {
-                wires.add(stderr(), Flow::Out)?;
-            }
-            let errors = wires.handed;
-            let wiring = Wiring::Terminal { size, master: None, raw: None, errors };
-            return Ok(Self { wiring, pumps: wires.pumps });
+    /// Decides what the command gets.
+    pub(super) fn new(carrier: &Carrier) -> Result<Self, Errno> {
+        match carrier {
+            Carrier::Log(path) => Self::logged(path),
+            Carrier::Caller(Terminal::Always) => Self::terminal(),
+            Carrier::Caller(Terminal::Auto) if isatty(stdin()) && isatty(stdout()) => Self::terminal(),
+            Carrier::Caller(_) => Self::own(),
         }
+    }
+
+    fn terminal() -> Result<Self, Errno> {
+        let mut wires = Wires::default();
+        if !isatty(stderr()) {
+            wires.add(stderr(), Flow::Out)?;
+        }
+        let errors = wires.handed;
+        let wiring = Wiring::Terminal { size: terminal::size(), master: None, raw: None, errors };
+        Ok(Self { wiring, pumps: wires.pumps })
+    }
+
+    /// The streams of this process, but never a terminal or a file.
+    fn own() -> Result<Self, Errno> {
+        let mut wires = Wires::default();
         for (stream, flow) in [(stdin(), Flow::In), (stdout(), Flow::Out), (stderr(), Flow::Out)] {
             wires.add(stream, flow)?;
         }
         Ok(Self { wiring: Wiring::Handed(wires.handed), pumps: wires.pumps })
+    }
+
+    /// Nothing to read, and a log for what is written.
+    fn logged(path: &Path) -> Result<Self, Errno> {
+        let log = Writer::new(path).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+        let log = Rc::new(RefCell::new(log));
+        let mut handed = vec![open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?];
+        let mut pumps = Vec::new();
+        for stream in [Stream::Out, Stream::Err] {
+            let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
+            pumps.push(Pump::new(read, Sink::Log(Rc::clone(&log), stream)));
+            handed.push(write);
+        }
+        Ok(Self { wiring: Wiring::Handed(handed), pumps })
     }
 
     pub(super) fn stdio(&self) -> Stdio {
@@ -72,10 +104,12 @@ impl Streams {
             Wiring::Terminal { master, raw, errors, .. } => {
                 errors.clear();
                 let end = terminal.ok_or(Errno::BADF)?;
-                *raw = Some(RawMode::enter()?);
-                let copy = |fd: BorrowedFd<'_>| fcntl_dupfd_cloexec(fd, 3);
-                self.pumps.push(Pump::new(copy(stdin())?, copy(end.as_fd())?, Flow::In));
-                self.pumps.push(Pump::new(copy(end.as_fd())?, copy(stdout())?, Flow::Out));
+                *raw = RawMode::enter()?;
+                let (here, there) = (fcntl_dupfd_cloexec(stdin(), 3)?, fcntl_dupfd_cloexec(&end, 3)?);
+                self.pumps.push(Pump::new(here, Sink::Input(there)));
+                let (there, here) = (fcntl_dupfd_cloexec(&end, 3)?, fcntl_dupfd_cloexec(stdout(), 3)?);
+                let sink = if isatty(&here) { Sink::Screen(here, Box::default()) } else { Sink::Plain(here) };
+                self.pumps.push(Pump::new(there, sink));
                 *master = Some(end);
             }
         }
@@ -102,13 +136,37 @@ impl Streams {
         self.pumps.iter_mut().for_each(Pump::finish);
     }
 
+    /// The command stopped: the caller's shell gets its terminal back.
+    pub(super) fn pause(&mut self) {
+        self.outward().for_each(Pump::drain);
+        if let Wiring::Terminal { raw, .. } = &mut self.wiring {
+            *raw = None;
+        }
+    }
+
+    /// The command is about to go on.
+    pub(super) fn resume(&mut self) -> Result<(), Errno> {
+        if let Wiring::Terminal { raw, .. } = &mut self.wiring {
+            *raw = RawMode::enter()?;
+        }
+        self.resize();
+        Ok(())
+    }
+
     /// Follows a change of the window.
     pub(super) fn resize(&self) {
-        if let Wiring::Terminal { master: Some(master), .. } = &self.wiring
-            && let Ok(size) = tcgetwinsize(stdin())
-        {
-            let _gone = tcsetwinsize(master, size);
+        if let Wiring::Terminal { master: Some(master), .. } = &self.wiring {
+            terminal::resize(master);
         }
+    }
+
+    pub(super) fn has_terminal(&self) -> bool {
+        matches!(self.wiring, Wiring::Terminal { .. })
+    }
+
+    /// The pumps that carry output. Input for a command that is gone or stopped goes nowhere.
+    fn outward(&mut self) -> impl Iterator<Item = &mut Pump> {
+        self.pumps.iter_mut().filter(|pump| pump.is_outward())
     }
 }
 
@@ -130,7 +188,7 @@ impl Wires {
         if FileType::from_raw_mode(found.st_mode) == FileType::Directory {
             return Err(Errno::ISDIR);
         }
-        if !isatty(&own) && !is_carried(&found, flow) {
+        if !isatty(&own) && !is_carried(&own, &found, flow) {
             self.handed.push(own);
             return Ok(());
         }
@@ -147,13 +205,15 @@ impl Wires {
         match flow {
             Flow::In => {
                 let far_end = fcntl_dupfd_cloexec(&read, 3)?;
-                let pump = Pump::new(own, write, Flow::In);
+                let pump = Pump::new(own, Sink::Pipe(write));
                 let seekable = FileType::from_raw_mode(found.st_mode) == FileType::RegularFile;
                 self.pumps.push(if seekable { pump.giving_back(far_end) } else { pump });
                 self.handed.push(read);
             }
             Flow::Out => {
-                self.pumps.push(Pump::new(read, own, Flow::Out));
+                let screen = isatty(&own);
+                let sink = if screen { Sink::Screen(own, Box::default()) } else { Sink::Plain(own) };
+                self.pumps.push(Pump::new(read, sink));
                 self.handed.push(write);
                 self.carried = Some(file);
             }
@@ -164,33 +224,18 @@ impl Wires {
 
 /// Whether a stream that is no terminal is carried all the same. A file is: whoever has a descriptor of it can
 /// change its mode and times, and make a program with the owner's rights of it. So is a disk, which obeys
-/// commands. So are the pipes of root, which a command with other ids could not open by name.
-fn is_carried(found: &Stat, flow: Flow) -> bool {
+/// commands. So are the pipes of root that a command with other ids could not open by name.
+fn is_carried(stream: &OwnedFd, found: &Stat, flow: Flow) -> bool {
     match FileType::from_raw_mode(found.st_mode) {
         FileType::RegularFile | FileType::BlockDevice => true,
-        FileType::Fifo => flow == Flow::Out && geteuid().is_root(),
+        FileType::Fifo => flow == Flow::Out && geteuid().is_root() && !can_be_opened(stream),
         _ => false,
     }
 }
 
-/// The terminal passes every byte on uninterpreted; put back when dropped.
-#[derive(Debug)]
-struct RawMode {
-    before: Termios,
-}
-
-impl RawMode {
-    fn enter() -> Result<Self, Errno> {
-        let before = tcgetattr(stdin())?;
-        let mut raw = before.clone();
-        raw.make_raw();
-        tcsetattr(stdin(), OptionalActions::Drain, &raw)?;
-        Ok(Self { before })
-    }
-}
-
-impl Drop for RawMode {
-    fn drop(&mut self) {
-        let _terminal_gone = tcsetattr(stdin(), OptionalActions::Drain, &self.before);
-    }
+/// Lets a command with other ids open `/dev/stdout` and its like for writing, which is all it may do with the
+/// pipe anyway. A pipe without a name is reached by nobody else; one with a name keeps its mode.
+fn can_be_opened(pipe: &OwnedFd) -> bool {
+    fstatfs(pipe).is_ok_and(|system| system.f_type == PIPES)
+        && fchmod(pipe, Mode::from_raw_mode(0o622)).is_ok()
 }

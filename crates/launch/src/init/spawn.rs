@@ -2,18 +2,18 @@
 
 use std::convert::Infallible;
 use std::ffi::{CString, OsStr, OsString};
-use std::io::{Read as _, Write as _};
-use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
+use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::Mode;
+use rustix::fs::{Mode, OFlags, fcntl_setfl};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
-use rustix::process::{Pid, chdir, ioctl_tiocsctty, setsid, umask};
+use rustix::process::{Pid, Signal, chdir, kill_process, setsid, umask};
 use rustix::pty::{OpenptFlags, ioctl_tiocgptpeer, openpt, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 
+use super::leader;
 use crate::sys::process::{Side, close_on_exec_from, duplicate_onto, exec, exit_now, fork};
 use crate::sys::signal::reset_signals;
 use crate::wire::{Command, StartStep, Stdio};
@@ -22,17 +22,34 @@ use crate::wire::{Command, StartStep, Stdio};
 #[derive(Debug)]
 pub(super) struct Starting {
     pub(super) pid: Pid,
-    /// Closed when it became the command, readable when it failed.
+    /// Closed when it became the command; what it says before is in `heard`.
     pub(super) told: OwnedFd,
+    heard: Vec<u8>,
     terminal: Option<OwnedFd>,
 }
 
 /// A command that runs.
 #[derive(Debug)]
 pub(super) struct Spawned {
-    pub(super) pid: Pid,
+    pub(super) process: Process,
     /// The master end of its terminal, if it has one.
     pub(super) terminal: Option<OwnedFd>,
+}
+
+/// The processes of a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Process {
+    /// The child of PID 1 that ends when the command ends: itself, or the leader of its terminal.
+    pub(super) child: Pid,
+    /// Its process group.
+    pub(super) group: Pid,
+}
+
+impl Process {
+    /// The leader of its terminal, if it has one.
+    pub(super) fn leader(self) -> Option<Pid> {
+        (self.child != self.group).then_some(self.child)
+    }
 }
 
 /// Why a command did not run.
@@ -49,44 +66,118 @@ pub(super) fn spawn(command: &Command, descriptors: Vec<OwnedFd>) -> Result<Star
     let (told, teller) = pipe_with(PipeFlags::CLOEXEC).map_err(failed)?;
     match fork().map_err(failed)? {
         Side::Child => {
-            let Err(failure) = become_command(command, &streams);
-            let step = match failure.step {
-                StartStep::Directory => b'd',
-                StartStep::Program => b'x',
-                StartStep::Process => b'p',
+            let Err(failure) = match &streams {
+                Streams::Three(_) => become_command(command, &streams),
+                Streams::Terminal { inner, .. } => {
+                    leader::lead(inner.as_fd(), teller.as_fd(), || become_command(command, &streams))
+                }
             };
-            let [a, b, c, d] = failure.errno.raw_os_error().to_le_bytes();
-            let _unheard = std::fs::File::from(teller).write_all(&[step, a, b, c, d]);
+            tell(teller.as_fd(), failure.step.into(), failure.errno.raw_os_error());
             exit_now(127)
         }
         Side::Parent(pid) => {
             drop(teller);
-            Ok(Starting { pid, told, terminal: streams.into_master() })
+            fcntl_setfl(&told, OFlags::NONBLOCK).map_err(failed)?;
+            Ok(Starting { pid, told, heard: Vec::new(), terminal: streams.into_master() })
         }
     }
+}
+
+/// What became of a start.
+#[derive(Debug)]
+pub(super) enum Settled {
+    Runs(Spawned),
+    Failed(NotSpawned),
+    NotYet(Starting),
+}
+
+/// Whether something that is not settled may become so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Patience {
+    Some,
+    /// The child has ended: nobody is left who could settle it.
+    None,
 }
 
 impl Starting {
-    /// What became of it. To be asked when `told` can be read or the child has ended, else it waits.
-    pub(super) fn settled(self) -> Result<Spawned, NotSpawned> {
-        match failure(self.told) {
-            Some(failure) => Err(failure),
-            None => Ok(Spawned { pid: self.pid, terminal: self.terminal }),
+    /// What became of it, as far as that can be said without waiting.
+    pub(super) fn settled(mut self, patience: Patience) -> Settled {
+        let mut word = [0; 64];
+        let over = loop {
+            match rustix::io::read(&self.told, &mut word) {
+                Ok(0) => break true,
+                Ok(count) => self.heard.extend(&word[..count]),
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => break false,
+                Err(_) => break true,
+            }
+        };
+        match understood(&self.heard) {
+            Err(failure) => Settled::Failed(failure),
+            Ok(_) if !over && patience == Patience::Some => Settled::NotYet(self),
+            Ok(_) if !over => {
+                self.kill();
+                Settled::Failed(NotSpawned { step: StartStep::Process, errno: Errno::SRCH })
+            }
+            Ok(group) => {
+                let process = Process { child: self.pid, group: group.unwrap_or(self.pid) };
+                Settled::Runs(Spawned { process, terminal: self.terminal })
+            }
+        }
+    }
+
+    /// Ends whatever there is of it.
+    pub(super) fn kill(&self) {
+        let _gone = kill_process(self.pid, Signal::KILL);
+        if let Ok(Some(command)) = understood(&self.heard) {
+            let _gone = kill_process(command, Signal::KILL);
         }
     }
 }
 
-/// What the child said before it ended, or nothing when it became the command.
-fn failure(told: OwnedFd) -> Option<NotSpawned> {
-    let mut words = [0; 5];
-    std::fs::File::from(told).read_exact(&mut words).ok()?;
-    let [step, a, b, c, d] = words;
-    let step = match step {
-        b'd' => StartStep::Directory,
-        b'x' => StartStep::Program,
-        _ => StartStep::Process,
-    };
-    Some(NotSpawned { step, errno: Errno::from_raw_os_error(i32::from_le_bytes([a, b, c, d])) })
+/// What a child says before it becomes the command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Word {
+    /// The leader of a terminal names the process of the command.
+    Group,
+    Failed(StartStep),
+}
+
+impl From<StartStep> for Word {
+    fn from(step: StartStep) -> Self {
+        Self::Failed(step)
+    }
+}
+
+const WORDS: [(u8, Word); 4] = [
+    (b'g', Word::Group),
+    (b'd', Word::Failed(StartStep::Directory)),
+    (b'x', Word::Failed(StartStep::Program)),
+    (b'p', Word::Failed(StartStep::Process)),
+];
+
+/// Sends one word with a number: so short that the kernel writes it in one piece.
+pub(super) fn tell(teller: BorrowedFd<'_>, word: Word, number: i32) {
+    let letter = WORDS.iter().find(|(_, known)| *known == word).map_or(b'p', |(letter, _)| *letter);
+    let [a, b, c, d] = number.to_le_bytes();
+    let _unheard = rustix::io::write(teller, &[letter, a, b, c, d]);
+}
+
+/// What the children said: the process of a command below a leader, or why it failed.
+fn understood(words: &[u8]) -> Result<Option<Pid>, NotSpawned> {
+    let mut group = None;
+    for word in words.as_chunks::<5>().0 {
+        let [letter, a, b, c, d] = *word;
+        let number = i32::from_le_bytes([a, b, c, d]);
+        match WORDS.iter().find(|(known, _)| *known == letter) {
+            Some((_, Word::Group)) => group = Pid::from_raw(number),
+            Some((_, Word::Failed(step))) => {
+                return Err(NotSpawned { step: *step, errno: Errno::from_raw_os_error(number) });
+            }
+            None => {}
+        }
+    }
+    Ok(group)
 }
 
 enum Streams {
@@ -123,7 +214,6 @@ impl Streams {
         let sources = match self {
             Self::Three(three) => [three[0].as_raw_fd(), three[1].as_raw_fd(), three[2].as_raw_fd()],
             Self::Terminal { inner, errors, .. } => {
-                ioctl_tiocsctty(inner.as_fd())?;
                 let errors = errors.as_ref().unwrap_or(inner);
                 [inner.as_raw_fd(), inner.as_raw_fd(), errors.as_raw_fd()]
             }
@@ -138,7 +228,9 @@ impl Streams {
 /// The child's way from the fork to the command.
 fn become_command(command: &Command, streams: &Streams) -> Result<Infallible, NotSpawned> {
     let process = |errno| NotSpawned { step: StartStep::Process, errno };
-    setsid().map_err(process)?;
+    if let Streams::Three(_) = streams {
+        setsid().map_err(process)?;
+    }
     streams.install().map_err(process)?;
     reset_signals().map_err(process)?;
     umask(Mode::from_raw_mode(0o022));

@@ -40,9 +40,22 @@ pub(crate) fn reset_signals() -> Result<()> {
     change_mask(libc::SIG_SETMASK, &set_of(&[]))
 }
 
+/// Makes this process deaf to `signals`.
+pub(crate) fn ignore_signals(signals: &[i32]) {
+    for signal in signals {
+        // SAFETY: ignoring a signal runs no code of ours.
+        unsafe { libc::signal(*signal, libc::SIG_IGN) };
+    }
+}
+
 /// Lets `signals` through again.
 pub(crate) fn release_signals(signals: &[i32]) {
     let _always_valid = change_mask(libc::SIG_UNBLOCK, &set_of(signals));
+}
+
+/// Holds `signals` back.
+pub(crate) fn hold_signals(signals: &[i32]) {
+    let _always_valid = change_mask(libc::SIG_BLOCK, &set_of(signals));
 }
 
 fn change_mask(how: libc::c_int, set: &libc::sigset_t) -> Result<()> {

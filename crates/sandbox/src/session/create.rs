@@ -16,10 +16,11 @@ use sandtable_store::source::find_chosen;
 use super::directory::{Part, SandboxDirectory, Sandboxes, random};
 use super::error::Error;
 use super::files::RECORD;
-use super::furnish::{self, Notify};
+use super::furnish;
 use super::readable;
 use super::record::{Record, SCHEMA};
 use super::run::Request;
+use super::watcher::Watcher;
 use crate::engine::Place;
 use crate::model::id::SandboxName;
 use crate::model::mount::{Content, Pins};
@@ -40,12 +41,12 @@ pub(super) fn create(
     sandboxes: &Sandboxes,
     resolved: ResolvedSpec,
     name: Option<&SandboxName>,
-    request: &Request,
+    request: Request<'_>,
 ) -> Result<Created, Error> {
     let (name, directory, lock) = take_name(sandboxes, name)?;
-    let record = draft(resolved, name, &request.command);
+    let record = draft(resolved, name, request.command);
     let filled =
-        fill(&directory, &record.resolved, &request.notify).and_then(|()| directory.write(RECORD, &record));
+        fill(&directory, &record.resolved, request.watcher).and_then(|()| directory.write(RECORD, &record));
     match filled {
         Ok(()) => Ok(Created { directory, lock, record }),
         Err(error) => {
@@ -85,7 +86,7 @@ fn draft(resolved: ResolvedSpec, name: SandboxName, command: &[OsString]) -> Rec
 }
 
 /// Makes the directories that the mounts of `resolved` need, and what is in them.
-fn fill(directory: &SandboxDirectory, resolved: &ResolvedSpec, notify: &Notify) -> Result<(), Error> {
+fn fill(directory: &SandboxDirectory, resolved: &ResolvedSpec, watcher: &dyn Watcher) -> Result<(), Error> {
     for mount in resolved.mounts.iter() {
         match &mount.content {
             Content::Private { area } => make(&directory.path().join(area))?,
@@ -103,7 +104,7 @@ fn fill(directory: &SandboxDirectory, resolved: &ResolvedSpec, notify: &Notify) 
     }
     directory.keep_values(resolved)?;
     furnish::seeds(directory, resolved)?;
-    furnish::copies(directory, resolved, notify)
+    furnish::copies(directory, resolved, watcher)
 }
 
 /// Makes the working directories of the layers anew: the kernel refuses one that a mount without write-back

@@ -14,7 +14,7 @@ use sandtable_store::lock::FileLock;
 use sandtable_store::remove::remove_tree_and_last;
 
 use super::error::Error;
-use super::files::RECORD;
+use super::files::{OUTCOME, RECORD};
 use crate::engine;
 use crate::model::id::SandboxName;
 use crate::model::path::HostPath;
@@ -29,6 +29,8 @@ pub struct Sandboxes {
 const LOCK: &str = "lock";
 /// The socket of PID 1, there from the launch to the end.
 const CONTROL: &str = "control";
+/// The file of events, beside the directory of sandboxes.
+const EVENTS: &str = "events.jsonl";
 /// How long an unlocked directory without a record may be a creation still under way.
 const YOUNG: Duration = Duration::from_secs(10);
 
@@ -73,6 +75,11 @@ impl Sandboxes {
             Ok(()) | Err(Errno::EXIST) => Ok(()),
             Err(errno) => Err(Error::state("make", root)(errno.into())),
         }
+    }
+
+    /// The file of events, beside the sandboxes.
+    pub(super) fn events(&self) -> std::path::PathBuf {
+        self.root.as_path().with_file_name(EVENTS)
     }
 
     /// Names of all sandboxes, sorted. What is not a sandbox's name is passed over.
@@ -127,6 +134,15 @@ pub(super) struct SandboxDirectory {
 impl SandboxDirectory {
     pub(super) fn path(&self) -> &HostPath {
         &self.path
+    }
+
+    pub(super) fn events(&self) -> Option<std::path::PathBuf> {
+        Some(self.path.as_path().parent()?.with_file_name(EVENTS))
+    }
+
+    /// When a command last ended in it.
+    pub(super) fn last_outcome(&self) -> Option<SystemTime> {
+        fs::metadata(self.path.join(OUTCOME).as_path()).and_then(|found| found.modified()).ok()
     }
 
     pub(super) fn exists(&self) -> bool {

@@ -24,6 +24,8 @@ pub enum Error {
     NotRunning(SandboxName),
     #[error("the sandbox `{0}` is busy and does not answer")]
     Busy(SandboxName),
+    #[error("the sandbox `{0}` has no log: its command was not detached")]
+    NoLog(SandboxName),
     #[error("cannot {what} `{}`", path.display())]
     State {
         what: &'static str,
@@ -109,6 +111,7 @@ impl Error {
             | Self::Unknown(_)
             | Self::StillRunning(_)
             | Self::NotRunning(_)
+            | Self::NoLog(_)
             | Self::CommandNotFound { .. }
             | Self::CommandNotExecutable { .. }
             | Self::Directory { .. }
@@ -124,6 +127,7 @@ impl Error {
             Self::Unknown(_) => "unknown-sandbox",
             Self::StillRunning(_) => "still-running",
             Self::NotRunning(_) => "not-running",
+            Self::NoLog(_) => "no-log",
             Self::Busy(_) => "busy",
             Self::State { .. } => "state",
             Self::Record { .. } | Self::Schema { .. } => "record",
@@ -152,6 +156,7 @@ impl Error {
             Self::StillRunning(name) => {
                 Some(format!("`sandtable stop {name}` first, or `sandtable rm -f {name}`"))
             }
+            Self::NoLog(_) => Some("`sandtable run -d` keeps what a command writes".to_owned()),
             Self::Busy(_) => {
                 Some("end the `sandtable` process that supervises it, and it ends too".to_owned())
             }

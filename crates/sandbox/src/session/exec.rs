@@ -8,13 +8,14 @@ use std::ffi::OsString;
 use std::os::fd::AsFd as _;
 use std::time::{Duration, Instant};
 
-use sandtable_launch::attach::{self, AttachError, Invocation};
+use sandtable_launch::attach::{self, AttachError, Invocation, Terminal};
 
 use super::create::renew_work;
 use super::directory::{SandboxDirectory, Sandboxes};
 use super::error::Error;
 use super::record::{Outcome, Record, Timings};
-use super::run::{Task, environment, exit, millis, outcome, supervise};
+use super::run::{First, Request, Streams, Task, exit, invocation, millis, outcome, supervise};
+use super::watcher::Watcher;
 use crate::model::id::SandboxName;
 use crate::model::path::BoxPath;
 
@@ -23,22 +24,26 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A command for an existing sandbox.
 #[derive(Clone, Debug)]
-pub struct ExecRequest {
-    pub command: Vec<OsString>,
+pub struct ExecRequest<'a> {
+    pub command: &'a [OsString],
     /// Where it starts; where the sandbox's own command started if not given.
     pub directory: Option<BoxPath>,
+    pub terminal: Terminal,
+    pub watcher: &'a dyn Watcher,
 }
 
 /// Runs a command in the sandbox `name`.
-pub fn exec(sandboxes: &Sandboxes, name: &SandboxName, request: ExecRequest) -> Result<Outcome, Error> {
+pub fn exec(sandboxes: &Sandboxes, name: &SandboxName, request: ExecRequest<'_>) -> Result<Outcome, Error> {
     let directory = sandboxes.at(name);
     if !directory.exists() {
         return Err(Error::Unknown(name.clone()));
     }
     let mut record = directory.read_record()?;
     directory.fill_in_values(&mut record)?;
-    let start = request.directory.unwrap_or_else(|| record.resolved.directory.clone());
-    let task = Task { command: request.command, directory: start, began: Instant::now(), resolve_ms: 0 };
+    let ExecRequest { command, directory: start, terminal, watcher } = request;
+    let start = start.unwrap_or_else(|| record.resolved.directory.clone());
+    let request = Request { command, resolve_ms: 0, streams: Streams::Caller(terminal), watcher };
+    let task = Task { request, directory: start, began: Instant::now(), first: First::No };
     let done = SandboxDirectory::retry(PATIENCE, || {
         if let Some(lock) = directory.try_lock()? {
             if !directory.exists() {
@@ -53,14 +58,10 @@ pub fn exec(sandboxes: &Sandboxes, name: &SandboxName, request: ExecRequest) -> 
 }
 
 /// Runs the command as a client of the sandbox's PID 1. `None` if that takes no commands (yet, or any more).
-fn join(directory: &SandboxDirectory, record: &Record, task: &Task) -> Result<Option<Outcome>, Error> {
+fn join(directory: &SandboxDirectory, record: &Record, task: &Task<'_>) -> Result<Option<Outcome>, Error> {
     let Some(socket) = directory.connect() else { return Ok(None) };
-    let invocation = Invocation {
-        argv: task.command.clone(),
-        environment: environment(record),
-        directory: task.directory.as_path().to_owned(),
-        deadline: None,
-    };
+    // The time of the sandbox's own command is its supervisor's business.
+    let invocation = Invocation { deadline: None, ..invocation(directory, record, task) };
     let began = Instant::now();
     let mut enforcement = std::collections::BTreeMap::new();
     let ending = match attach::run(socket.as_fd(), invocation, |report| enforcement = report.controls.clone())
@@ -70,5 +71,5 @@ fn join(directory: &SandboxDirectory, record: &Record, task: &Task) -> Result<Op
     };
     let exit = exit(ending, task)?;
     let timings_ms = Timings { run: millis(began.elapsed()), ..Timings::default() };
-    Ok(Some(Outcome { enforcement, timings_ms, ..outcome(record, &task.command, exit) }))
+    Ok(Some(Outcome { enforcement, timings_ms, ..outcome(record, task.request.command, exit) }))
 }

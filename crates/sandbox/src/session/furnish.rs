@@ -2,11 +2,9 @@
 //! home, and the values of variables that are written nowhere else.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::io::Write as _;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::Path;
-use std::sync::Arc;
 
 use fs_err as fs;
 use fs_err::os::unix::fs::OpenOptionsExt as _;
@@ -21,6 +19,7 @@ use super::directory::SandboxDirectory;
 use super::error::Error;
 use super::files::{COPIES, ENVIRONMENT};
 use super::record::{Record, SCHEMA, SkippedEntry};
+use super::watcher::{CopyNews, Watcher};
 use crate::model::mount::{Content, FileIdentity, Mount};
 use crate::model::path::HostPath;
 use crate::model::resolved::{ResolvedSpec, Secrecy, Seed};
@@ -28,39 +27,6 @@ use crate::resolve::{Hidden, WORKSPACE};
 
 /// Where below a sandbox's directory copies are.
 pub(super) const PLACE: &str = "copies";
-
-/// How far a copy is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CopyNews {
-    Going {
-        files: u64,
-        bytes: u64,
-    },
-    /// There will be no more news.
-    Over,
-}
-
-/// Told how far a copy is, from any thread and often.
-#[derive(Clone)]
-pub struct Notify(Arc<dyn Fn(CopyNews) + Send + Sync>);
-
-impl Notify {
-    pub fn new(told: impl Fn(CopyNews) + Send + Sync + 'static) -> Self {
-        Self(Arc::new(told))
-    }
-}
-
-impl Default for Notify {
-    fn default() -> Self {
-        Self::new(|_| ())
-    }
-}
-
-impl fmt::Debug for Notify {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Notify")
-    }
-}
 
 /// What is known of each copy.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -100,7 +66,7 @@ pub(super) struct EnvironmentFile {
 pub(super) fn copies(
     directory: &SandboxDirectory,
     resolved: &ResolvedSpec,
-    notify: &Notify,
+    watcher: &dyn Watcher,
 ) -> Result<(), Error> {
     let wanted: Vec<&Mount> =
         resolved.mounts.iter().filter(|mount| matches!(mount.content, Content::Copy { .. })).collect();
@@ -111,7 +77,7 @@ pub(super) fn copies(
     fs::create_dir(place.as_path()).map_err(Error::state("make", place.as_path()))?;
     let interrupt = Interrupt::hold().map_err(|errno| Error::state("fill", place.as_path())(errno.into()))?;
     let mut file = CopiesFile { schema: SCHEMA, copies: BTreeMap::new() };
-    let _over = Over(notify);
+    let _over = Over(watcher);
     for mount in wanted {
         let Content::Copy { source, layer, identity } = &mount.content else { continue };
         let target = place.join(layer);
@@ -119,7 +85,7 @@ pub(super) fn copies(
         let hidden = Hidden::of(resolved);
         let options = copy::Options {
             leave_out: &|path, kind| layer == WORKSPACE && hidden.picks(path, kind),
-            progress: &|now| (notify.0)(CopyNews::Going { files: now.files, bytes: now.bytes }),
+            progress: &|now| watcher.copying(CopyNews::Going { files: now.files, bytes: now.bytes }),
             cancelled: &|| interrupt.signal().is_some(),
         };
         let (from, to) = (opened(source, *identity)?, opened(&target, None)?);
@@ -137,11 +103,11 @@ pub(super) fn copies(
 }
 
 /// Says that it is over, however it ends.
-struct Over<'a>(&'a Notify);
+struct Over<'a>(&'a dyn Watcher);
 
 impl Drop for Over<'_> {
     fn drop(&mut self) {
-        (self.0.0)(CopyNews::Over);
+        self.0.copying(CopyNews::Over);
     }
 }
 

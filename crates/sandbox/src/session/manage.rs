@@ -1,17 +1,22 @@
 //! Looking at sandboxes, stopping and removing them. Every listing clears away what dead supervisors left.
 
-use std::os::fd::AsFd as _;
+use std::os::fd::{AsFd as _, BorrowedFd};
 use std::time::Duration;
 
+use rustix::net::sockopt::socket_peercred;
+use rustix::process::{Signal, kill_process};
 use sandtable_launch::attach;
+use sandtable_store::size::{Size, measure};
 use serde::{Deserialize, Serialize};
 
-use super::directory::{SandboxDirectory, Sandboxes};
+use super::directory::{Part, SandboxDirectory, Sandboxes};
 use super::error::Error;
 use super::record::{Exit, Outcome, Record};
 use crate::model::choice::choice;
 use crate::model::id::SandboxName;
+use crate::model::mount::Content;
 use crate::model::path::HostPath;
+use crate::model::resolved::ResolvedSpec;
 use crate::model::spec::Lifetime;
 
 choice! {
@@ -30,6 +35,16 @@ pub struct Entry {
     pub command: Vec<String>,
     /// How the last command ended, if one did.
     pub exit: Option<Exit>,
+    /// What the sandbox takes on disk.
+    pub size: LayerSize,
+}
+
+/// What layers and private home take on disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LayerSize {
+    pub bytes: u64,
+    /// False when there is more than was looked at.
+    pub complete: bool,
 }
 
 /// All sandboxes.
@@ -55,6 +70,8 @@ pub enum Running {
     Stop,
 }
 
+/// How many files are looked at for the size of one part of a sandbox.
+const MOST_ENTRIES: usize = 2000;
 /// How long a sandbox of `rm -f` may take to end by itself.
 const GRACE: Duration = Duration::from_secs(2);
 /// How long the lock may take to become free after the end.
@@ -84,8 +101,9 @@ fn entry(directory: &SandboxDirectory, name: SandboxName) -> Result<Option<Entry
         return reap(directory).map(|()| None);
     }
     let exit = directory.read_outcome()?.map(|outcome| outcome.exit);
+    let size = size(directory, &record.resolved);
     let Record { created_at, command, resolved, .. } = record;
-    Ok(Some(Entry { name, state, created_at, source: resolved.source.root, command, exit }))
+    Ok(Some(Entry { name, state, created_at, source: resolved.source.root, command, exit, size }))
 }
 
 /// One sandbox.
@@ -102,7 +120,10 @@ pub fn stop(sandboxes: &Sandboxes, name: &SandboxName, grace: Duration) -> Resul
         if state(&directory)? != State::Running {
             return Err(Error::NotRunning(name.clone()));
         }
-        Ok(directory.connect().and_then(|socket| attach::stop(socket.as_fd(), grace).ok()))
+        let Some(socket) = directory.connect() else { return Ok(None) };
+        let stopped = attach::stop(socket.as_fd(), grace).ok();
+        wake(socket.as_fd());
+        Ok(stopped)
     })?;
     ended.ok_or_else(|| Error::Busy(name.clone()))?;
     match SandboxDirectory::retry(PATIENCE, || directory.try_lock()) {
@@ -117,7 +138,7 @@ pub fn stop(sandboxes: &Sandboxes, name: &SandboxName, grace: Duration) -> Resul
 pub fn remove(sandboxes: &Sandboxes, name: &SandboxName, running: Running) -> Result<(), Error> {
     let directory = existing(sandboxes, name)?;
     if let Some(_lock) = directory.try_lock()? {
-        return directory.delete();
+        return directory.delete_noted();
     }
     match running {
         Running::Refuse => Err(Error::StillRunning(name.clone())),
@@ -128,7 +149,7 @@ pub fn remove(sandboxes: &Sandboxes, name: &SandboxName, running: Running) -> Re
                 Err(error) => return Err(error),
             }
             match SandboxDirectory::retry(PATIENCE, || directory.try_lock()) {
-                Ok(Some(_lock)) => directory.delete(),
+                Ok(Some(_lock)) => directory.delete_noted(),
                 Err(Error::Unknown(_)) => Ok(()),
                 Ok(None) => Err(Error::Busy(name.clone())),
                 Err(error) => Err(error),
@@ -137,7 +158,7 @@ pub fn remove(sandboxes: &Sandboxes, name: &SandboxName, running: Running) -> Re
     }
 }
 
-fn existing(sandboxes: &Sandboxes, name: &SandboxName) -> Result<SandboxDirectory, Error> {
+pub(super) fn existing(sandboxes: &Sandboxes, name: &SandboxName) -> Result<SandboxDirectory, Error> {
     let directory = sandboxes.at(name);
     if directory.exists() { Ok(directory) } else { Err(Error::Unknown(name.clone())) }
 }
@@ -152,10 +173,30 @@ fn state(directory: &SandboxDirectory) -> Result<State, Error> {
     })
 }
 
+/// The layers and private directories: what a command can fill.
+fn size(directory: &SandboxDirectory, resolved: &ResolvedSpec) -> LayerSize {
+    let parts = resolved.mounts.iter().filter_map(|mount| match &mount.content {
+        Content::Cow { layer, .. } => Some(directory.layer(layer, Part::Upper)),
+        Content::Private { area } => Some(directory.path().join(area)),
+        _ => None,
+    });
+    let sizes = parts.map(|part| measure(part.as_path(), MOST_ENTRIES));
+    let Size { bytes, complete } = sizes.fold(Size::default(), Size::and);
+    LayerSize { bytes, complete }
+}
+
+/// A supervisor that was stopped by Ctrl-Z has to go on to end.
+fn wake(control: BorrowedFd<'_>) {
+    // Whoever called `listen`: the supervisor, while it is there.
+    if let Ok(supervisor) = socket_peercred(control) {
+        let _gone = kill_process(supervisor.pid, Signal::CONT);
+    }
+}
+
 /// Removes what the supervisor of a `--rm` sandbox could not.
 fn reap(directory: &SandboxDirectory) -> Result<(), Error> {
     match directory.try_lock()? {
-        Some(_lock) => directory.delete(),
+        Some(_lock) => directory.delete_noted(),
         None => Ok(()),
     }
 }

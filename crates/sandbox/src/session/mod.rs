@@ -7,22 +7,30 @@ mod capture;
 mod create;
 mod directory;
 mod error;
+pub mod events;
 mod exec;
 mod files;
 mod furnish;
 mod live;
+mod logs;
 mod manage;
+mod prune;
 pub mod record;
 mod run;
+mod watcher;
 
 use std::ffi::OsString;
 
 pub use directory::Sandboxes;
 pub use error::Error;
 pub use exec::{ExecRequest, exec};
-pub use furnish::{CopyNews, Notify};
-pub use manage::{Entry, Inspection, Listing, Running, State, inspect, list, remove, stop};
-pub use run::{Request, preview, run};
+pub use logs::Log;
+pub use manage::{Entry, Inspection, LayerSize, Listing, Running, State, inspect, list, remove, stop};
+pub use prune::{Prune, Scope, prunable};
+pub use run::{Request, Streams, preview, run};
+pub use sandtable_launch::attach::Terminal;
+pub use sandtable_launch::log::{Frame, Stream};
+pub use watcher::{CopyNews, Deaf, Watcher};
 
 /// The words of a command for people: bytes that are not UTF-8 are replaced.
 fn readable(command: &[OsString]) -> Vec<String> {

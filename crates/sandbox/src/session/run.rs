@@ -5,7 +5,7 @@ use std::os::fd::AsFd as _;
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
-use sandtable_launch::attach::{AttachError, Ending, Invocation};
+use sandtable_launch::attach::{AttachError, Carrier, Ending, Invocation, Terminal};
 use sandtable_launch::wire::{StartStep, Status};
 use sandtable_store::lock::FileLock;
 
@@ -13,10 +13,12 @@ use super::capture::{Capture, Watch};
 use super::create::{Created, create, id_base, place};
 use super::directory::{SandboxDirectory, Sandboxes, random};
 use super::error::Error;
+use super::events::{Event, EventKind};
 use super::files::OUTCOME;
-use super::furnish::Notify;
+use super::logs::LOG;
 use super::readable;
 use super::record::{Base, Exit, ExitOrigin, Outcome, Record, SCHEMA, Timings};
+use super::watcher::Watcher;
 use crate::engine::enforcement::refusal;
 use crate::engine::{Handles, Place, Plan, Running, engine};
 use crate::model::id::SandboxName;
@@ -25,13 +27,22 @@ use crate::model::resolved::{ResolvedSpec, Warning};
 use crate::model::spec::Lifetime;
 
 /// A command for a new sandbox.
-#[derive(Clone, Debug)]
-pub struct Request {
-    pub command: Vec<OsString>,
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
+    pub command: &'a [OsString],
     /// How long resolving took, for the record.
     pub resolve_ms: u64,
-    /// Told how far a copy of the source is.
-    pub notify: Notify,
+    pub streams: Streams,
+    pub watcher: &'a dyn Watcher,
+}
+
+/// What a command talks to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Streams {
+    /// Whoever called.
+    Caller(Terminal),
+    /// Nobody; what it writes is kept for `logs`.
+    Log,
 }
 
 /// Makes a sandbox and runs a command in it.
@@ -39,18 +50,22 @@ pub fn run(
     sandboxes: &Sandboxes,
     resolved: ResolvedSpec,
     name: Option<&SandboxName>,
-    request: Request,
+    request: Request<'_>,
 ) -> Result<Outcome, Error> {
     let began = Instant::now();
     let lifetime = resolved.lifetime.value;
-    let Created { directory, lock, record } = create(sandboxes, resolved, name, &request)?;
+    let Created { directory, lock, record } = create(sandboxes, resolved, name, request)?;
     let start = record.resolved.directory.clone();
-    let task = Task { command: request.command, directory: start, began, resolve_ms: request.resolve_ms };
+    let task = Task { directory: start, began, first: First::Yes, request };
     let outcome = supervise(&directory, &lock, &record, &task);
     // A sandbox in which nothing ran holds nothing. The lock is held until it is gone: nobody else removes it,
     // and nobody takes the name in between.
-    if lifetime == Lifetime::Discard || outcome.as_ref().is_err_and(Error::nothing_ran) {
+    let nothing_ran = outcome.as_ref().is_err_and(Error::nothing_ran);
+    if lifetime == Lifetime::Discard || nothing_ran {
         directory.delete()?;
+        if !nothing_ran {
+            directory.note(&[Event::new(EventKind::Removed, &record)]);
+        }
     }
     drop(lock);
     outcome
@@ -66,11 +81,31 @@ pub fn preview(sandboxes: &Sandboxes, resolved: &ResolvedSpec, name: Option<Sand
 
 /// One command of a sandbox that this process supervises.
 #[derive(Debug)]
-pub(super) struct Task {
-    pub(super) command: Vec<OsString>,
+pub(super) struct Task<'a> {
+    pub(super) request: Request<'a>,
     pub(super) directory: BoxPath,
     pub(super) began: Instant,
-    pub(super) resolve_ms: u64,
+    pub(super) first: First,
+}
+
+/// Whether the sandbox was made for this command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum First {
+    Yes,
+    No,
+}
+
+impl Task<'_> {
+    /// The command runs: everybody who wants to know is told.
+    fn started(&self, directory: &SandboxDirectory, record: &Record) {
+        self.request.watcher.started(&record.name);
+        let started =
+            Event { command: Some(readable(self.request.command)), ..Event::new(EventKind::Started, record) };
+        match self.first {
+            First::Yes => directory.note(&[Event::new(EventKind::Created, record), started]),
+            First::No => directory.note(&[started]),
+        }
+    }
 }
 
 /// Launches the sandbox on its layer, runs the command, and captures what it changed. The mounts are gone when
@@ -79,19 +114,45 @@ pub(super) fn supervise(
     directory: &SandboxDirectory,
     lock: &FileLock,
     record: &Record,
-    task: &Task,
+    task: &Task<'_>,
+) -> Result<Outcome, Error> {
+    let mut ran = false;
+    let outcome = attend(directory, lock, record, (task, &mut ran));
+    if ran {
+        let command = Some(readable(task.request.command));
+        directory.note(&[match &outcome {
+            Ok(outcome) => {
+                Event { command, exit: Some(outcome.exit), ..Event::new(EventKind::Ended, record) }
+            }
+            Err(error) => {
+                Event { command, error: Some(error.to_string()), ..Event::new(EventKind::Failed, record) }
+            }
+        }]);
+    }
+    outcome
+}
+
+fn attend(
+    directory: &SandboxDirectory,
+    lock: &FileLock,
+    record: &Record,
+    (task, ran): (&Task<'_>, &mut bool),
 ) -> Result<Outcome, Error> {
     let resolved = &record.resolved;
     let mut watch = Watch::new(resolved);
     let mut sandbox = launch(directory, lock, record).inspect_err(|_| directory.stop_listening())?;
     let enforcement = sandbox.report().controls.clone();
     let start = task.began.elapsed();
-    let invocation = invocation(record, task);
+    let invocation = invocation(directory, record, task);
     let deadline = invocation.deadline;
-    let ending = sandbox.run(invocation, &mut || watch.start());
+    let ending = sandbox.run(invocation, &mut || {
+        watch.start();
+        *ran = true;
+        task.started(directory, record);
+    });
     let run = task.began.elapsed().saturating_sub(start);
     if ending.is_ok() {
-        sandbox.wait_for_others(deadline, &mut |_| ());
+        sandbox.wait_for_others(deadline, &mut |others| task.request.watcher.waiting(others));
     }
     let starved = starved(sandbox.as_ref(), resolved);
     sandbox.end();
@@ -119,12 +180,12 @@ pub(super) fn supervise(
         drift,
         warnings: joined(&resolved.warnings, warnings.into_iter().chain(starved).collect()),
         timings_ms: Timings {
-            resolve: task.resolve_ms,
+            resolve: task.request.resolve_ms,
             start: millis(start),
             run: millis(run),
             capture: millis(captured.elapsed()),
         },
-        ..outcome(record, &task.command, exit)
+        ..outcome(record, task.request.command, exit)
     };
     outcome.enforcement = enforcement;
     if resolved.lifetime.value == Lifetime::Keep {
@@ -147,11 +208,15 @@ fn launch(directory: &SandboxDirectory, lock: &FileLock, record: &Record) -> Res
     }
 }
 
-fn invocation(record: &Record, task: &Task) -> Invocation {
+pub(super) fn invocation(directory: &SandboxDirectory, record: &Record, task: &Task<'_>) -> Invocation {
     Invocation {
-        argv: task.command.clone(),
+        argv: task.request.command.to_vec(),
         environment: environment(record),
         directory: task.directory.as_path().to_owned(),
+        carrier: match task.request.streams {
+            Streams::Caller(terminal) => Carrier::Caller(terminal),
+            Streams::Log => Carrier::Log(directory.path().join(LOG).into()),
+        },
         deadline: record
             .resolved
             .limits
@@ -173,7 +238,7 @@ fn starved(sandbox: &dyn Running, resolved: &ResolvedSpec) -> Option<Warning> {
 }
 
 /// The environment of every command of a sandbox.
-pub(super) fn environment(record: &Record) -> Vec<OsString> {
+fn environment(record: &Record) -> Vec<OsString> {
     let pairs =
         record.resolved.environment.iter().map(|(name, variable)| format!("{name}={}", variable.value));
     pairs.chain([format!("SANDBOX={}", record.name)]).map(OsString::from).collect()
@@ -204,9 +269,9 @@ pub(super) fn outcome(record: &Record, command: &[OsString], exit: Exit) -> Outc
 }
 
 /// The exit code of a command that ran, or why it did not.
-pub(super) fn exit(ending: Ending, task: &Task) -> Result<Exit, Error> {
+pub(super) fn exit(ending: Ending, task: &Task<'_>) -> Result<Exit, Error> {
     let program =
-        || task.command.first().map_or_else(String::new, |word| word.to_string_lossy().into_owned());
+        || task.request.command.first().map_or_else(String::new, |word| word.to_string_lossy().into_owned());
     match ending {
         Ending::Ended(Status::Exited { code }) => {
             let code = u8::try_from(code & 0xff).expect("the low eight bits");

@@ -262,7 +262,7 @@ fn processes(env: &TestEnv, word: &str) -> Vec<Left> {
     entries.filter_map(describe).collect()
 }
 
-fn assert_nothing_is_mounted_or_locked(env: &TestEnv) {
+pub(crate) fn assert_nothing_is_mounted_or_locked(env: &TestEnv) {
     let here = env.root().display().to_string();
     let mounts = fs_err::read_to_string("/proc/self/mountinfo").unwrap();
     assert!(!mounts.contains(&here), "a mount is left");

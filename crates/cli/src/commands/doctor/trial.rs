@@ -9,7 +9,7 @@ use sandtable_launch::probe::Line;
 use sandtable_launch::report::{Control, Observed};
 use sandtable_sandbox::model::setting::Setting;
 use sandtable_sandbox::model::spec::{EngineChoice, Lifetime, MountAccess, MountRequest, Spec, Strictness};
-use sandtable_sandbox::session::{self, Request};
+use sandtable_sandbox::session::{self, Deaf, Request, Streams, Terminal};
 
 use super::attacks::{self, Attack, Stage};
 use crate::app::App;
@@ -59,12 +59,9 @@ pub(super) fn launch(app: &App, engine: EngineChoice, depth: Depth) -> Result<Tr
         path(source.join(CASES)),
         path(out.join(ANSWERS)),
     ];
-    let outcome = session::run(
-        &app.sandboxes()?,
-        resolved,
-        None,
-        Request { command, resolve_ms: app.elapsed_ms(), notify: session::Notify::default() },
-    )?;
+    let streams = Streams::Caller(Terminal::Auto);
+    let request = Request { command: &command, resolve_ms: app.elapsed_ms(), streams, watcher: &Deaf };
+    let outcome = session::run(&app.sandboxes()?, resolved, None, request)?;
     if outcome.exit.code != 0 {
         return Err(CliError::TrialCommand { code: outcome.exit.code });
     }

@@ -1,0 +1,52 @@
+//! `sandtable shell`: `run` with the user's shell.
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::Args;
+use sandtable_sandbox::session::{self, Streams};
+
+use super::Attentive;
+use super::run::{Job, attended, dry_run};
+use crate::app::App;
+use crate::args::{OutputArgs, SettingArgs, StreamArgs};
+use crate::config;
+use crate::env;
+use crate::error::CliError;
+
+/// Always there.
+const FALLBACK: &str = "/bin/sh";
+
+/// What `shell` takes.
+#[derive(Debug, Args)]
+pub(crate) struct ShellArgs {
+    #[command(flatten)]
+    settings: SettingArgs,
+    #[command(flatten)]
+    streams: StreamArgs,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+pub(crate) fn run(app: &App, args: ShellArgs) -> Result<ExitCode, CliError> {
+    let what = args.streams.layer().or(args.output.layer());
+    let loaded = config::load(&app.environment, args.settings.layer()?.or(what))?;
+    let resolved = app.resolve(&loaded)?;
+    if loaded.output.dry_run.value {
+        return dry_run(app, &app.sandboxes()?, &loaded, &resolved);
+    }
+    let start = |shell: OsString| {
+        let job = Job { command: &[shell], streams: Streams::Caller(loaded.output.terminal) };
+        attended(app, &loaded, resolved.clone(), &job.told(&Attentive::new(app.ui)))
+    };
+    // Whether it is there inside only the sandbox knows. One in which nothing ran is gone again.
+    match app.environment.get(env::SHELL).map(|shell| start(shell.to_owned())) {
+        Some(Err(CliError::Session(error))) if is_missing(&error) => start(FALLBACK.into()),
+        Some(ended) => ended,
+        None => start(FALLBACK.into()),
+    }
+}
+
+fn is_missing(error: &session::Error) -> bool {
+    matches!(error, session::Error::CommandNotFound { .. } | session::Error::CommandNotExecutable { .. })
+}

@@ -1,0 +1,120 @@
+//! Which sequences go on to the terminal. Strings of the kinds APC, PM and SOS and the control characters
+//! of the upper set never do; the terminal's answers to what passes hold nothing that a sandbox can choose.
+
+use super::Fate;
+
+/// Operating system commands that pass; every other number is taken out. What that keeps away: 52 and 5522
+/// (the clipboard), 50 (asks for a font name the sandbox set), 1337 (files, clipboard, links of iTerm2),
+/// 5113 (file transfer of kitty), 633 (the editor's idea of what was typed), and what nobody knows yet.
+const COMMANDS: &[(u16, &str)] = &[
+    (0, "window and icon title"),
+    (1, "icon title"),
+    (2, "window title"),
+    (4, "a colour of the palette, set or asked for"),
+    (5, "a special colour"),
+    (8, "a link: it leads nowhere until the user clicks it, and terminals show where to"),
+    (9, "progress or a notification"),
+    (10, "the text colour, set or asked for: editors choose a theme by it"),
+    (11, "the background colour, likewise"),
+    (12, "the cursor colour"),
+    (17, "the highlight colour"),
+    (19, "the highlighted text's colour"),
+    (22, "the shape of the pointer"),
+    (104, "palette back to what it was"),
+    (105, "special colours back"),
+    (110, "text colour back"),
+    (111, "background colour back"),
+    (112, "cursor colour back"),
+    (117, "highlight colour back"),
+    (119, "highlighted text's colour back"),
+    (133, "marks around prompts"),
+    (777, "a notification"),
+];
+
+/// Control sequences that are taken out: parameters before the final letter, then that letter.
+const CONTROLS: &[(Parameters, u8, &str)] = &[
+    (Parameters::First(20), b't', "types the icon title, which the sandbox chose"),
+    (Parameters::First(21), b't', "types the window title, which the sandbox chose"),
+    (Parameters::Any, b'i', "prints, or hands everything to a printer's program"),
+    (Parameters::Ends(b'*'), b'y', "types a checksum of what stood on the screen before"),
+];
+
+/// Device control strings that pass: what must stand between introducer and letter, and the letter. What
+/// that keeps away: user-defined keys, status strings (`$q`), kitty's remote control, and the
+/// pass-through of `tmux` and `screen`, which would carry anything past this table.
+const DEVICES: &[(Parameters, u8, &str)] = &[
+    (Parameters::Numbers, b'q', "pictures (sixel)"),
+    (Parameters::Exactly(b"+"), b'q', "asks for a capability by name"),
+    (Parameters::Exactly(b"=1"), b's', "an update of the screen begins"),
+    (Parameters::Exactly(b"=2"), b's', "it ends"),
+];
+
+#[derive(Clone, Copy, Debug)]
+enum Parameters {
+    Any,
+    /// The first number.
+    First(u32),
+    /// The last byte, an intermediate.
+    Ends(u8),
+    /// Nothing but numbers.
+    Numbers,
+    Exactly(&'static [u8]),
+}
+
+impl Parameters {
+    fn fit(self, given: &[u8]) -> bool {
+        match self {
+            Self::Any => true,
+            Self::First(wanted) => first_number(given) == Some(wanted),
+            Self::Ends(byte) => given.last() == Some(&byte),
+            Self::Numbers => given.iter().all(|byte| byte.is_ascii_digit() || *byte == b';'),
+            Self::Exactly(wanted) => given == wanted,
+        }
+    }
+}
+
+/// An escape sequence without the escape character. One leaves UTF-8, and with it everything the rest of
+/// this filter rests on.
+pub(super) fn escape(sequence: &[u8]) -> Fate {
+    if sequence == b"%@" { Fate::Drop } else { Fate::Pass }
+}
+
+/// A control sequence, without its introducer.
+pub(super) fn control(parameters: &[u8], letter: u8) -> Fate {
+    let hit = CONTROLS.iter().any(|(wanted, end, _)| *end == letter && wanted.fit(parameters));
+    if hit { Fate::Drop } else { Fate::Pass }
+}
+
+/// An operating system command of that number.
+pub(super) fn command(digits: &[u8]) -> Fate {
+    let number = first_number(digits).filter(|_| !digits.is_empty());
+    let known = COMMANDS.iter().any(|(known, _)| number == Some(u32::from(*known)));
+    if known { Fate::Pass } else { Fate::Drop }
+}
+
+/// A device control string with this head.
+pub(super) fn device(parameters: &[u8], letter: u8) -> Fate {
+    let hit = DEVICES.iter().any(|(wanted, end, _)| *end == letter && wanted.fit(parameters));
+    if hit { Fate::Pass } else { Fate::Drop }
+}
+
+/// The first parameter; none counts as zero, and one behind a private mark is none of these.
+pub(super) fn first_number(parameters: &[u8]) -> Option<u32> {
+    let digits = parameters.iter().take_while(|byte| byte.is_ascii_digit());
+    let number =
+        digits.fold(0_u32, |sum, digit| sum.saturating_mul(10).saturating_add(u32::from(digit - b'0')));
+    let private = parameters.first().is_some_and(|byte| matches!(byte, b'<'..=b'?'));
+    (!private).then_some(number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_rule_has_a_reason() {
+        let reasons = COMMANDS.iter().map(|(_, why)| *why);
+        let reasons = reasons.chain(CONTROLS.iter().chain(DEVICES).map(|(_, _, why)| *why));
+        assert!(reasons.into_iter().all(|why| why.len() > 5));
+    }
+}

@@ -1,0 +1,110 @@
+use super::*;
+
+fn passed(bytes: &[u8]) -> Vec<u8> {
+    let whole = Filter::default().pass(bytes);
+    // Wherever the output is cut, the same goes through.
+    for cut in 0..=bytes.len() {
+        let mut filter = Filter::default();
+        let mut pieces = filter.pass(&bytes[..cut]);
+        pieces.extend(filter.pass(&bytes[cut..]));
+        assert_eq!(pieces, whole, "cut at {cut}");
+    }
+    let mut filter = Filter::default();
+    let single: Vec<u8> = bytes.iter().flat_map(|byte| filter.pass(&[*byte])).collect();
+    assert_eq!(single, whole, "byte by byte");
+    whole
+}
+
+#[track_caller]
+fn unchanged(text: &str) {
+    assert_eq!(String::from_utf8_lossy(&passed(text.as_bytes())), text);
+}
+
+#[track_caller]
+fn becomes(bytes: &[u8], rest: &str) {
+    assert_eq!(String::from_utf8_lossy(&passed(bytes)), rest);
+}
+
+#[test]
+fn what_programs_draw_with_goes_through() {
+    unchanged("plain\r\n\ttext \u{7}\u{8} größe 日本 🦀 НН\n");
+    unchanged("\x1b[31;1mred\x1b[0m\x1b[2J\x1b[H\x1b[?1049h\x1b[?25l\x1b(B\x1b)0\x1b7\x1b8\x1b=\x1b>");
+    unchanged("\x1b[38:2::1:2:3m\x1b[4:3m\x1b[>c\x1b[6n\x1b[?u\x1b[>1u\x1b[8;24;80t\x1b[22;0t\x1b[14t");
+    unchanged(
+        "\x1b]0;title НН\x07\x1b]2;ti;tle\x1b\\\x1b]11;?\x1b\\\x1b]104\x07\x1b]8;;http://a/\x1b\\a\x1b]8;;\x1b\\",
+    );
+    unchanged("\x1bPq#0;2;0;0;0~~\x1b\\\x1bP+q544e\x1b\\\x1bP=1s\x1b\\\x1bktitle\x1b\\");
+    unchanged("\x1b]R\x1b]P0ffffffrest");
+}
+
+#[test]
+fn the_clipboard_is_out_of_reach() {
+    becomes(b"a\x1b]52;c;cm0gLXJmIH4=\x07b", "ab");
+    becomes(b"a\x1b]52;c;cm0gLXJmIH4=\x1b\\b", "ab");
+    becomes(b"a\x1b]052;c;x\x07b\x1b]5522;type=read\x1b\\c\x1b]1337;Copy=:x\x07d", "abcd");
+    becomes(b"\x1b]0;t\x1b]52;c;x\x07b", "\x1b]0;t\x1b\\b");
+    becomes(b"\x1b]52;c;\x1b]52;c;x\x07b", "b");
+    becomes(b"\x1b]52\x1b\\b\x1b]\x07c\x1b]\x1b\\d", "bcd");
+}
+
+#[test]
+fn nothing_makes_the_terminal_type_what_a_sandbox_chose() {
+    becomes(b"a\x1b[21tb\x1b[20tc\x1b[021;0td", "abcd");
+    becomes(b"a\x1b[2\n1tb", "a\nb");
+    becomes(b"a\x1bP$qm\x1b\\b\x1bP1$tx\x1b\\c", "abc");
+    becomes(b"a\x05b\x1b]50;?\x07c", "abc");
+    becomes(b"a\x1b[1;1;1;1;5;5*yb\x1b[5ic\x1b[?4id", "abcd");
+    becomes(b"a\x1bP0;1|17/6c73\x1b\\b", "ab");
+}
+
+#[test]
+fn nothing_is_carried_past_the_table() {
+    becomes(b"a\x1bPtmux;\x1b\x1b]52;c;x\x07\x1b\\b", "a\x1b\\b");
+    becomes(b"a\x1bP\x1b]52;c;x\x07\x1b\\b", "a\x1b\\b");
+    becomes(b"a\x1bP@kitty-cmd{}\x1b\\b\x1b_Gf=100,t=f;L2V0Yw==\x1b\\c\x1b^x\x1b\\d\x1bXx\x1b\\e", "abcde");
+    becomes(b"a\x1b%@b\x1b%Gc", "ab\x1b%Gc");
+    let long = [b"a\x1b[".as_slice(), &[b'0'; 400], b"21tb"].concat();
+    becomes(&long, "ab");
+}
+
+#[test]
+fn upper_control_characters_are_taken_out_however_they_are_written() {
+    becomes(b"a\x9d52;c;x\x07b", "a52;c;x\x07b");
+    becomes(b"a\xc2\x9d52;c;x\x07b", "a52;c;x\x07b");
+    becomes(b"a\xe0\x9d52;c;x\x07b".as_slice(), "a\u{fffd}52;c;x\x07b");
+    becomes(b"a\x9b21tb\xc2\x9b21t", "a21tb21t");
+    becomes("a\u{a0}ß\u{2019}\u{10348}".as_bytes(), "a\u{a0}ß\u{2019}\u{10348}");
+    becomes(b"a\xe2\x1b]52;c;x\x07b", "a\u{fffd}b");
+}
+
+#[test]
+fn cancelled_sequences_are_forgotten() {
+    becomes(b"a\x1b[2\x181tb", "a\x181tb");
+    becomes(b"a\x1b]52;c;\x18b", "a\x18b");
+    becomes("a\x1b[2é1t".as_bytes(), "aé1t");
+}
+
+fn left_on(bytes: &[u8]) -> String {
+    let mut filter = Filter::default();
+    filter.pass(bytes);
+    let closing = String::from_utf8(filter.closing()).expect("ASCII");
+    assert_eq!(filter.closing(), b"", "only once");
+    closing
+}
+
+#[test]
+fn what_was_left_on_is_switched_off() {
+    assert_eq!(left_on(b"plain \x1b[1mbold\x1b[0m"), "");
+    assert_eq!(
+        left_on(b"\x1b[?1049h\x1b[?2004h\x1b[?1000;1006h\x1b[?25l"),
+        "\x1b[?1000l\x1b[?1006l\x1b[?1049l\x1b[?2004l\x1b[?25h"
+    );
+    assert_eq!(left_on(b"\x1b[?1049h\x1b[?25l\x1b[?25h\x1b[?1049l"), "");
+    assert_eq!(
+        left_on(b"\x1b[>1u\x1b[>1u\x1b[<u\x1b[>4;2m\x1b=\x1b[31m\x1b[2;5r"),
+        "\x1b7\x1b[r\x1b8\x1b[<1u\x1b[>4m\x1b>\x1b[m"
+    );
+    assert_eq!(left_on(b"\x1b(0\x0e\x1b[5 q"), "\x1b(B\x0f\x1b[0 q");
+    assert_eq!(left_on(b"\x1b]2;half a title"), "\x1b\\");
+    assert_eq!(left_on(b"\x1b[?1049h\x1bc"), "");
+}

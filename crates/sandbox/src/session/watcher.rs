@@ -1,0 +1,40 @@
+//! What a caller wants to hear while its command runs. The library prints nothing itself.
+
+use std::fmt;
+
+use crate::model::id::SandboxName;
+
+/// How far a copy of the source is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CopyNews {
+    Going {
+        files: u64,
+        bytes: u64,
+    },
+    /// There will be no more news.
+    Over,
+}
+
+/// Hears of what happens during a run.
+pub trait Watcher: fmt::Debug + Sync {
+    /// The source is being copied. Called from any thread, and often.
+    fn copying(&self, news: CopyNews);
+
+    /// The command runs, in this sandbox.
+    fn started(&self, name: &SandboxName);
+
+    /// The command has ended, and this many commands of others still run in its sandbox. They are waited for.
+    fn waiting(&self, others: usize);
+}
+
+/// Hears nothing.
+#[derive(Clone, Copy, Debug)]
+pub struct Deaf;
+
+impl Watcher for Deaf {
+    fn copying(&self, _: CopyNews) {}
+
+    fn started(&self, _: &SandboxName) {}
+
+    fn waiting(&self, _: usize) {}
+}
