@@ -1,4 +1,4 @@
-//! What the tests stand on: a hermetic environment for the real executable ([`env`]), a fingerprint that
+//! What the tests stand on: a hermetic environment for the real executable ([`mod@env`]), a fingerprint that
 //! shows any change of a tree ([`fingerprint`]), the attacks as a table ([`conformance`]), and the counts
 //! that may not shrink ([`counts`]).
 #![forbid(unsafe_code)]

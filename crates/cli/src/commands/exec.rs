@@ -37,7 +37,7 @@ pub(crate) fn run(app: &App, args: ExecArgs) -> Result<ExitCode, CliError> {
     let output = config::output(&app.environment, args.streams.layer().or(args.output.layer()))?;
     let directory = args.directory.map(BoxPath::new).transpose().map_err(CliError::InsideDirectory)?;
     let report = output.report.as_deref().map(Report::open).transpose()?;
-    let watcher = Attentive::new(app.ui);
+    let watcher = Attentive::new(app.ui, &output);
     let request =
         ExecRequest { command: &args.command, directory, terminal: output.terminal, watcher: &watcher };
     let outcome = session::exec(&app.sandboxes()?, &args.name, request)?;

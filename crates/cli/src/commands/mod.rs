@@ -39,18 +39,21 @@ const SCHEMA: u32 = 1;
 #[derive(Debug)]
 struct Attentive {
     ui: Ui,
-    copy: CopyLine,
+    /// Not for who wants it quiet.
+    copy: Option<CopyLine>,
 }
 
 impl Attentive {
-    fn new(ui: Ui) -> Self {
-        Self { ui, copy: CopyLine::new(ui) }
+    fn new(ui: Ui, output: &Output) -> Self {
+        Self { ui, copy: (!output.quiet.value).then(|| CopyLine::new(ui)) }
     }
 }
 
 impl Watcher for Attentive {
     fn copying(&self, news: CopyNews) {
-        self.copy.tell(news);
+        if let Some(line) = &self.copy {
+            line.tell(news);
+        }
     }
 
     fn started(&self, _: &SandboxName) {}

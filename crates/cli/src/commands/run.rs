@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::Args;
 use sandtable_sandbox::model::resolved::ResolvedSpec;
 use sandtable_sandbox::model::spec::Spec;
-use sandtable_sandbox::session::{self, Deaf, Request, Sandboxes, Streams, Watcher};
+use sandtable_sandbox::session::{self, Request, Sandboxes, Streams, Watcher};
 use serde::Serialize;
 
 use super::{Attentive, SCHEMA, background, finish};
@@ -90,9 +90,7 @@ pub(crate) fn run(app: &App, args: RunArgs) -> Result<ExitCode, CliError> {
         return background::run(app, &loaded, resolved, &args.command);
     }
     let job = Job { command: &args.command, streams: Streams::Caller(loaded.output.terminal) };
-    let attentive = Attentive::new(app.ui);
-    let watcher: &dyn Watcher = if loaded.output.quiet.value { &Deaf } else { &attentive };
-    attended(app, &loaded, resolved, &job.told(watcher))
+    attended(app, &loaded, resolved, &job.told(&Attentive::new(app.ui, &loaded.output)))
 }
 
 /// What is run, and on which streams.

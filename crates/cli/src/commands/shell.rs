@@ -37,7 +37,7 @@ pub(crate) fn run(app: &App, args: ShellArgs) -> Result<ExitCode, CliError> {
     }
     let start = |shell: OsString| {
         let job = Job { command: &[shell], streams: Streams::Caller(loaded.output.terminal) };
-        attended(app, &loaded, resolved.clone(), &job.told(&Attentive::new(app.ui)))
+        attended(app, &loaded, resolved.clone(), &job.told(&Attentive::new(app.ui, &loaded.output)))
     };
     // Whether it is there inside only the sandbox knows. One in which nothing ran is gone again.
     match app.environment.get(env::SHELL).map(|shell| start(shell.to_owned())) {

@@ -76,19 +76,7 @@ pub enum Error {
 /// nobody else.
 pub fn copy(source: BorrowedFd<'_>, target: BorrowedFd<'_>, options: &Options<'_>) -> Result<Outcome, Error> {
     let (copied, skipped) = work::run(source, target, options)?;
-    Ok(Outcome { copied, skipped, finished: next_tick() })
-}
-
-/// A moment that nothing made so far can have as its change time.
-fn next_tick() -> Stamp {
-    let now = Stamp::now();
-    loop {
-        let later = Stamp::now();
-        if later != now {
-            return later;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(1));
-    }
+    Ok(Outcome { copied, skipped, finished: Stamp::after_all() })
 }
 
 #[cfg(test)]

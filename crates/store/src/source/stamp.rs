@@ -15,6 +15,23 @@ impl Stamp {
         Self(now.tv_sec.saturating_mul(SECOND).saturating_add(now.tv_nsec))
     }
 
+    /// A moment that nothing changed so far can have as its change time, and everything changed from here on
+    /// has or exceeds. Waits for it, a tick at most.
+    ///
+    /// The coarse clock may lag by more than a tick while the machine idles, and newer kernels stamp files that
+    /// were just looked at by the exact clock: so the exact time is taken, and waited for on the coarse clock.
+    pub fn after_all() -> Self {
+        let exact = clock_gettime(ClockId::Realtime);
+        let exact = exact.tv_sec.saturating_mul(SECOND).saturating_add(exact.tv_nsec);
+        loop {
+            let now = Self::now();
+            if now.0 > exact {
+                return now;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+    }
+
     /// From nanoseconds since 1970. A finer clock than that of [`Stamp::now`] must be set back by one tick
     /// (ten milliseconds at most) first.
     pub const fn from_nanoseconds(nanoseconds: i64) -> Self {
