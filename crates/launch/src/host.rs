@@ -1,7 +1,7 @@
 //! How the host looks from the supervisor, read before the clone, so that the child can tell whether it
 //! really stands somewhere else.
 
-use rustix::fs::stat;
+use rustix::fs::{AtFlags, Mode, OFlags, open, stat, statat};
 use rustix::io::Result;
 
 use crate::report::Control;
@@ -46,9 +46,10 @@ impl HostView {
 
 /// The namespaces of the process that calls.
 pub(crate) fn namespaces() -> Result<[u64; 7]> {
+    let names = open("/proc/self/ns", OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
     let mut found = [0; 7];
     for (inode, (_, name, _)) in found.iter_mut().zip(NAMESPACES) {
-        *inode = stat(format!("/proc/self/ns/{name}"))?.st_ino;
+        *inode = statat(&names, name, AtFlags::empty())?.st_ino;
     }
     Ok(found)
 }

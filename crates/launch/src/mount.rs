@@ -251,13 +251,19 @@ fn mount_overlay(lowers: &str, layer: &str) -> rustix::io::Result<OwnedFd> {
 fn mask(root: BorrowedFd<'_>, target: &Path) -> Done {
     let what = || format!("mask `{}`", target.display());
     let Some(place) = target::existing(root, target)? else { return Ok(()) };
-    let cover = match place.kind {
-        Kind::Directory => tmpfs(&[("mode", "0555"), ("nr_inodes", "1")]).context(what)?,
-        Kind::File => open_source(Path::new("/dev/null"), None, Depth::One)?,
+    place.attach(&cover(place.kind).context(what)?)
+}
+
+/// What hides a file, a device that cannot be opened, or a directory, an empty one.
+fn cover(kind: Kind) -> rustix::io::Result<OwnedFd> {
+    let cover = match kind {
+        Kind::Directory => tmpfs(&[("mode", "0555"), ("nr_inodes", "1")])?,
+        Kind::File => {
+            open_tree(CWD, "/dev/null", OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::OPEN_TREE_CLONE)?
+        }
     };
-    set_attributes(&cover, Attributes { set: READ_ONLY | HARMLESS, id_map: None }, Depth::One)
-        .context(what)?;
-    place.attach(&cover)
+    set_attributes(&cover, Attributes { set: READ_ONLY | HARMLESS, id_map: None }, Depth::One)?;
+    Ok(cover)
 }
 
 /// A new file system in memory, not attached anywhere yet.

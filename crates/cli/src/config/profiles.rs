@@ -53,7 +53,8 @@ fn layer(profile: Profile, origin: &Origin) -> Layer {
 }
 
 fn table() -> BTreeMap<String, BTreeMap<String, Line>> {
-    toml::from_str(include_str!("profiles.toml")).expect("the table is part of the executable and tested")
+    let table = include_str!(concat!(env!("OUT_DIR"), "/profiles.json"));
+    serde_json::from_str(table).expect("the table is part of the executable and tested")
 }
 
 #[cfg(test)]

@@ -1,12 +1,13 @@
 //! The devices of a sandbox: the harmless ones of the host, private terminals, private shared memory.
 
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::Path;
 
+use rustix::fs::{FileType, Mode, mkdirat, mknodat, symlinkat};
 use rustix::mount::MountAttrFlags;
 
-use super::target::{Kind, link, prepare};
-use super::{Done, READ_ONLY, file_system, open_source, tmpfs};
+use super::target::{Kind, prepare};
+use super::{Done, READ_ONLY, attach, file_system, open_source, tmpfs};
 use crate::failpoint::skips;
 use crate::report::Control;
 use crate::step::Context as _;
@@ -39,15 +40,18 @@ pub(super) fn mount(root: &OwnedFd, target: &Path) -> Done {
         let device = open_source(&Path::new("/dev").join(node), None, Depth::One)?;
         let wanted = libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NOEXEC;
         set_attributes(&device, Attributes { set: wanted, id_map: None }, Depth::One).context(what)?;
-        prepare(root, &target.join(node), Kind::File)?.attach(&device)?;
+        mknodat(&devices, *node, FileType::RegularFile, Mode::RUSR, 0).context(what)?;
+        attach(&device, devices.as_fd(), Path::new(node)).context(what)?;
     }
     for (name, to) in LINKS {
-        link(root, &target.join(name), Path::new(to))?;
+        symlinkat(*to, &devices, *name).context(what)?;
     }
     let flags = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NOEXEC;
     let terminals = file_system("devpts", &[("mode", "0620"), ("ptmxmode", "0666")], flags).context(what)?;
-    prepare(root, &target.join("pts"), Kind::Directory)?.attach(&terminals)?;
     let memory = tmpfs(&[("mode", "1777")]).context(what)?;
-    prepare(root, &target.join("shm"), Kind::Directory)?.attach(&memory)?;
+    for (name, mount) in [("pts", terminals), ("shm", memory)] {
+        mkdirat(&devices, name, Mode::RWXU).context(what)?;
+        attach(&mount, devices.as_fd(), Path::new(name)).context(what)?;
+    }
     set_attributes(&devices, Attributes { set: READ_ONLY, id_map: None }, Depth::One).context(what)
 }

@@ -3,10 +3,12 @@
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::Path;
 
+use rustix::fs::{AtFlags, statat};
+use rustix::io::Errno;
 use rustix::mount::{MountAttrFlags, OpenTreeFlags, open_tree};
 
-use super::target::{Kind, existing, prepare};
-use super::{Done, HARMLESS, READ_ONLY, file_system, mask};
+use super::target::{Kind, prepare};
+use super::{Done, HARMLESS, READ_ONLY, attach, cover, file_system};
 use crate::failpoint::skips;
 use crate::report::Control;
 use crate::step::Context as _;
@@ -30,13 +32,21 @@ pub(super) fn mount(root: &OwnedFd, target: &Path) -> Done {
         return Ok(());
     }
     for part in READ_ONLY_PARTS {
-        let path = target.join(part);
-        let Some(place) = existing(root.as_fd(), &path)? else { continue };
         let flags = OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::OPEN_TREE_CLONE;
-        let part = open_tree(&processes, *part, flags).context(what)?;
+        let copy = match open_tree(&processes, *part, flags) {
+            Err(Errno::NOENT) => continue,
+            copy => copy.context(what)?,
+        };
         let wanted = Attributes { set: READ_ONLY | HARMLESS | libc::MOUNT_ATTR_NOEXEC, id_map: None };
-        set_attributes(&part, wanted, Depth::One).context(what)?;
-        place.attach(&part)?;
+        set_attributes(&copy, wanted, Depth::One).context(what)?;
+        attach(&copy, processes.as_fd(), Path::new(part)).context(what)?;
     }
-    MASKED_PARTS.iter().try_for_each(|part| mask(root.as_fd(), &target.join(part)))
+    for part in MASKED_PARTS {
+        let kind = match statat(&processes, *part, AtFlags::SYMLINK_NOFOLLOW) {
+            Err(Errno::NOENT) => continue,
+            found => Kind::of(found.context(what)?.st_mode),
+        };
+        attach(&cover(kind).context(what)?, processes.as_fd(), Path::new(part)).context(what)?;
+    }
+    Ok(())
 }

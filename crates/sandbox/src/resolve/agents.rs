@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use serde::Deserialize;
 
 use super::case::{Case, Home};
-use super::data::parsed;
+use super::data::policy;
 use super::error::Error;
 use super::source::Workspace;
 use super::{Asked, expose, overlay, user_mounts, warnings};
@@ -34,7 +34,7 @@ struct Agent {
     reason: String,
 }
 
-static AGENTS: LazyLock<Agents> = LazyLock::new(|| parsed(include_str!("agents.toml")));
+static AGENTS: LazyLock<Agents> = LazyLock::new(|| policy!("agents"));
 
 /// The names of the agents.
 pub(super) fn names() -> Vec<&'static str> {

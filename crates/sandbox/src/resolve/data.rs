@@ -20,9 +20,18 @@ pub(super) struct ReasonedPath {
     pub(super) reason: String,
 }
 
+/// A policy file that is part of the program, by its name without ending. The build script made it JSON.
+macro_rules! policy {
+    ($name:literal) => {
+        $crate::resolve::data::parsed(include_str!(concat!(env!("OUT_DIR"), "/", $name, ".json")))
+    };
+}
+
+pub(super) use policy;
+
 /// Reads a policy file that is part of the program.
-pub(super) fn parsed<T: for<'a> Deserialize<'a>>(text: &str) -> T {
-    toml::from_str(text).expect("every policy file is read by a test")
+pub(super) fn parsed<T: for<'a> Deserialize<'a>>(json: &'static str) -> T {
+    serde_json::from_str(json).expect("every policy file is read by a test")
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use serde::Deserialize;
 
 use super::case::Case;
-use super::data::{Reasoned, parsed};
+use super::data::{Reasoned, policy};
 use super::error::Error;
 use super::glob::matches;
 use super::{search, shows_host, warnings};
@@ -24,7 +24,7 @@ pub(super) struct Rules {
     pub(super) path: Vec<Reasoned>,
 }
 
-pub(super) static RULES: LazyLock<Rules> = LazyLock::new(|| parsed(include_str!("environment.toml")));
+pub(super) static RULES: LazyLock<Rules> = LazyLock::new(|| policy!("environment"));
 
 /// The variables of the caller that are seen inside.
 pub fn environment_rules() -> &'static [Reasoned] {

@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 use serde::Deserialize;
 
 use super::case::Case;
-use super::data::parsed;
+use super::data::policy;
 use super::error::Error;
 use super::{user_mounts, warnings};
 use crate::model::mount::{HostAccess, Mount};
@@ -32,7 +32,7 @@ struct Bundle {
     risk: String,
 }
 
-static BUNDLES: LazyLock<Bundles> = LazyLock::new(|| parsed(include_str!("expose.toml")));
+static BUNDLES: LazyLock<Bundles> = LazyLock::new(|| policy!("expose"));
 
 /// The names of the bundles.
 pub(super) fn names() -> Vec<&'static str> {

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use serde::Deserialize;
 
 use super::case::{Case, State};
-use super::data::parsed;
+use super::data::policy;
 use super::error::Error;
 use crate::facts::Facts;
 use crate::model::mount::{Content, Pins};
@@ -35,7 +35,7 @@ enum Part {
     Lower,
 }
 
-static FILE_SYSTEMS: LazyLock<FileSystems> = LazyLock::new(|| parsed(include_str!("filesystems.toml")));
+static FILE_SYSTEMS: LazyLock<FileSystems> = LazyLock::new(|| policy!("filesystems"));
 
 /// A copy-on-write view of the directory `path`, which is a real path.
 pub(super) fn cow(case: &Case<'_>, path: &HostPath, layer: &str, pins: Pins) -> Result<Content, Error> {

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use sandtable_store::name_pattern::{Pattern, listed};
 use serde::Deserialize;
 
-use super::data::parsed;
+use super::data::policy;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -34,7 +34,7 @@ pub fn says_secret(name: &[u8]) -> bool {
 /// The names, as the policy lists them.
 pub fn secret_names() -> &'static [Pattern] {
     static NAMES: LazyLock<Vec<Pattern>> = LazyLock::new(|| {
-        let file: File = parsed(include_str!("secrets.toml"));
+        let file: File = policy!("secrets");
         let words = file.patterns.into_iter().flat_map(|entry| {
             let exceptions = entry.except.into_iter().map(|name| format!("!{name}"));
             std::iter::once(entry.name).chain(exceptions)

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use serde::Deserialize;
 
 use super::case::Case;
-use super::data::{ReasonedPath, parsed};
+use super::data::{ReasonedPath, policy};
 use super::error::Error;
 use super::glob::matches;
 use super::network;
@@ -27,7 +27,7 @@ struct System {
     masks: Vec<ReasonedPath>,
 }
 
-static SYSTEM: LazyLock<System> = LazyLock::new(|| parsed(include_str!("system.toml")));
+static SYSTEM: LazyLock<System> = LazyLock::new(|| policy!("system"));
 
 /// Whether `path` is one of the system's directories or contains one.
 pub(super) fn is_wide(path: &HostPath) -> bool {

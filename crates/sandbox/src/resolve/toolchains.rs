@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use serde::Deserialize;
 
 use super::case::{Case, Home};
-use super::data::parsed;
+use super::data::policy;
 use super::error::Error;
 use super::source::Workspace;
 use super::{overlay, search, warnings};
@@ -36,7 +36,7 @@ struct Tool {
     reason: String,
 }
 
-static TOOLCHAINS: LazyLock<Toolchains> = LazyLock::new(|| parsed(include_str!("toolchains.toml")));
+static TOOLCHAINS: LazyLock<Toolchains> = LazyLock::new(|| policy!("toolchains"));
 
 /// How a directory of a tool is shown.
 #[derive(Clone, Copy)]

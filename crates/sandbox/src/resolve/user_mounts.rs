@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 use serde::Deserialize;
 
 use super::case::Case;
-use super::data::{ReasonedPath, parsed};
+use super::data::{ReasonedPath, policy};
 use super::error::Error;
 use super::overlay;
 use crate::facts::{Entry, Kind};
@@ -24,7 +24,7 @@ struct Forbidden {
     targets: Vec<ReasonedPath>,
 }
 
-static FORBIDDEN: LazyLock<Forbidden> = LazyLock::new(|| parsed(include_str!("mounts.toml")));
+static FORBIDDEN: LazyLock<Forbidden> = LazyLock::new(|| policy!("mounts"));
 
 pub(super) fn all(case: &Case<'_>) -> Result<Vec<Mount>, Error> {
     case.spec.mounts.iter().enumerate().map(|(index, request)| one(case, request, index)).collect()

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use serde::Deserialize;
 
 use super::reader::Entry;
-use crate::resolve::data::{Reasoned, parsed};
+use crate::resolve::data::{Reasoned, policy};
 use crate::resolve::glob::matches;
 
 #[derive(Deserialize)]
@@ -16,7 +16,7 @@ struct Keys {
     keys: Vec<Reasoned>,
 }
 
-static KEYS: LazyLock<Keys> = LazyLock::new(|| parsed(include_str!("../gitconfig.toml")));
+static KEYS: LazyLock<Keys> = LazyLock::new(|| policy!("gitconfig"));
 
 /// The text of a configuration file with the allowed entries in their order.
 pub(super) fn written(entries: &[Entry]) -> String {
