@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use super::jobs;
 use super::lab::{Lab, Maybe};
 use super::peers::{bwrap_like, bwrap_minimal, unshare, words};
 use super::process::{Caller, Invocation};
@@ -36,6 +37,36 @@ pub enum Work {
     Capture { files: u32 },
     ExecRunning,
     ExecStopped,
+    Compile,
+    Pipe { megabytes: u32 },
+}
+
+impl Work {
+    /// Files in the workspace.
+    fn files(self) -> u32 {
+        match self {
+            Self::Start { files } | Self::Capture { files } => files,
+            Self::Compile => jobs::SOURCES,
+            Self::Mounts | Self::Burst | Self::ExecRunning | Self::ExecStopped | Self::Pipe { .. } => USUAL,
+        }
+    }
+
+    /// The last part of the id of a row that exists at several sizes.
+    fn size(self) -> String {
+        match self {
+            Self::Start { files } | Self::Capture { files } => format!("/{}", short(files)),
+            _ => String::new(),
+        }
+    }
+}
+
+/// How large the work is.
+#[derive(Clone, Copy, Debug)]
+pub struct Extent {
+    /// Files in the workspaces of the rows that grow.
+    pub files: &'static [u32],
+    /// What goes through the pipe.
+    pub megabytes: u32,
 }
 
 /// A row that can be built.
@@ -47,26 +78,24 @@ pub struct Item {
 }
 
 /// All rows, in the order of the report.
-pub fn catalogue(sizes: &[u32]) -> Vec<Item> {
+pub fn catalogue(extent: Extent) -> Vec<Item> {
     let mut items = Vec::new();
     for caller in ["root", "user"] {
-        let mut add = |kind: &str, work| {
-            let size = match work {
-                Work::Start { files } | Work::Capture { files } => format!("/{}", short(files)),
-                Work::Mounts | Work::Burst | Work::ExecRunning | Work::ExecStopped => String::new(),
-            };
-            items.push(Item { id: format!("{kind}/{caller}{size}"), work, caller });
+        let mut add = |kind: &str, work: Work| {
+            items.push(Item { id: format!("{kind}/{caller}{}", work.size()), work, caller });
         };
-        for &files in sizes {
+        for &files in extent.files {
             add("start", Work::Start { files });
         }
         add("mounts", Work::Mounts);
         add("burst", Work::Burst);
-        for &files in sizes {
+        for &files in extent.files {
             add("capture", Work::Capture { files });
         }
         add("exec-running", Work::ExecRunning);
         add("exec-stopped", Work::ExecStopped);
+        add("compile", Work::Compile);
+        add("pipe", Work::Pipe { megabytes: extent.megabytes });
     }
     items
 }
@@ -78,12 +107,12 @@ pub fn short(files: u32) -> String {
 
 /// Makes what the row needs. A row whose workspace or caller is missing has nothing but the reason.
 pub fn build(lab: &mut Lab, item: &Item) -> Row {
-    let files = match item.work {
-        Work::Start { files } | Work::Capture { files } => files,
-        Work::Mounts | Work::Burst | Work::ExecRunning | Work::ExecStopped => USUAL,
-    };
+    let files = item.work.files();
     let place = lab.caller(item.caller).and_then(|caller| {
-        let tree = grow(&caller, files)?;
+        let tree = match item.work {
+            Work::Compile => jobs::sources(&caller)?,
+            _ => grow(&caller, files)?,
+        };
         Ok(Place { ours: lab.sandtable(), caller, tree })
     });
     let entries = match &place {
@@ -101,19 +130,19 @@ pub fn build(lab: &mut Lab, item: &Item) -> Row {
 }
 
 /// Where and by whom a row is run.
-struct Place {
-    ours: String,
-    caller: Rc<Caller>,
-    tree: PathBuf,
+pub(super) struct Place {
+    pub(super) ours: String,
+    pub(super) caller: Rc<Caller>,
+    pub(super) tree: PathBuf,
 }
 
 impl Place {
-    fn invoke(&self, argv: impl IntoIterator<Item = String>) -> Invocation {
+    pub(super) fn invoke(&self, argv: impl IntoIterator<Item = String>) -> Invocation {
         self.caller.invoke(&self.tree, argv)
     }
 
     /// Our own command line, its last part given as a list because it may need quotes.
-    fn ours(&self, line: &str, rest: &[&str]) -> Invocation {
+    pub(super) fn ours(&self, line: &str, rest: &[&str]) -> Invocation {
         let rest = rest.iter().map(|word| (*word).to_owned());
         self.invoke([self.ours.clone()].into_iter().chain(words(line)).chain(rest))
     }
@@ -127,6 +156,8 @@ fn title(work: Work) -> String {
         Work::Capture { files } => format!("run that changes one file, with capture, {} files", short(files)),
         Work::ExecRunning => "exec into a running sandbox".to_owned(),
         Work::ExecStopped => "exec into a stopped sandbox".to_owned(),
+        Work::Compile => format!("compile job of {} C files", jobs::SOURCES),
+        Work::Pipe { megabytes } => format!("{megabytes} MB from a pipe through a sandbox to a pipe"),
     }
 }
 
@@ -143,6 +174,11 @@ fn note(work: Work) -> Option<&'static str> {
              a later part and will be measured by this row.",
         ),
         Work::ExecRunning | Work::ExecStopped => Some("No target; for orientation."),
+        Work::Compile => Some(
+            "The whole run is timed, with the start and the end of the sandbox. On the host every round compiles \
+             in a fresh copy of the sources.",
+        ),
+        Work::Pipe { .. } => Some("Every round counts the bytes at the end; a missing one fails the row."),
     }
 }
 
@@ -162,6 +198,8 @@ fn targets(work: Work) -> Vec<Target> {
         Work::Burst => vec![Target::Within { milliseconds: 1000.0 }],
         Work::Capture { .. } => vec![Target::Ratio { peer: GIT, at_most: 2.0 }],
         Work::ExecRunning | Work::ExecStopped => Vec::new(),
+        Work::Compile => vec![Target::Ratio { peer: jobs::HOST, at_most: 1.03 }],
+        Work::Pipe { .. } => vec![Target::Ratio { peer: jobs::CAT, at_most: 1.1 }],
     }
 }
 
@@ -173,6 +211,8 @@ fn entries(lab: &mut Lab, place: &Place, work: Work) -> Vec<Entry> {
         Work::Capture { .. } => capture(place),
         Work::ExecRunning => exec_running(lab, place),
         Work::ExecStopped => exec_stopped(lab, place),
+        Work::Compile => jobs::compile(place),
+        Work::Pipe { megabytes } => jobs::pipe(place, megabytes),
     }
 }
 
@@ -308,7 +348,7 @@ fn podman(lab: &mut Lab, place: &Place) -> Maybe<Engine> {
     lab.podman(&place.caller).map(|(prefix, image)| Engine { prefix, image })
 }
 
-fn ready(name: &'static str, command: Invocation) -> Entry {
+pub(super) fn ready(name: &'static str, command: Invocation) -> Entry {
     Entry { name, contender: Ok(Contender::new(command)) }
 }
 
@@ -320,10 +360,12 @@ mod tests {
 
     #[test]
     fn every_row_has_an_id_of_its_own_for_both_callers() {
-        let items = catalogue(&[1000, 78_000]);
+        let items = catalogue(Extent { files: &[1000, 78_000], megabytes: 256 });
         let ids: BTreeSet<_> = items.iter().map(|item| item.id.as_str()).collect();
         assert_eq!(ids.len(), items.len());
-        for id in ["start/root/1k", "start/user/78k", "burst/root", "capture/user/1k", "exec-stopped/user"] {
+        for id in
+            ["start/root/1k", "start/user/78k", "burst/root", "capture/user/1k", "compile/user", "pipe/root"]
+        {
             assert!(ids.contains(id), "{id}");
         }
     }

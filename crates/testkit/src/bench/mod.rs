@@ -4,6 +4,7 @@
 
 pub mod catalogue;
 pub mod growth;
+pub mod jobs;
 pub mod lab;
 pub mod machine;
 pub mod measure;
@@ -17,7 +18,7 @@ pub mod tree;
 
 use std::io;
 
-use catalogue::{build, catalogue};
+use catalogue::{Extent, build, catalogue};
 use lab::{Lab, Site};
 use machine::{Machine, load};
 use measure::{Rounds, measure};
@@ -50,10 +51,10 @@ impl Options {
         Rounds { warm_up, timed: self.rounds.unwrap_or(timed) }
     }
 
-    fn sizes(&self) -> &'static [u32] {
+    fn extent(&self) -> Extent {
         match self.scale {
-            Scale::Full => &[1000, 10_000, 78_000],
-            Scale::Quick => &[1000, 10_000],
+            Scale::Full => Extent { files: &[1000, 10_000, 78_000], megabytes: 1024 },
+            Scale::Quick => Extent { files: &[1000, 10_000], megabytes: 256 },
         }
     }
 
@@ -74,7 +75,7 @@ impl Options {
 
 /// Measures every wanted row; `progress` hears each id before its row begins.
 pub fn run(options: &Options, progress: &mut dyn FnMut(&str)) -> io::Result<Report> {
-    let mut items = catalogue(options.sizes());
+    let mut items = catalogue(options.extent());
     items.retain(|item| options.wants(&item.id));
     if items.is_empty() {
         let only = options.only.as_deref().unwrap_or_default();
