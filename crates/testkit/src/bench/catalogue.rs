@@ -4,12 +4,14 @@
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use super::jobs;
 use super::lab::{Lab, Maybe};
+use super::measure::{Rounds, measure};
+use super::outcome::RowOutcome;
 use super::peers::{bwrap_like, bwrap_minimal, unshare, words};
 use super::process::{Caller, Invocation};
 use super::row::{Contender, Entry, OURS, Row, Target};
 use super::tree::grow;
+use super::{jobs, memory};
 
 /// Bubblewrap's two lines, the containers, and git, as the report names them.
 pub const LIKE: &str = "bwrap, like for like";
@@ -39,6 +41,7 @@ pub enum Work {
     ExecStopped,
     Compile,
     Pipe { megabytes: u32 },
+    Memory { idle: u32 },
 }
 
 impl Work {
@@ -47,7 +50,8 @@ impl Work {
         match self {
             Self::Start { files } | Self::Capture { files } => files,
             Self::Compile => jobs::SOURCES,
-            Self::Mounts | Self::Burst | Self::ExecRunning | Self::ExecStopped | Self::Pipe { .. } => USUAL,
+            Self::Mounts | Self::Burst | Self::ExecRunning | Self::ExecStopped => USUAL,
+            Self::Pipe { .. } | Self::Memory { .. } => USUAL,
         }
     }
 
@@ -67,6 +71,8 @@ pub struct Extent {
     pub files: &'static [u32],
     /// What goes through the pipe.
     pub megabytes: u32,
+    /// Sandboxes that are held at once.
+    pub idle: u32,
 }
 
 /// A row that can be built.
@@ -96,6 +102,7 @@ pub fn catalogue(extent: Extent) -> Vec<Item> {
         add("exec-stopped", Work::ExecStopped);
         add("compile", Work::Compile);
         add("pipe", Work::Pipe { megabytes: extent.megabytes });
+        add("memory", Work::Memory { idle: extent.idle });
     }
     items
 }
@@ -105,16 +112,21 @@ pub fn short(files: u32) -> String {
     if files.is_multiple_of(1000) { format!("{}k", files / 1000) } else { files.to_string() }
 }
 
+/// Builds a row and measures it.
+pub fn outcome(lab: &mut Lab, item: &Item, rounds: Rounds) -> RowOutcome {
+    let mut outcome = measure(&build(lab, item), rounds);
+    if let Work::Memory { idle } = item.work
+        && let Ok(place) = place(lab, item)
+    {
+        let (entries, targets) = memory::measure(&place, idle);
+        outcome = RowOutcome { unit: "KiB", entries, targets, ..outcome };
+    }
+    outcome
+}
+
 /// Makes what the row needs. A row whose workspace or caller is missing has nothing but the reason.
-pub fn build(lab: &mut Lab, item: &Item) -> Row {
-    let files = item.work.files();
-    let place = lab.caller(item.caller).and_then(|caller| {
-        let tree = match item.work {
-            Work::Compile => jobs::sources(&caller)?,
-            _ => grow(&caller, files)?,
-        };
-        Ok(Place { ours: lab.sandtable(), caller, tree })
-    });
+fn build(lab: &mut Lab, item: &Item) -> Row {
+    let place = place(lab, item);
     let entries = match &place {
         Ok(place) => entries(lab, place, item.work),
         Err(reason) => vec![Entry { name: OURS, contender: Err(reason.clone()) }],
@@ -123,10 +135,19 @@ pub fn build(lab: &mut Lab, item: &Item) -> Row {
         id: item.id.clone(),
         title: format!("{}, as {}", title(item.work), item.caller),
         note: note(item.work),
-        files: Some(files),
+        files: Some(item.work.files()),
         entries,
         targets: targets(item.work),
     }
+}
+
+fn place(lab: &Lab, item: &Item) -> Maybe<Place> {
+    let caller = lab.caller(item.caller)?;
+    let tree = match item.work {
+        Work::Compile => jobs::sources(&caller)?,
+        work => grow(&caller, work.files())?,
+    };
+    Ok(Place { ours: lab.sandtable(), caller, tree })
 }
 
 /// Where and by whom a row is run.
@@ -158,6 +179,7 @@ fn title(work: Work) -> String {
         Work::ExecStopped => "exec into a stopped sandbox".to_owned(),
         Work::Compile => format!("compile job of {} C files", jobs::SOURCES),
         Work::Pipe { megabytes } => format!("{megabytes} MB from a pipe through a sandbox to a pipe"),
+        Work::Memory { idle } => format!("memory (PSS) of each of {idle} idle sandboxes"),
     }
 }
 
@@ -179,6 +201,7 @@ fn note(work: Work) -> Option<&'static str> {
              in a fresh copy of the sources.",
         ),
         Work::Pipe { .. } => Some("Every round counts the bytes at the end; a missing one fails the row."),
+        Work::Memory { .. } => Some("One look while all are held; each sandbox is one sample."),
     }
 }
 
@@ -197,7 +220,7 @@ fn targets(work: Work) -> Vec<Target> {
         ],
         Work::Burst => vec![Target::Within { milliseconds: 1000.0 }],
         Work::Capture { .. } => vec![Target::Ratio { peer: GIT, at_most: 2.0 }],
-        Work::ExecRunning | Work::ExecStopped => Vec::new(),
+        Work::ExecRunning | Work::ExecStopped | Work::Memory { .. } => Vec::new(),
         Work::Compile => vec![Target::Ratio { peer: jobs::HOST, at_most: 1.03 }],
         Work::Pipe { .. } => vec![Target::Ratio { peer: jobs::CAT, at_most: 1.1 }],
     }
@@ -213,6 +236,8 @@ fn entries(lab: &mut Lab, place: &Place, work: Work) -> Vec<Entry> {
         Work::ExecStopped => exec_stopped(lab, place),
         Work::Compile => jobs::compile(place),
         Work::Pipe { megabytes } => jobs::pipe(place, megabytes),
+        // Nothing of it is timed.
+        Work::Memory { .. } => Vec::new(),
     }
 }
 
@@ -360,7 +385,7 @@ mod tests {
 
     #[test]
     fn every_row_has_an_id_of_its_own_for_both_callers() {
-        let items = catalogue(Extent { files: &[1000, 78_000], megabytes: 256 });
+        let items = catalogue(Extent { files: &[1000, 78_000], megabytes: 256, idle: 50 });
         let ids: BTreeSet<_> = items.iter().map(|item| item.id.as_str()).collect();
         assert_eq!(ids.len(), items.len());
         for id in
