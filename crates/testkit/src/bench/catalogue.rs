@@ -7,7 +7,7 @@ use std::rc::Rc;
 use super::lab::{Lab, Maybe};
 use super::measure::{Rounds, measure};
 use super::outcome::RowOutcome;
-use super::peers::{bwrap_like, bwrap_minimal, unshare, words};
+use super::peers::{CODEX, SRT, bwrap_like, bwrap_minimal, unshare, words};
 use super::process::{Caller, Invocation};
 use super::row::{Contender, Entry, OURS, Row, Target};
 use super::tree::grow;
@@ -187,7 +187,7 @@ fn note(work: Work) -> Option<&'static str> {
     match work {
         Work::Start { .. } => Some(
             "Our workspace is a copy-on-write layer; the packaged bubblewrap has none and binds the tree itself. \
-             Containers run a one-program image without the tree.",
+             Containers run a one-program image without the tree. srt and Codex have their own defaults.",
         ),
         Work::Mounts => Some("The difference to the lines without extra mounts is what the mounts cost."),
         Work::Burst => None,
@@ -212,6 +212,8 @@ fn targets(work: Work) -> Vec<Target> {
             Target::Ratio { peer: MINIMAL, at_most: 1.4 },
             Target::Faster { peer: DOCKER, at_least: 30.0 },
             Target::Faster { peer: PODMAN, at_least: 30.0 },
+            Target::Ratio { peer: SRT, at_most: 1.0 },
+            Target::Ratio { peer: CODEX, at_most: 1.0 },
         ],
         Work::Mounts => vec![
             Target::Ratio { peer: LIKE, at_most: 1.0 },
@@ -252,7 +254,18 @@ fn start(lab: &mut Lab, place: &Place) -> Vec<Entry> {
         ready(UNSHARE, place.invoke(unshare())),
         Entry { name: DOCKER, contender: docker(lab).map(run) },
         Entry { name: PODMAN, contender: podman(lab, place).map(run) },
+        agent(lab, place, (SRT, "/bin/true")),
+        agent(lab, place, (CODEX, "sandbox -- /bin/true")),
     ]
+}
+
+/// The sandbox of another agent with its own defaults.
+fn agent(lab: &Lab, place: &Place, (name, line): (&'static str, &str)) -> Entry {
+    let contender = lab.npm(name).map(|program| {
+        let command = place.invoke([program].into_iter().chain(words(line)));
+        Contender { every: SELDOM, ..Contender::new(command) }
+    });
+    Entry { name, contender }
 }
 
 fn mounts(place: &Place) -> Vec<Entry> {

@@ -97,16 +97,22 @@ fn release(place: &Place, names: &[String]) -> Result<(), String> {
     let all: Vec<_> = names.iter().map(String::as_str).collect();
     let stopped = place.ours("stop --grace 0", &all).output();
     let removed = place.ours("rm -f", &all).output();
-    let left = pairs(&place.ours)?.len();
+    let left = look(&place.ours)?.0.len();
     if left > 0 {
         return Err(format!("{left} sandboxes still run"));
     }
     stopped.and(removed).map(drop)
 }
 
-/// Supervisors of our sandboxes, each with the first process inside. The executable is a copy made for this
-/// run, so nobody else's are among them.
+/// Supervisors of our sandboxes, each with the first process inside.
 fn pairs(executable: &str) -> Result<Vec<(u32, u32)>, String> {
+    let (supervisors, children) = look(executable)?;
+    Ok(supervisors.into_iter().filter_map(|pid| Some((pid, *children.get(&pid)?))).collect())
+}
+
+/// Supervisors of our sandboxes, and a child of every process that has one. The executable is a copy made for
+/// this run, so nobody else's are among them.
+fn look(executable: &str) -> Result<(Vec<u32>, BTreeMap<u32, u32>), String> {
     let mut children = BTreeMap::new();
     let mut supervisors = Vec::new();
     for entry in fs_err::read_dir("/proc").map_err(|error| error.to_string())? {
@@ -125,7 +131,7 @@ fn pairs(executable: &str) -> Result<Vec<(u32, u32)>, String> {
             supervisors.push(pid);
         }
     }
-    Ok(supervisors.into_iter().filter_map(|pid| Some((pid, *children.get(&pid)?))).collect())
+    Ok((supervisors, children))
 }
 
 fn pss(file: &Path) -> Result<f64, String> {
