@@ -50,8 +50,12 @@ impl Work {
         match self {
             Self::Start { files } | Self::Capture { files } => files,
             Self::Compile => jobs::SOURCES,
-            Self::Mounts | Self::Burst | Self::ExecRunning | Self::ExecStopped => USUAL,
-            Self::Pipe { .. } | Self::Memory { .. } => USUAL,
+            Self::Mounts
+            | Self::Burst
+            | Self::ExecRunning
+            | Self::ExecStopped
+            | Self::Pipe { .. }
+            | Self::Memory { .. } => USUAL,
         }
     }
 
