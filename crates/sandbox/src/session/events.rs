@@ -56,7 +56,7 @@ impl Event {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         Self {
             schema: SCHEMA,
-            at_ms: super::run::millis(now),
+            at_ms: super::task::millis(now),
             event: kind,
             sandbox: record.sandbox.clone(),
             name: record.name.clone(),

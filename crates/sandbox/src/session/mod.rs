@@ -17,6 +17,8 @@ mod manage;
 mod prune;
 pub mod record;
 mod run;
+mod supervise;
+mod task;
 mod watcher;
 
 use std::ffi::OsString;

@@ -1,0 +1,183 @@
+//! Supervising one command, from the launch of its sandbox to the outcome on disk. The layer's lock is held
+//! throughout, and the mounts are gone when it is done.
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::os::fd::AsFd as _;
+use std::time::{Duration, Instant};
+
+use sandtable_launch::attach::AttachError;
+use sandtable_launch::report::{Control, Observed};
+use sandtable_store::lock::FileLock;
+
+use super::capture::{Capture, Watch};
+use super::create::place;
+use super::directory::SandboxDirectory;
+use super::error::Error;
+use super::events::{Event, EventKind};
+use super::files::OUTCOME;
+use super::readable;
+use super::record::{Exit, ExitOrigin, Outcome, Record, Timings};
+use super::task::{Task, exit, invocation, millis, outcome};
+use crate::engine::enforcement::refusal;
+use crate::engine::{Handles, Running, engine};
+use crate::model::resolved::{ResolvedSpec, Warning};
+use crate::model::spec::Lifetime;
+
+/// Runs `task` in the sandbox of `record`, on its layer.
+pub(super) fn supervise(
+    directory: &SandboxDirectory,
+    lock: &FileLock,
+    record: &Record,
+    task: &Task<'_>,
+) -> Result<Outcome, Error> {
+    let supervision = Supervision { directory, lock, record, task, started: Cell::new(false) };
+    let outcome = supervision.run().and_then(|ran| supervision.finish(ran));
+    supervision.note_end(&outcome);
+    outcome
+}
+
+struct Supervision<'a> {
+    directory: &'a SandboxDirectory,
+    lock: &'a FileLock,
+    record: &'a Record,
+    task: &'a Task<'a>,
+    /// Whether the command ran.
+    started: Cell<bool>,
+}
+
+/// What is known of a command when its sandbox is gone.
+struct Ran {
+    watch: Watch,
+    exit: Exit,
+    enforcement: BTreeMap<Control, Observed>,
+    /// That the memory was used up, if it was.
+    starved: Option<Warning>,
+    /// How long it took until the command could run, and how long it ran.
+    start: Duration,
+    run: Duration,
+}
+
+impl Supervision<'_> {
+    fn resolved(&self) -> &ResolvedSpec {
+        &self.record.resolved
+    }
+
+    /// Launches the sandbox, runs the command, and takes everything down again.
+    fn run(&self) -> Result<Ran, Error> {
+        let mut watch = Watch::new(self.resolved());
+        let sandbox = self.launch().inspect_err(|_| self.directory.stop_listening())?;
+        let enforcement = sandbox.report().controls.clone();
+        let start = self.task.began.elapsed();
+        let invocation = invocation(self.directory, self.record, self.task);
+        let deadline = invocation.deadline;
+        let ending = sandbox.run(invocation, &mut || {
+            watch.start();
+            self.started.set(true);
+            self.task.started(self.directory, self.record);
+        });
+        let run = self.task.began.elapsed().saturating_sub(start);
+        if ending.is_ok() {
+            sandbox.wait_for_others(deadline, &mut |others| self.task.request.watcher.waiting(others));
+        }
+        let starved = starved(sandbox.as_ref(), self.resolved());
+        self.take_down(sandbox);
+        let exit = match (ending, &starved) {
+            // PID 1 was among what the kernel killed.
+            (Err(AttachError::Lost(_)), Some(_)) => {
+                Exit { code: 137, signal: Some(9), origin: ExitOrigin::Sandbox }
+            }
+            (ending, _) => exit(ending?, self.task)?,
+        };
+        Ok(Ran { watch, exit, enforcement, starved, start, run })
+    }
+
+    /// Starts PID 1 and refuses to go on if a required control does not hold.
+    fn launch(&self) -> Result<Box<dyn Running>, Error> {
+        let engine = engine(self.resolved().engine);
+        let plan = engine.plan(self.resolved(), &place(self.directory, self.record));
+        let control = self.directory.listen()?;
+        let handles = Handles { control: control.as_fd(), lock: self.lock.as_fd() };
+        let sandbox = engine.launch(&plan, &handles)?;
+        match refusal(self.resolved(), sandbox.report()) {
+            Some(refusal) => Err(refusal.into()),
+            None => Ok(sandbox),
+        }
+    }
+
+    /// Ends the sandbox and waits until its mounts are gone.
+    fn take_down(&self, mut sandbox: Box<dyn Running>) {
+        sandbox.end();
+        if self.resolved().lifetime.value == Lifetime::Discard && self.resolved().limits.is_empty() {
+            // While the kernel takes the sandbox down. What its last processes still write is removed after. With
+            // limits the directory holds the journal of control groups, which must outlive them.
+            let _once_more = self.directory.delete();
+        }
+        drop(sandbox);
+        self.directory.stop_listening();
+    }
+
+    /// Finds what the command changed and writes the outcome, unless nothing is to be kept.
+    fn finish(&self, ran: Ran) -> Result<Outcome, Error> {
+        let Ran { watch, exit, enforcement, starved, start, run } = ran;
+        let keep = self.resolved().lifetime.value == Lifetime::Keep;
+        let captured = Instant::now();
+        let Capture { changes, drift, warnings } =
+            if keep { watch.capture(self.directory, self.record)? } else { Capture::default() };
+        let outcome = Outcome {
+            changes,
+            drift,
+            enforcement,
+            warnings: joined(&self.resolved().warnings, warnings.into_iter().chain(starved).collect()),
+            timings_ms: Timings {
+                resolve: self.task.request.resolve_ms,
+                start: millis(start),
+                run: millis(run),
+                capture: millis(captured.elapsed()),
+            },
+            ..outcome(self.record, self.task.request.command, exit)
+        };
+        if keep {
+            let name = self.record.name.clone();
+            let unrecorded = |cause| Error::Unrecorded { name, cause: Box::new(cause) };
+            self.directory.write(OUTCOME, &outcome).map_err(unrecorded)?;
+        }
+        Ok(outcome)
+    }
+
+    /// Notes the end of a command that ran among the events.
+    fn note_end(&self, outcome: &Result<Outcome, Error>) {
+        if !self.started.get() {
+            return;
+        }
+        let command = Some(readable(self.task.request.command));
+        self.directory.note(&[match outcome {
+            Ok(outcome) => {
+                Event { command, exit: Some(outcome.exit), ..Event::new(EventKind::Ended, self.record) }
+            }
+            Err(error) => Event {
+                command,
+                error: Some(error.to_string()),
+                ..Event::new(EventKind::Failed, self.record)
+            },
+        }]);
+    }
+}
+
+/// What to say when the kernel killed something because the sandbox had no memory left.
+fn starved(sandbox: &dyn Running, resolved: &ResolvedSpec) -> Option<Warning> {
+    let limit = resolved.limits.memory.as_ref().filter(|_| sandbox.ran_out_of_memory())?;
+    let text = format!(
+        "the sandbox used all of the {} of memory it may use, and the kernel killed a process in it; \
+         `--memory` allows more",
+        limit.value
+    );
+    Some(Warning::new("out-of-memory", text))
+}
+
+/// What was known before the command and what was found after it, which is more exact where both speak.
+fn joined(before: &[Warning], after: Vec<Warning>) -> Vec<Warning> {
+    let superseded = |warning: &&Warning| after.iter().any(|later| later.code == warning.code);
+    let kept: Vec<Warning> = before.iter().filter(|warning| !superseded(warning)).cloned().collect();
+    kept.into_iter().chain(after).collect()
+}
