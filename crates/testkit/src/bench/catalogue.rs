@@ -5,10 +5,13 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use super::lab::{Lab, Maybe};
-use super::peers::{bwrap_like, bwrap_minimal, unshare, words};
+use super::measure::{Rounds, measure};
+use super::outcome::RowOutcome;
+use super::peers::{CODEX, SRT, bwrap_like, bwrap_minimal, unshare, words};
 use super::process::{Caller, Invocation};
 use super::row::{Contender, Entry, OURS, Row, Target};
 use super::tree::grow;
+use super::{jobs, memory};
 
 /// Bubblewrap's two lines, the containers, and git, as the report names them.
 pub const LIKE: &str = "bwrap, like for like";
@@ -36,6 +39,44 @@ pub enum Work {
     Capture { files: u32 },
     ExecRunning,
     ExecStopped,
+    Compile,
+    Pipe { megabytes: u32 },
+    Memory { idle: u32 },
+}
+
+impl Work {
+    /// Files in the workspace.
+    fn files(self) -> u32 {
+        match self {
+            Self::Start { files } | Self::Capture { files } => files,
+            Self::Compile => jobs::SOURCES,
+            Self::Mounts
+            | Self::Burst
+            | Self::ExecRunning
+            | Self::ExecStopped
+            | Self::Pipe { .. }
+            | Self::Memory { .. } => USUAL,
+        }
+    }
+
+    /// The last part of the id of a row that exists at several sizes.
+    fn size(self) -> String {
+        match self {
+            Self::Start { files } | Self::Capture { files } => format!("/{}", short(files)),
+            _ => String::new(),
+        }
+    }
+}
+
+/// How large the work is.
+#[derive(Clone, Copy, Debug)]
+pub struct Extent {
+    /// Files in the workspaces of the rows that grow.
+    pub files: &'static [u32],
+    /// What goes through the pipe.
+    pub megabytes: u32,
+    /// Sandboxes that are held at once.
+    pub idle: u32,
 }
 
 /// A row that can be built.
@@ -47,26 +88,25 @@ pub struct Item {
 }
 
 /// All rows, in the order of the report.
-pub fn catalogue(sizes: &[u32]) -> Vec<Item> {
+pub fn catalogue(extent: Extent) -> Vec<Item> {
     let mut items = Vec::new();
     for caller in ["root", "user"] {
-        let mut add = |kind: &str, work| {
-            let size = match work {
-                Work::Start { files } | Work::Capture { files } => format!("/{}", short(files)),
-                Work::Mounts | Work::Burst | Work::ExecRunning | Work::ExecStopped => String::new(),
-            };
-            items.push(Item { id: format!("{kind}/{caller}{size}"), work, caller });
+        let mut add = |kind: &str, work: Work| {
+            items.push(Item { id: format!("{kind}/{caller}{}", work.size()), work, caller });
         };
-        for &files in sizes {
+        for &files in extent.files {
             add("start", Work::Start { files });
         }
         add("mounts", Work::Mounts);
         add("burst", Work::Burst);
-        for &files in sizes {
+        for &files in extent.files {
             add("capture", Work::Capture { files });
         }
         add("exec-running", Work::ExecRunning);
         add("exec-stopped", Work::ExecStopped);
+        add("compile", Work::Compile);
+        add("pipe", Work::Pipe { megabytes: extent.megabytes });
+        add("memory", Work::Memory { idle: extent.idle });
     }
     items
 }
@@ -76,16 +116,21 @@ pub fn short(files: u32) -> String {
     if files.is_multiple_of(1000) { format!("{}k", files / 1000) } else { files.to_string() }
 }
 
+/// Builds a row and measures it.
+pub fn outcome(lab: &mut Lab, item: &Item, rounds: Rounds) -> RowOutcome {
+    let mut outcome = measure(&build(lab, item), rounds);
+    if let Work::Memory { idle } = item.work
+        && let Ok(place) = place(lab, item)
+    {
+        let (entries, targets) = memory::measure(&place, idle);
+        outcome = RowOutcome { unit: "KiB", entries, targets, ..outcome };
+    }
+    outcome
+}
+
 /// Makes what the row needs. A row whose workspace or caller is missing has nothing but the reason.
-pub fn build(lab: &mut Lab, item: &Item) -> Row {
-    let files = match item.work {
-        Work::Start { files } | Work::Capture { files } => files,
-        Work::Mounts | Work::Burst | Work::ExecRunning | Work::ExecStopped => USUAL,
-    };
-    let place = lab.caller(item.caller).and_then(|caller| {
-        let tree = grow(&caller, files)?;
-        Ok(Place { ours: lab.sandtable(), caller, tree })
-    });
+fn build(lab: &mut Lab, item: &Item) -> Row {
+    let place = place(lab, item);
     let entries = match &place {
         Ok(place) => entries(lab, place, item.work),
         Err(reason) => vec![Entry { name: OURS, contender: Err(reason.clone()) }],
@@ -94,26 +139,35 @@ pub fn build(lab: &mut Lab, item: &Item) -> Row {
         id: item.id.clone(),
         title: format!("{}, as {}", title(item.work), item.caller),
         note: note(item.work),
-        files: Some(files),
+        files: Some(item.work.files()),
         entries,
         targets: targets(item.work),
     }
 }
 
+fn place(lab: &Lab, item: &Item) -> Maybe<Place> {
+    let caller = lab.caller(item.caller)?;
+    let tree = match item.work {
+        Work::Compile => jobs::sources(&caller)?,
+        work => grow(&caller, work.files())?,
+    };
+    Ok(Place { ours: lab.sandtable(), caller, tree })
+}
+
 /// Where and by whom a row is run.
-struct Place {
-    ours: String,
-    caller: Rc<Caller>,
-    tree: PathBuf,
+pub(super) struct Place {
+    pub(super) ours: String,
+    pub(super) caller: Rc<Caller>,
+    pub(super) tree: PathBuf,
 }
 
 impl Place {
-    fn invoke(&self, argv: impl IntoIterator<Item = String>) -> Invocation {
+    pub(super) fn invoke(&self, argv: impl IntoIterator<Item = String>) -> Invocation {
         self.caller.invoke(&self.tree, argv)
     }
 
     /// Our own command line, its last part given as a list because it may need quotes.
-    fn ours(&self, line: &str, rest: &[&str]) -> Invocation {
+    pub(super) fn ours(&self, line: &str, rest: &[&str]) -> Invocation {
         let rest = rest.iter().map(|word| (*word).to_owned());
         self.invoke([self.ours.clone()].into_iter().chain(words(line)).chain(rest))
     }
@@ -127,6 +181,9 @@ fn title(work: Work) -> String {
         Work::Capture { files } => format!("run that changes one file, with capture, {} files", short(files)),
         Work::ExecRunning => "exec into a running sandbox".to_owned(),
         Work::ExecStopped => "exec into a stopped sandbox".to_owned(),
+        Work::Compile => format!("compile job of {} C files", jobs::SOURCES),
+        Work::Pipe { megabytes } => format!("{megabytes} MB from a pipe through a sandbox to a pipe"),
+        Work::Memory { idle } => format!("memory (PSS) of each of {idle} idle sandboxes"),
     }
 }
 
@@ -134,7 +191,7 @@ fn note(work: Work) -> Option<&'static str> {
     match work {
         Work::Start { .. } => Some(
             "Our workspace is a copy-on-write layer; the packaged bubblewrap has none and binds the tree itself. \
-             Containers run a one-program image without the tree.",
+             Containers run a one-program image without the tree. srt and Codex have their own defaults.",
         ),
         Work::Mounts => Some("The difference to the lines without extra mounts is what the mounts cost."),
         Work::Burst => None,
@@ -143,6 +200,12 @@ fn note(work: Work) -> Option<&'static str> {
              a later part and will be measured by this row.",
         ),
         Work::ExecRunning | Work::ExecStopped => Some("No target; for orientation."),
+        Work::Compile => Some(
+            "The whole run is timed, with the start and the end of the sandbox. On the host every round compiles \
+             in a fresh copy of the sources.",
+        ),
+        Work::Pipe { .. } => Some("Every round counts the bytes at the end; a missing one fails the row."),
+        Work::Memory { .. } => Some("One look while all are held; each sandbox is one sample."),
     }
 }
 
@@ -153,6 +216,8 @@ fn targets(work: Work) -> Vec<Target> {
             Target::Ratio { peer: MINIMAL, at_most: 1.4 },
             Target::Faster { peer: DOCKER, at_least: 30.0 },
             Target::Faster { peer: PODMAN, at_least: 30.0 },
+            Target::Ratio { peer: SRT, at_most: 1.0 },
+            Target::Ratio { peer: CODEX, at_most: 1.0 },
         ],
         Work::Mounts => vec![
             Target::Ratio { peer: LIKE, at_most: 1.0 },
@@ -161,7 +226,9 @@ fn targets(work: Work) -> Vec<Target> {
         ],
         Work::Burst => vec![Target::Within { milliseconds: 1000.0 }],
         Work::Capture { .. } => vec![Target::Ratio { peer: GIT, at_most: 2.0 }],
-        Work::ExecRunning | Work::ExecStopped => Vec::new(),
+        Work::ExecRunning | Work::ExecStopped | Work::Memory { .. } => Vec::new(),
+        Work::Compile => vec![Target::Ratio { peer: jobs::HOST, at_most: 1.03 }],
+        Work::Pipe { .. } => vec![Target::Ratio { peer: jobs::CAT, at_most: 1.1 }],
     }
 }
 
@@ -173,6 +240,10 @@ fn entries(lab: &mut Lab, place: &Place, work: Work) -> Vec<Entry> {
         Work::Capture { .. } => capture(place),
         Work::ExecRunning => exec_running(lab, place),
         Work::ExecStopped => exec_stopped(lab, place),
+        Work::Compile => jobs::compile(place),
+        Work::Pipe { megabytes } => jobs::pipe(place, megabytes),
+        // Nothing of it is timed.
+        Work::Memory { .. } => Vec::new(),
     }
 }
 
@@ -187,7 +258,18 @@ fn start(lab: &mut Lab, place: &Place) -> Vec<Entry> {
         ready(UNSHARE, place.invoke(unshare())),
         Entry { name: DOCKER, contender: docker(lab).map(run) },
         Entry { name: PODMAN, contender: podman(lab, place).map(run) },
+        agent(lab, place, (SRT, "/bin/true")),
+        agent(lab, place, (CODEX, "sandbox -- /bin/true")),
     ]
+}
+
+/// The sandbox of another agent with its own defaults.
+fn agent(lab: &Lab, place: &Place, (name, line): (&'static str, &str)) -> Entry {
+    let contender = lab.npm(name).map(|program| {
+        let command = place.invoke([program].into_iter().chain(words(line)));
+        Contender { every: SELDOM, ..Contender::new(command) }
+    });
+    Entry { name, contender }
 }
 
 fn mounts(place: &Place) -> Vec<Entry> {
@@ -308,7 +390,7 @@ fn podman(lab: &mut Lab, place: &Place) -> Maybe<Engine> {
     lab.podman(&place.caller).map(|(prefix, image)| Engine { prefix, image })
 }
 
-fn ready(name: &'static str, command: Invocation) -> Entry {
+pub(super) fn ready(name: &'static str, command: Invocation) -> Entry {
     Entry { name, contender: Ok(Contender::new(command)) }
 }
 
@@ -320,10 +402,12 @@ mod tests {
 
     #[test]
     fn every_row_has_an_id_of_its_own_for_both_callers() {
-        let items = catalogue(&[1000, 78_000]);
+        let items = catalogue(Extent { files: &[1000, 78_000], megabytes: 256, idle: 50 });
         let ids: BTreeSet<_> = items.iter().map(|item| item.id.as_str()).collect();
         assert_eq!(ids.len(), items.len());
-        for id in ["start/root/1k", "start/user/78k", "burst/root", "capture/user/1k", "exec-stopped/user"] {
+        for id in
+            ["start/root/1k", "start/user/78k", "burst/root", "capture/user/1k", "compile/user", "pipe/root"]
+        {
             assert!(ids.contains(id), "{id}");
         }
     }

@@ -81,6 +81,7 @@ mod tests {
             title: String::new(),
             note: None,
             files: Some(files),
+            unit: "ms",
             entries: vec![measured(OURS, ours), absent("docker", "no daemon")],
             targets: Vec::new(),
         }

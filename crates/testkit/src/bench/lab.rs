@@ -99,6 +99,18 @@ impl Lab {
         docker
     }
 
+    /// A peer from npm, which the wrapper has installed for this run, or has written down why not.
+    pub fn npm(&self, name: &str) -> Maybe<String> {
+        let place = self.site.base.join("npm");
+        let program = place.join(name).join("node_modules/.bin").join(name);
+        if program.exists() {
+            return Ok(program.display().to_string());
+        }
+        let reason = fs_err::read_to_string(place.join(format!("{name}.reason"))).unwrap_or_default();
+        let reason = reason.trim();
+        Err(if reason.is_empty() { format!("`{name}` was not installed") } else { reason.to_owned() })
+    }
+
     /// How Podman is called by this caller, up to the subcommand; the image has the same name.
     pub fn podman(&mut self, caller: &Rc<Caller>) -> Maybe<(Vec<String>, String)> {
         let known = self.podman.iter().find(|(name, _)| *name == caller.name);

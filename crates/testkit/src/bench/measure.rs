@@ -34,6 +34,7 @@ pub fn measure(row: &Row, rounds: Rounds) -> RowOutcome {
         title: row.title.clone(),
         note: row.note.map(str::to_owned),
         files: row.files,
+        unit: "ms",
         targets: row.targets.iter().map(|target| judge(target, &entries)).collect(),
         entries,
     }
@@ -113,7 +114,7 @@ impl<'a> Lane<'a> {
             (Some(reason), _) => State::Failed { reason },
             (None, Some(summary)) => State::Measured {
                 summary,
-                samples_ms: self.samples.iter().map(|sample| milliseconds(*sample)).collect(),
+                samples: self.samples.iter().map(|sample| milliseconds(*sample)).collect(),
             },
             (None, None) => State::Failed { reason: "no round was timed".to_owned() },
         };

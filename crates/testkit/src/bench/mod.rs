@@ -4,9 +4,11 @@
 
 pub mod catalogue;
 pub mod growth;
+pub mod jobs;
 pub mod lab;
 pub mod machine;
 pub mod measure;
+pub mod memory;
 pub mod outcome;
 pub mod peers;
 pub mod process;
@@ -17,10 +19,10 @@ pub mod tree;
 
 use std::io;
 
-use catalogue::{build, catalogue};
+use catalogue::{Extent, catalogue, outcome};
 use lab::{Lab, Site};
 use machine::{Machine, load};
-use measure::{Rounds, measure};
+use measure::Rounds;
 use report::{Report, SCHEMA};
 
 /// How much is measured.
@@ -37,6 +39,8 @@ pub struct Options {
     pub site: Site,
     pub scale: Scale,
     pub rounds: Option<usize>,
+    /// Sandboxes of the memory row.
+    pub idle: Option<u32>,
     /// Only rows whose id is this, or starts with this and a slash.
     pub only: Option<String>,
 }
@@ -50,10 +54,11 @@ impl Options {
         Rounds { warm_up, timed: self.rounds.unwrap_or(timed) }
     }
 
-    fn sizes(&self) -> &'static [u32] {
+    fn extent(&self) -> Extent {
+        let idle = self.idle.unwrap_or(50);
         match self.scale {
-            Scale::Full => &[1000, 10_000, 78_000],
-            Scale::Quick => &[1000, 10_000],
+            Scale::Full => Extent { files: &[1000, 10_000, 78_000], megabytes: 1024, idle },
+            Scale::Quick => Extent { files: &[1000, 10_000], megabytes: 256, idle },
         }
     }
 
@@ -74,7 +79,7 @@ impl Options {
 
 /// Measures every wanted row; `progress` hears each id before its row begins.
 pub fn run(options: &Options, progress: &mut dyn FnMut(&str)) -> io::Result<Report> {
-    let mut items = catalogue(options.sizes());
+    let mut items = catalogue(options.extent());
     items.retain(|item| options.wants(&item.id));
     if items.is_empty() {
         let only = options.only.as_deref().unwrap_or_default();
@@ -87,7 +92,7 @@ pub fn run(options: &Options, progress: &mut dyn FnMut(&str)) -> io::Result<Repo
     let mut rows = Vec::new();
     for item in &items {
         progress(&item.id);
-        rows.push(measure(&build(&mut lab, item), rounds));
+        rows.push(outcome(&mut lab, item, rounds));
     }
     machine.load_after = load();
     Ok(Report {
@@ -115,7 +120,7 @@ mod tests {
             user: None,
             docker: Err("no daemon".into()),
         };
-        Options { site, scale: Scale::Quick, rounds: None, only: only.map(str::to_owned) }
+        Options { site, scale: Scale::Quick, rounds: None, idle: None, only: only.map(str::to_owned) }
     }
 
     #[test]

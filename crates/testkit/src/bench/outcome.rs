@@ -13,6 +13,8 @@ pub struct RowOutcome {
     pub title: String,
     pub note: Option<String>,
     pub files: Option<u32>,
+    /// Of every number in the entries: `ms`, or `KiB`.
+    pub unit: &'static str,
     pub entries: Vec<EntryOutcome>,
     pub targets: Vec<Judged>,
 }
@@ -45,7 +47,7 @@ impl EntryOutcome {
 #[derive(Clone, Debug, Serialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum State {
-    Measured { summary: Summary, samples_ms: Vec<f64> },
+    Measured { summary: Summary, samples: Vec<f64> },
     Absent { reason: String },
     Failed { reason: String },
 }
@@ -89,7 +91,7 @@ impl Verdict {
         }
     }
 
-    fn of(kept: Option<bool>) -> Self {
+    pub(super) fn of(kept: Option<bool>) -> Self {
         match kept {
             Some(true) => Self::Pass,
             Some(false) => Self::Miss,
@@ -159,7 +161,7 @@ pub(super) mod tests {
     pub(in super::super) fn measured(name: &str, ms: u64) -> EntryOutcome {
         let samples = [Duration::from_millis(ms)];
         let summary = Summary::of(&samples).unwrap();
-        let state = State::Measured { summary, samples_ms: vec![summary.median] };
+        let state = State::Measured { summary, samples: vec![summary.median] };
         EntryOutcome { name: name.into(), command: Some(format!("{name} it")), state }
     }
 

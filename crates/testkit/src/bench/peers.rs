@@ -10,6 +10,10 @@ use super::lab::Lab;
 use super::process::Caller;
 use super::row::OURS;
 
+/// The sandboxes of other agents, as their packages and the report name them.
+pub const SRT: &str = "srt";
+pub const CODEX: &str = "codex";
+
 /// Whether a program is here, and which.
 #[derive(Clone, Debug, Serialize)]
 pub struct Version {
@@ -38,6 +42,12 @@ pub fn versions(lab: &Lab, docker: &Result<String, String>) -> Vec<Version> {
         ask("podman", &["podman", "--version"]),
         ask("runc", &["runc", "--version"]),
     ];
+    for name in [SRT, CODEX] {
+        versions.push(match lab.npm(name) {
+            Ok(program) => ask(name, &[&program, "--version"]),
+            Err(reason) => Version { name, version: None, absent: Some(reason) },
+        });
+    }
     if let Err(reason) = docker
         && let Some(daemon) = versions.iter_mut().find(|version| version.name == "docker daemon")
     {

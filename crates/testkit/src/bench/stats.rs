@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-/// What a series of samples says, in milliseconds.
+/// What a series of samples says, in the unit of its row.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Summary {
     pub samples: usize,
@@ -19,7 +19,13 @@ pub struct Summary {
 impl Summary {
     /// `None` for no samples: there is no honest number for that.
     pub fn of(samples: &[Duration]) -> Option<Self> {
-        let mut sorted: Vec<f64> = samples.iter().map(|sample| milliseconds(*sample)).collect();
+        let samples: Vec<f64> = samples.iter().map(|sample| milliseconds(*sample)).collect();
+        Self::of_values(&samples)
+    }
+
+    /// The same of numbers that are no times.
+    pub fn of_values(samples: &[f64]) -> Option<Self> {
+        let mut sorted = samples.to_vec();
         sorted.sort_by(f64::total_cmp);
         Some(Self {
             samples: sorted.len(),

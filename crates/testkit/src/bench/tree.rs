@@ -64,12 +64,12 @@ fn text(number: u32) -> String {
     text
 }
 
-fn make_directory(path: &Path, owner: Option<(u32, u32)>) -> io::Result<()> {
+pub(super) fn make_directory(path: &Path, owner: Option<(u32, u32)>) -> io::Result<()> {
     fs_err::create_dir(path)?;
     give(path, owner)
 }
 
-fn write_file(path: &Path, text: &str, owner: Option<(u32, u32)>) -> io::Result<()> {
+pub(super) fn write_file(path: &Path, text: &str, owner: Option<(u32, u32)>) -> io::Result<()> {
     fs_err::write(path, text)?;
     give(path, owner)
 }

@@ -45,7 +45,7 @@ fn summary(report: &Report, out: &Path) -> String {
 
 fn parse(mut arguments: impl Iterator<Item = String>) -> Result<(Options, PathBuf), Failure> {
     let (mut base, mut sandtable, mut out) = (None, None, None);
-    let (mut user, mut only, mut rounds, mut scale) = (None, None, None, Scale::Full);
+    let (mut user, mut only, mut rounds, mut idle, mut scale) = (None, None, None, None, Scale::Full);
     let mut docker = Err("no daemon was given".to_owned());
     while let Some(argument) = arguments.next() {
         let mut value = || arguments.next().ok_or(format!("`{argument}` needs a value"));
@@ -56,6 +56,7 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<(Options, PathBu
             "--user" => user = Some(value()?),
             "--only" => only = Some(value()?),
             "--rounds" => rounds = Some(positive(&value()?)?),
+            "--idle" => idle = Some(u32::try_from(positive(&value()?)?)?),
             "--quick" => scale = Scale::Quick,
             "--docker" => docker = Ok(value()?),
             "--no-docker" => docker = Err(value()?),
@@ -66,13 +67,13 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<(Options, PathBu
     let sandtable = sandtable.ok_or("`--sandtable` is missing; start `bench/run`")?;
     let out = out.ok_or("`--out` is missing; start `bench/run`")?;
     let site = Site { base, sandtable, user, docker };
-    Ok((Options { site, scale, rounds, only }, out))
+    Ok((Options { site, scale, rounds, idle, only }, out))
 }
 
 fn positive(text: &str) -> Result<usize, Failure> {
     match text.parse() {
         Ok(number) if number > 0 => Ok(number),
-        _ => Err(format!("`{text}` is not a number of rounds").into()),
+        _ => Err(format!("`{text}` is not a number above zero").into()),
     }
 }
 

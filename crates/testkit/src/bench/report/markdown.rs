@@ -24,7 +24,7 @@ fn write_page(page: &mut String, report: &Report) -> Result {
     for growth in &report.growth {
         writeln!(page, "![{0} over the number of files](plots/{1})\n", growth.id, plot_name(&growth.id))?;
     }
-    writeln!(page, "\n## Rows\n\nAll times in milliseconds, from fork to the end of wait.")?;
+    writeln!(page, "\n## Rows\n\nTimes in milliseconds, from fork to the end of wait.")?;
     report.rows.iter().try_for_each(|row| write_row(page, row))
 }
 
@@ -69,7 +69,11 @@ fn write_row(page: &mut String, row: &RowOutcome) -> Result {
     if let Some(note) = &row.note {
         writeln!(page, "{note}\n")?;
     }
-    writeln!(page, "| | median | p10 | p90 | min | samples | {OURS} ÷ it |\n|---|--:|--:|--:|--:|--:|--:|")?;
+    writeln!(
+        page,
+        "| {} | median | p10 | p90 | min | max | samples | {OURS} ÷ it |\n|---|--:|--:|--:|--:|--:|--:|--:|",
+        row.unit
+    )?;
     let ours = row.summary(OURS).map(|summary| summary.median);
     row.entries.iter().try_for_each(|entry| write_entry(page, entry, ours))?;
     if has_numbers(row) {
@@ -88,11 +92,11 @@ fn write_entry(page: &mut String, entry: &EntryOutcome, ours: Option<f64>) -> Re
     match &entry.state {
         State::Measured { summary: s, .. } => {
             let ratio = ours.map_or_else(|| "–".to_owned(), |ours| format!("{:.2}", ours / s.median));
-            let times = [s.median, s.p10, s.p90, s.min].map(|time| format!("{time:.2}")).join(" | ");
+            let times = [s.median, s.p10, s.p90, s.min, s.max].map(|time| format!("{time:.2}")).join(" | ");
             writeln!(page, "| {name} | {times} | {} | {ratio} |", s.samples)
         }
-        State::Absent { reason } => writeln!(page, "| {name} | absent: {} | | | | | |", cell(reason)),
-        State::Failed { reason } => writeln!(page, "| {name} | failed: {} | | | | | |", cell(reason)),
+        State::Absent { reason } => writeln!(page, "| {name} | absent: {} | | | | | | |", cell(reason)),
+        State::Failed { reason } => writeln!(page, "| {name} | failed: {} | | | | | | |", cell(reason)),
     }
 }
 
@@ -118,9 +122,9 @@ mod tests {
             "| start/root/10k | ≤ 1.0 × bwrap | 2.00 × | **miss** |",
             "| start/root/1k | ≥ 30 × faster than docker | – | not measured |",
             "| start/root | flat in files: largest tree ≤ 1.15 × smallest | 4.00 × | **miss** |",
-            "| sandtable | 5.00 | 5.00 | 5.00 | 5.00 | 1 | 1.00 |",
-            "| bwrap | 10.00 | 10.00 | 10.00 | 10.00 | 1 | 0.50 |",
-            "| docker | absent: no &lt;daemon> | | | | | |",
+            "| sandtable | 5.00 | 5.00 | 5.00 | 5.00 | 5.00 | 1 | 1.00 |",
+            "| bwrap | 10.00 | 10.00 | 10.00 | 10.00 | 10.00 | 1 | 0.50 |",
+            "| docker | absent: no &lt;daemon> | | | | | | |",
             "bwrap it",
         ] {
             assert!(page.lines().any(|found| found == line), "no line `{line}` in\n{page}");

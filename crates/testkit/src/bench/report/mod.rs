@@ -14,7 +14,7 @@ use super::outcome::RowOutcome;
 use super::peers::Version;
 
 /// Version of the JSON layout.
-pub const SCHEMA: u32 = 1;
+pub const SCHEMA: u32 = 2;
 
 /// All that was found out.
 #[derive(Clone, Debug, Serialize)]
@@ -79,6 +79,7 @@ mod tests {
                 title: "start & end".into(),
                 note: Some("Read me.".into()),
                 files: Some(files),
+                unit: "ms",
                 targets: targets.iter().map(|target| judge(target, &entries)).collect(),
                 entries,
             }

@@ -23,7 +23,7 @@ pub(super) fn bars(row: &RowOutcome) -> String {
     let found: Vec<_> = row.entries.iter().filter_map(|e| Some((e.name.as_str(), e.summary()?))).collect();
     let axis = Axis::over(found.iter().flat_map(|(_, s)| [s.p10, s.median, s.p90]), LEFT..WIDTH - RIGHT);
     let height = TOP + BAR * row_count(found.len()) + 40.0;
-    let mut svg = Canvas::new(height, &format!("{}: {}, ms", row.id, row.title));
+    let mut svg = Canvas::new(height, &format!("{}: {}, {}", row.id, row.title, row.unit));
     for (value, x) in axis.ticks() {
         svg.line([x, TOP, x, height - 36.0], "#ddd");
         svg.text((x, height - 20.0), "middle", &label(value));
