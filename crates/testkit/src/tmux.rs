@@ -34,6 +34,17 @@ impl<'env> Tmux<'env> {
         Some(tmux)
     }
 
+    /// Types a line and Enter when the shell of the host is at its prompt: what is typed earlier belongs to the
+    /// command that is still ending.
+    pub fn command(&self, text: &str) {
+        let prompt = |screen: &str| {
+            let row: usize = self.value("cursor_y").parse().expect("a row");
+            screen.lines().nth(row).is_some_and(|line| line.trim_end().ends_with("host>"))
+        };
+        self.until("the prompt", prompt);
+        self.line(text);
+    }
+
     /// Types a line and Enter.
     pub fn line(&self, text: &str) {
         drop(self.call().args(["send-keys", "-l", text]).ended().expect_code(0));
