@@ -18,7 +18,9 @@ pub mod name_pattern;
 pub mod object;
 pub mod path;
 pub mod remove;
+pub mod safe;
 pub mod size;
 pub mod source;
 
 pub use path::RelPath;
+pub use safe::{SafePath, open_safe};
