@@ -20,5 +20,6 @@ pub mod path;
 pub mod remove;
 pub mod size;
 pub mod source;
+pub mod state;
 
 pub use path::RelPath;
