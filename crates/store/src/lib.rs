@@ -11,6 +11,7 @@
 
 pub mod copy;
 pub mod dir;
+pub mod image;
 pub mod layer;
 pub mod lock;
 pub mod name_pattern;
