@@ -11,10 +11,12 @@
 
 pub mod copy;
 pub mod dir;
+pub mod id;
 pub mod image;
 pub mod layer;
 pub mod lock;
 pub mod name_pattern;
+pub mod object;
 pub mod path;
 pub mod remove;
 pub mod size;

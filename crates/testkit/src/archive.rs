@@ -54,7 +54,7 @@ impl Tar {
     #[must_use]
     pub fn long(self, name: &str, content: &[u8]) -> Self {
         let record = |length: usize| format!("{length} path={name}\n");
-        let length = (0..).find(|length| record(*length).len() == *length).expect("lengths grow slowly");
+        let length = (0..10_000).find(|length| record(*length).len() == *length).expect("a name is short");
         let record = record(length).into_bytes();
         let size = record.len() as u64;
         let extension = Header { name: b"extension", kind: b'x', mode: 0o644, size, link: b"" };
@@ -107,14 +107,19 @@ pub fn gzip(bytes: &[u8]) -> Vec<u8> {
 
 /// The hexadecimal SHA-256 of some bytes.
 pub fn sha256(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    let digits =
+        |byte: &u8| [byte >> 4, byte & 15].map(|digit| char::from_digit(digit.into(), 16).expect("below 16"));
+    Sha256::digest(bytes).iter().flat_map(digits).collect()
 }
+
+/// Files by their paths.
+pub type Files = Vec<(String, Vec<u8>)>;
 
 /// The files of an OCI layout with one image for this machine, by their paths.
 ///
 /// # Panics
 /// If the architecture is one that images have no name for here.
-pub fn layout(layers: &[Vec<u8>], environment: &[&str]) -> Vec<(String, Vec<u8>)> {
+pub fn layout(layers: &[Vec<u8>], environment: &[&str]) -> Files {
     let architecture = match std::env::consts::ARCH {
         "x86_64" => "amd64",
         "aarch64" => "arm64",
@@ -142,8 +147,7 @@ pub fn layout(layers: &[Vec<u8>], environment: &[&str]) -> Vec<(String, Vec<u8>)
         descriptor("application/vnd.oci.image.manifest.v1+json", manifest.as_bytes())
     );
     let blobs = layers.iter().cloned().chain([config.into_bytes(), manifest.into_bytes()]);
-    let mut files: Vec<(String, Vec<u8>)> =
-        blobs.map(|bytes| (format!("blobs/sha256/{}", sha256(&bytes)), bytes)).collect();
+    let mut files: Files = blobs.map(|bytes| (format!("blobs/sha256/{}", sha256(&bytes)), bytes)).collect();
     files.push(("index.json".to_owned(), index.into_bytes()));
     files.push(("oci-layout".to_owned(), br#"{"imageLayoutVersion":"1.0.0"}"#.to_vec()));
     files

@@ -136,11 +136,10 @@ impl Images {
         Some(Kept { digest: digest.to_owned(), root: place.join(ROOT), meta })
     }
 
+    /// A note that is cut short by a crash names no image and is written again.
     fn remember(&self, name: &str, digest: &str) -> Result<(), Error> {
-        let place = self.root.join(KNOWN);
-        let fresh = place.join(format!("{name}.{}", std::process::id()));
-        fs::write(&fresh, digest).map_err(Error::file("write", &fresh))?;
-        fs::rename(&fresh, place.join(name)).map_err(Error::file("write", &fresh))
+        let path = self.root.join(KNOWN).join(name);
+        fs::write(&path, digest).map_err(Error::file("write", &path))
     }
 
     fn layout(&self, layout: &Layout) -> Result<Kept, Error> {
