@@ -12,6 +12,7 @@
 pub mod copy;
 pub mod dir;
 pub mod id;
+pub mod image;
 pub mod layer;
 pub mod lock;
 pub mod name_pattern;
