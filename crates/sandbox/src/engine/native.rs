@@ -49,7 +49,7 @@ impl Engine for Native {
     }
 
     fn launch(&self, plan: &Plan, handles: &Handles<'_>) -> Result<Box<dyn Running>, LaunchError> {
-        let Plan::Native(plan) = plan;
+        let Plan::Native(plan) = plan else { unreachable!("an engine launches its own plans") };
         let handles = supervisor::Handles { listener: handles.control, lock: handles.lock };
         let sandbox = supervisor::launch(plan, &handles)?;
         let way_out = match (&plan.network, sandbox.namespaces()) {

@@ -4,11 +4,14 @@
 pub mod blame;
 pub mod check;
 pub mod choice;
+pub mod container;
 pub mod hide;
 pub mod id;
+pub mod image;
 pub mod limits;
 pub mod mount;
 pub mod path;
+pub mod platform;
 pub mod resolved;
 pub mod secret;
 pub mod setting;
