@@ -1,8 +1,9 @@
 //! What the tests stand on: a hermetic environment for the real executable ([`mod@env`]), a fingerprint that
-//! shows any change of a tree ([`fingerprint`]), the attacks as a table ([`conformance`]), and the counts
+//! shows any change of a tree ([`fingerprint`]), a real ssh-agent ([`agent`]), the attacks as a table ([`conformance`]), and the counts
 //! that may not shrink ([`counts`]).
 #![forbid(unsafe_code)]
 
+pub mod agent;
 pub mod bench;
 pub mod conformance;
 pub mod counts;

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use super::agent::Agent;
 use super::choice::choice;
 use super::hide::HidePattern;
 use super::limits::Limits;
@@ -40,6 +41,8 @@ pub struct ResolvedSpec {
     pub network_helper: Option<NetworkHelper>,
     #[serde(default)]
     pub limits: Limits,
+    #[serde(default)]
+    pub ssh_agent: Agent,
     pub secrets: Setting<Secrets>,
     pub strictness: Setting<Strictness>,
     pub lifetime: Setting<Lifetime>,
