@@ -11,9 +11,11 @@
 
 pub mod copy;
 pub mod dir;
+pub mod id;
 pub mod layer;
 pub mod lock;
 pub mod name_pattern;
+pub mod object;
 pub mod path;
 pub mod remove;
 pub mod size;

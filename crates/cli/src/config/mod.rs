@@ -194,6 +194,7 @@ fn finished(layer: Layer, env: Vec<Setting<EnvRequest>>) -> Loaded {
     let output = shown(layer.clone());
     let spec = Spec {
         engine: always(layer.engine),
+        image: None,
         profile: always(layer.profile),
         directory: always(layer.directory),
         name: layer.name,

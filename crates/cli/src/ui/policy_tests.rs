@@ -17,6 +17,7 @@ pub(crate) fn spec() -> Spec {
     let user = Origin::UserFile { path: "/home/u/.config/sandtable/config.toml".into() };
     Spec {
         engine: Setting::default_value(EngineChoice::Auto),
+        image: None,
         profile: Setting::new(Profile::Safe, Origin::Variable { name: "SANDTABLE_PROFILE".to_owned() }),
         directory: Setting::default_value(PathBuf::from("/repo/sub")),
         name: Some(Setting::new("try".parse().expect("a name"), Origin::Flag { name: "--name".to_owned() })),
@@ -72,6 +73,9 @@ pub(crate) fn resolved(spec: &Spec) -> ResolvedSpec {
     ResolvedSpec {
         engine: EngineName::Native,
         engine_reason: "the only one here".to_owned(),
+        platform: sandtable_sandbox::model::platform::Platform::default(),
+        image: None,
+        container: None,
         source: Source { root, kind: SourceKind::Git },
         mode: Mode { value: WorkspaceMode::Overlay, reason: "auto: it can be".to_owned() },
         identity: Identity { uid: 1000, gid: 1000 },

@@ -4,6 +4,7 @@
 pub mod enforcement;
 mod nat;
 pub mod native;
+pub mod oci;
 mod ssh_agent;
 
 use std::fmt;
@@ -35,12 +36,14 @@ pub struct Place {
 #[serde(tag = "engine", rename_all = "snake_case")]
 pub enum Plan {
     Native(sandtable_launch::op::Plan),
+    Container(oci::ContainerPlan),
 }
 
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Native(plan) => native::describe(plan, f),
+            Self::Container(plan) => oci::describe(plan, f),
         }
     }
 }
@@ -115,5 +118,6 @@ pub fn reap(directory: &HostPath) {
 pub fn engine(name: EngineName) -> Box<dyn Engine> {
     match name {
         EngineName::Native => Box::new(native::Native),
+        other => unreachable!("resolve gives no sandbox to `{other}` yet"),
     }
 }

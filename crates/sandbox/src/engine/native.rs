@@ -55,7 +55,7 @@ impl Engine for Native {
     }
 
     fn launch(&self, plan: &Plan, handles: &Handles<'_>) -> Result<Box<dyn Running>, LaunchError> {
-        let Plan::Native(plan) = plan;
+        let Plan::Native(plan) = plan else { unreachable!("an engine launches its own plans") };
         let handles = supervisor::Handles { listener: handles.control, lock: handles.lock };
         let agent = plan.relay.as_ref().map(relay::Guard::prepare).transpose()?;
         let sandbox = supervisor::launch(plan, &handles)?;

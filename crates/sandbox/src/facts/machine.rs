@@ -9,7 +9,10 @@ use rustix::fs::{Access, FileType, OFlags, StatVfsMountFlags};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 
-use super::{Answer, Entry, Facts, Failure, FileSystem, Kind, Owned, Question, parse_mountinfo};
+use super::{Answer, Entry, Facts, Failure, FileSystem, Kind, Owned, Question, Said, parse_mountinfo};
+use crate::model::path::HostPath;
+use crate::model::platform::{Os, Platform};
+use crate::process::{Cli, CliError};
 
 /// Asks the machine this process runs on.
 #[derive(Clone, Copy, Debug, Default)]
@@ -34,6 +37,13 @@ fn answer(question: &Question) -> io::Result<Answer> {
         Question::TopLevel { path, limit } => Answer::TopLevel(top_level(path, *limit)?),
         Question::Program { name, search } => Answer::Path(program(name, search)?),
         Question::Kernel => Answer::Text(rustix::system::uname().release().to_string_lossy().into_owned()),
+        Question::Platform => {
+            let os = if cfg!(target_os = "macos") { Os::MacOs } else { Os::Linux };
+            Answer::Platform(Platform { os })
+        }
+        Question::Output { program, arguments, variables } => {
+            Answer::Output(output(program, arguments, variables)?)
+        }
         Question::Setting { name } => {
             let text = read_small(&Path::new("/proc/sys").join(name), 4096)?;
             Answer::Text(text.trim().to_owned())
@@ -45,6 +55,20 @@ fn answer(question: &Question) -> io::Result<Answer> {
             Answer::Groups(rustix::process::getgroups()?.into_iter().map(rustix::fs::Gid::as_raw).collect())
         }
     })
+}
+
+fn output(program: &Path, arguments: &[String], variables: &[(String, String)]) -> io::Result<Said> {
+    let program = HostPath::new(program).map_err(io::Error::other)?;
+    let call = variables
+        .iter()
+        .fold(Cli::new(program).args(arguments), |call, (name, value)| call.variable(name, value));
+    let finished = call.finish().map_err(|error| match error {
+        CliError::Start { source, .. } => source,
+        failed @ CliError::Failed { .. } => io::Error::other(failed),
+    })?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let (stdout, stderr) = (text(&finished.stdout), text(&finished.stderr));
+    Ok(Said { code: finished.status.code(), stdout, stderr })
 }
 
 fn failure(error: &io::Error) -> Failure {

@@ -13,7 +13,9 @@ mod record;
 
 use std::path::{Path, PathBuf};
 
-pub use answer::{Answer, Entry, Failure, FileSystem, Kind, MountPoint, Owned, Question};
+use crate::model::platform::Platform;
+
+pub use answer::{Answer, Entry, Failure, FileSystem, Kind, MountPoint, Owned, Question, Said};
 pub use machine::MachineFacts;
 pub use mountinfo::parse_mountinfo;
 pub use record::{Asked, Recorder, Replay, Transcript};
@@ -75,6 +77,27 @@ impl dyn Facts + '_ {
     /// Where the program `name` is, looked for in the directories of `search`.
     pub fn program(&self, name: &str, search: &[PathBuf]) -> Result<PathBuf, Failure> {
         expected!(self, Question::Program { name: name.to_owned(), search: search.to_vec() }, Path)
+    }
+
+    /// What kind of machine this is.
+    pub fn platform(&self) -> Result<Platform, Failure> {
+        expected!(self, Question::Platform, Platform)
+    }
+
+    /// What `program` says when it is run with `arguments` and exactly `variables`. Only for questions: nothing
+    /// that changes anything is asked this way.
+    pub fn output(
+        &self,
+        program: impl AsRef<Path>,
+        arguments: &[&str],
+        variables: &[(String, String)],
+    ) -> Result<Said, Failure> {
+        let question = Question::Output {
+            program: program.as_ref().to_owned(),
+            arguments: arguments.iter().map(|&word| word.to_owned()).collect(),
+            variables: variables.to_vec(),
+        };
+        expected!(self, question, Output)
     }
 
     /// The release of the running kernel, as in `6.8.0-41-generic`.

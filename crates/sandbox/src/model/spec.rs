@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::choice::choice;
 use super::hide::HidePattern;
 use super::id::SandboxName;
+use super::image::ImageRef;
 use super::limits::Limits;
 use super::secret::Secret;
 use super::setting::Setting;
@@ -16,6 +17,8 @@ use super::setting::Setting;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spec {
     pub engine: Setting<EngineChoice>,
+    /// What the sandbox sees as its system, where that is not the host's.
+    pub image: Option<Setting<ImageRef>>,
     pub profile: Setting<Profile>,
     /// The directory the command starts in; the repository around it is the source.
     pub directory: Setting<PathBuf>,

@@ -56,6 +56,7 @@ use crate::model::spec::{EngineChoice, Spec};
 /// Says what `spec` means for `host` on the machine that `facts` describes.
 pub fn resolve(spec: &Spec, host: &Host, facts: &dyn Facts) -> Result<ResolvedSpec, Error> {
     let (engine, engine_reason) = engine::choose(&spec.engine, host, facts)?;
+    let platform = facts.platform().unwrap_or_default();
     let network_helper = network::helper(spec, host, facts)?;
     let case = Case::new(spec, host, facts)?;
     let mut warnings = Vec::new();
@@ -79,6 +80,9 @@ pub fn resolve(spec: &Spec, host: &Host, facts: &dyn Facts) -> Result<ResolvedSp
     card::with_card(ResolvedSpec {
         engine,
         engine_reason,
+        platform,
+        image: None,
+        container: None,
         identity: identity::of(host),
         home: case.home_inside(),
         directory: workspace.directory.same_inside(),

@@ -32,6 +32,7 @@ use crate::model::spec::{
 fn spec(directory: &str) -> Spec {
     Spec {
         engine: Setting::default_value(EngineChoice::Auto),
+        image: None,
         profile: Setting::default_value(Profile::None),
         directory: Setting::default_value(directory.into()),
         name: None,
