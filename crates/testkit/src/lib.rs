@@ -5,6 +5,11 @@
 #![forbid(unsafe_code)]
 
 pub mod archive;
+//! shows any change of a tree ([`fingerprint`]), a real ssh-agent ([`agent`]), the attacks as a table ([`conformance`]), and the counts
+//! that may not shrink ([`counts`]).
+#![forbid(unsafe_code)]
+
+pub mod agent;
 pub mod bench;
 pub mod conformance;
 pub mod counts;

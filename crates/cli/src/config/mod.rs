@@ -15,6 +15,7 @@ use sandtable_sandbox::session::Terminal;
 
 use crate::env::{self, Environment};
 
+mod agent;
 pub(crate) mod environment;
 pub(crate) mod file;
 pub(crate) mod key;
@@ -64,6 +65,8 @@ pub(crate) enum Error {
     Flag { name: &'static str, source: ValueError },
     #[error("variable `{name}` has no usable value")]
     Variable { name: &'static str, source: ValueError },
+    #[error(transparent)]
+    Agent(#[from] agent::Contradiction),
     #[error("unknown variable `{name}`")]
     UnknownVariable { name: String, meant: Option<&'static str> },
     #[error(transparent)]
@@ -82,7 +85,7 @@ pub(crate) enum Error {
 
 /// Puts the layers together for a sandbox.
 pub(crate) fn load(environment: &Environment, flags: Layer) -> Result<Loaded, Error> {
-    let strong = flags.or(variables::layer(environment)?);
+    let strong = agent::joined(flags, variables::layer(environment)?)?;
     let user = user_layer(environment)?;
     let directory = directory(&strong, &user)?;
     let strong = Layer {
@@ -203,6 +206,7 @@ fn finished(layer: Layer, env: Vec<Setting<EnvRequest>>) -> Loaded {
         env,
         network: always(layer.network),
         limits: layer.limits,
+        ssh_agent: always(layer.ssh_agent),
         git_config: always(layer.git_config),
         secrets: always(layer.secrets),
         source_guard: always(layer.source_guard),

@@ -5,6 +5,7 @@ pub mod enforcement;
 mod nat;
 pub mod native;
 pub mod oci;
+mod ssh_agent;
 
 use std::fmt;
 use std::os::fd::BorrowedFd;
@@ -15,6 +16,7 @@ use sandtable_launch::report::Report;
 use serde::{Deserialize, Serialize};
 
 pub use nat::Error as NetworkError;
+pub use ssh_agent::relay::Error as RelayError;
 
 use crate::model::id::SandboxName;
 use crate::model::path::HostPath;
@@ -62,6 +64,8 @@ pub enum LaunchError {
     Native(#[from] sandtable_launch::supervisor::LaunchError),
     #[error("cannot give the sandbox its network")]
     Network(#[from] nat::Error),
+    #[error("cannot bring the ssh-agent in")]
+    Agent(#[from] RelayError),
 }
 
 impl LaunchError {
@@ -69,6 +73,7 @@ impl LaunchError {
     pub fn remedy(&self) -> Option<String> {
         match self {
             Self::Native(error) => native::remedy(error),
+            Self::Agent(_) => Some("run without it: `--ssh-agent off`".to_owned()),
             Self::Network(_) => Some("use `--network none` or `--network host`".to_owned()),
         }
     }

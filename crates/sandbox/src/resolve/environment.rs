@@ -10,11 +10,15 @@ use super::data::{Reasoned, policy};
 use super::error::Error;
 use super::glob::matches;
 use super::{search, shows_host, warnings};
+use crate::model::agent::{self, Agent};
 use crate::model::mount::MountTable;
 use crate::model::path::BoxPath;
 use crate::model::resolved::{Variable, Warning};
 use crate::model::setting::{Origin, Setting};
 use crate::model::spec::{EnvRequest, EnvValue};
+
+/// Git looks for its repository above a mount as well.
+const DISCOVERY: &str = "GIT_DISCOVERY_ACROSS_FILESYSTEM";
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -78,6 +82,17 @@ pub(super) fn asked(case: &Case<'_>) -> Result<BTreeMap<String, Variable>, Error
         }
     }
     Ok(variables)
+}
+
+/// What holds whatever the user says: git finds a repository whose top is a mount of its own, and whoever looks
+/// for the agent looks in its one place.
+pub(super) fn last(agent: &Agent) -> BTreeMap<String, Variable> {
+    let discovery = (DISCOVERY.to_owned(), made("1".to_owned()));
+    let socket = agent.forwarding.as_ref().map(|_| {
+        let value = Variable::open(agent::SOCKET, agent.asked.origin.clone());
+        (agent::VARIABLE.to_owned(), value)
+    });
+    std::iter::once(discovery).chain(socket).collect()
 }
 
 fn is_allowed(name: &str) -> bool {

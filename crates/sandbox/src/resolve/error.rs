@@ -25,6 +25,8 @@ pub enum Error {
     #[error("network `nat` needs the device `{}`, which cannot be opened", path.display())]
     NetworkDevice { path: PathBuf },
 
+    #[error("the ssh-agent is required, and there is none to bring in: {why}")]
+    AgentUnavailable { why: String },
     #[error("variable `{name}` cannot be given to the command: {why}")]
     EnvReserved { name: String, why: &'static str },
     #[error("variable `{name}` is not set, and {origin} asks to pass it on")]
@@ -133,6 +135,7 @@ impl Error {
             | Self::EngineUnsupported { .. }
             | Self::NetworkHelperMissing
             | Self::NetworkDevice { .. }
+            | Self::AgentUnavailable { .. }
             | Self::MountsUnknown { .. }
             | Self::Submounts { .. }
             | Self::SourceFileSystem { .. }
@@ -174,6 +177,7 @@ impl Error {
             Self::EngineUnsupported { .. } => "engine-unsupported",
             Self::NetworkHelperMissing => "network-helper-missing",
             Self::NetworkDevice { .. } => "network-device",
+            Self::AgentUnavailable { .. } => "ssh-agent-unavailable",
             Self::EnvReserved { .. } => "env-reserved",
             Self::EnvUnset { .. } => "env-unset",
             Self::EnvNotText { .. } => "env-not-text",
@@ -222,6 +226,9 @@ impl Error {
                 "`modprobe tun` and `chmod 666 {}` as root, or use `--network none` or `--network host`",
                 path.display()
             ),
+            Self::AgentUnavailable { .. } => {
+                "start one with `eval $(ssh-agent)` and `ssh-add`, or use `--ssh-agent auto` or `off`".to_owned()
+            }
             Self::EnvUnset { name, .. } => format!("set `{name}`, or give it a value: `{name}=…`"),
             Self::ExposeUnknown { name } => {
                 format!("one of {}, or a path with a slash in it: `./{name}`", expose::names().join(", "))

@@ -20,10 +20,12 @@ mod identity;
 mod mode;
 mod network;
 mod overlay;
+mod renew;
 mod repository;
 mod search;
 mod secrets;
 mod source;
+mod ssh_agent;
 mod system;
 #[cfg(test)]
 mod tests;
@@ -37,6 +39,7 @@ pub use environment::environment_rules;
 pub use error::Error;
 pub use hide::Hidden;
 pub use mode::WORKSPACE;
+pub use renew::renew;
 pub use secrets::{says_secret, secret_names};
 
 use case::Case;
@@ -65,12 +68,15 @@ pub fn resolve(spec: &Spec, host: &Host, facts: &dyn Facts) -> Result<ResolvedSp
     agents::add(&case, &workspace, &mut asked, &mut warnings)?;
     let Asked { mounts: asked, seeds } = asked;
     let home = home::mounts(&case, &workspace, &seeds);
-    let own = OwnMounts { workspace: workspace.mounts(&case, &mode)?, home, asked };
+    let ssh_agent = ssh_agent::find(&case, &mut warnings)?;
+    let agent = ssh_agent::mounts(&case, &workspace, &ssh_agent);
+    let own = OwnMounts { workspace: workspace.mounts(&case, &mode)?, home, asked, agent };
     let mounts = mounts(&case, &workspace, own, &mut warnings)?;
     identity::check_owners(&case, &workspace.root, &mut warnings);
     let mut environment = environment::build(&case, &mounts, &mut warnings);
     environment.append(&mut variables);
     environment.append(&mut environment::asked(&case)?);
+    environment.append(&mut environment::last(&ssh_agent));
     card::with_card(ResolvedSpec {
         engine,
         engine_reason,
@@ -89,6 +95,7 @@ pub fn resolve(spec: &Spec, host: &Host, facts: &dyn Facts) -> Result<ResolvedSp
         network: spec.network.clone(),
         network_helper,
         limits: spec.limits.clone(),
+        ssh_agent,
         secrets: spec.secrets.clone(),
         strictness: spec.strictness.clone(),
         lifetime: spec.lifetime.clone(),
@@ -120,6 +127,7 @@ struct OwnMounts {
     workspace: Vec<Mount>,
     home: Vec<Mount>,
     asked: Vec<Mount>,
+    agent: Vec<Mount>,
 }
 
 /// The whole file system. What the user asked for comes before what we would have shown at the same place
@@ -130,10 +138,11 @@ fn mounts(
     own: OwnMounts,
     warnings: &mut Vec<Warning>,
 ) -> Result<MountTable, Error> {
-    let OwnMounts { workspace: mut mounts, home, asked } = own;
+    let OwnMounts { workspace: mut mounts, home, asked, agent } = own;
     let mut system = system::mounts(case)?;
     system.retain(|mount| mount.target != workspace.root.same_inside());
     let mut shown = gitconfig::mounts(case, workspace, warnings);
+    shown.extend(agent);
     shown.extend(toolchains::mounts(case, workspace, &system, warnings)?);
     shown.retain(|mount| asked.iter().all(|request| request.target != mount.target));
     mounts.extend(home);

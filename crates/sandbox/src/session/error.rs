@@ -10,6 +10,7 @@ use crate::engine::LaunchError;
 use crate::engine::enforcement::Refusal;
 use crate::model::blame::Blame;
 use crate::model::id::SandboxName;
+use crate::resolve;
 
 /// Why an operation on a sandbox failed.
 #[derive(Debug, thiserror::Error)]
@@ -41,6 +42,8 @@ pub enum Error {
     },
     #[error("`{}` has schema {found}, this version knows {known}", path.display())]
     Schema { path: PathBuf, found: u32, known: u32 },
+    #[error(transparent)]
+    Meaning(#[from] resolve::Error),
     #[error(transparent)]
     Launch(#[from] LaunchError),
     #[error(transparent)]
@@ -107,6 +110,7 @@ impl Error {
 
     pub fn blame(&self) -> Blame {
         match self {
+            Self::Meaning(error) => error.blame(),
             Self::NameTaken(_)
             | Self::Unknown(_)
             | Self::StillRunning(_)
@@ -131,6 +135,7 @@ impl Error {
             Self::Busy(_) => "busy",
             Self::State { .. } => "state",
             Self::Record { .. } | Self::Schema { .. } => "record",
+            Self::Meaning(error) => error.code(),
             Self::Launch(_) => "launch",
             Self::Refused(_) => "control-missing",
             Self::Lost(_) => "lost",
@@ -163,6 +168,7 @@ impl Error {
             Self::Lost(AttachError::DirectoryStream) => {
                 Some("redirect it, for example with `< /dev/null`".to_owned())
             }
+            Self::Meaning(error) => error.remedy(),
             Self::Launch(error) => error.remedy(),
             Self::Refused(refusal) => Some(refusal.remedy()),
             _ => None,

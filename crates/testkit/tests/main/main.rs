@@ -15,6 +15,7 @@ mod lifecycle;
 mod limits;
 mod packaging;
 mod policy;
+mod ssh_agent;
 mod streams;
 mod terminal;
 mod tidy;
