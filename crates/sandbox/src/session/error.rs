@@ -116,6 +116,7 @@ impl Error {
             | Self::CommandNotExecutable { .. }
             | Self::Directory { .. }
             | Self::Lost(AttachError::DirectoryStream) => Blame::Input,
+            Self::Launch(error) => error.blame(),
             _ => Blame::Machine,
         }
     }
@@ -131,7 +132,7 @@ impl Error {
             Self::Busy(_) => "busy",
             Self::State { .. } => "state",
             Self::Record { .. } | Self::Schema { .. } => "record",
-            Self::Launch(_) => "launch",
+            Self::Launch(error) => error.code(),
             Self::Refused(_) => "control-missing",
             Self::Lost(_) => "lost",
             Self::CommandNotFound { .. } => "command-not-found",
