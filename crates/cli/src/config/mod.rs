@@ -16,6 +16,7 @@ use sandtable_sandbox::session::Terminal;
 use crate::env::{self, Environment};
 
 mod agent;
+pub(crate) mod container;
 pub(crate) mod environment;
 pub(crate) mod file;
 pub(crate) mod key;
@@ -23,6 +24,7 @@ pub(crate) mod layer;
 pub(crate) mod mount;
 pub(crate) mod narrow;
 mod profiles;
+pub(crate) mod shellwords;
 pub(crate) mod trust;
 pub(crate) mod value;
 mod variables;
@@ -194,7 +196,8 @@ fn finished(layer: Layer, env: Vec<Setting<EnvRequest>>) -> Loaded {
     let output = shown(layer.clone());
     let spec = Spec {
         engine: always(layer.engine),
-        image: None,
+        image: layer.container.image.clone(),
+        container: layer.container.request(),
         profile: always(layer.profile),
         directory: always(layer.directory),
         name: layer.name,

@@ -104,7 +104,7 @@ impl Running for Launched {
 
 /// The control group: named after the sandbox, and after its directory as well, because another user or
 /// another home may have a sandbox of the same name. The time a command has is the session's business.
-fn limits(asked: &Limits, place: &Place) -> Option<op::Limits> {
+pub(super) fn limits(asked: &Limits, place: &Place) -> Option<op::Limits> {
     let limits = op::Limits {
         group: format!("{PREFIX}{}-{:016x}", place.name, fingerprint(place.directory.as_path())),
         journal: place.directory.join(JOURNAL).into(),
@@ -117,7 +117,7 @@ fn limits(asked: &Limits, place: &Place) -> Option<op::Limits> {
 }
 
 /// A short stand-in for a path (FNV-1a): the same in every version, and no secret is behind it.
-fn fingerprint(path: &Path) -> u64 {
+pub(super) fn fingerprint(path: &Path) -> u64 {
     let mix = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
     path.as_os_str().as_bytes().iter().fold(0xcbf2_9ce4_8422_2325, mix)
 }
@@ -217,7 +217,7 @@ fn pinned(identity: FileIdentity) -> op::Identity {
 }
 
 /// Everything may be read, since the mounts decide what is there; changed may be what is meant to be.
-fn landlock(spec: &ResolvedSpec) -> Vec<Beneath> {
+pub(super) fn landlock(spec: &ResolvedSpec) -> Vec<Beneath> {
     let mut rules = vec![Beneath { target: "/".into(), allow: Allow::Read }];
     for mount in spec.mounts.iter() {
         let target = mount.target.as_path();

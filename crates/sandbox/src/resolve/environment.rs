@@ -51,10 +51,16 @@ pub(super) fn build(
     for name in case.host.odd_variables.iter().filter(|name| is_allowed(name)) {
         found.push(warnings::variable_not_unicode(name));
     }
-    let path = from_caller("PATH", search::inside(case, mounts, found));
-    environment.insert("PATH".to_owned(), path);
     environment.insert("HOME".to_owned(), made(case.home_inside().to_string()));
-    environment.insert("SHELL".to_owned(), shell(case, mounts));
+    if case.container.is_some() {
+        // The image knows where its programs are.
+        environment.remove("PATH");
+        environment.remove("SHELL");
+    } else {
+        let path = from_caller("PATH", search::inside(case, mounts, found));
+        environment.insert("PATH".to_owned(), path);
+        environment.insert("SHELL".to_owned(), shell(case, mounts));
+    }
     environment.insert("TMPDIR".to_owned(), made("/tmp".to_owned()));
     environment
 }

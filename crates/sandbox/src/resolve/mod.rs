@@ -7,11 +7,13 @@
 mod agents;
 mod card;
 mod case;
+mod contained;
 mod data;
 mod engine;
 mod environment;
 mod error;
 mod expose;
+mod flags;
 mod gitconfig;
 mod glob;
 mod hide;
@@ -50,15 +52,13 @@ use crate::host::Host;
 use crate::model::mount::{Content, Mount, MountTable};
 use crate::model::path::BoxPath;
 use crate::model::resolved::{EngineName, ResolvedSpec, Seed, Source, Warning};
-use crate::model::setting::Setting;
 use crate::model::spec::{EngineChoice, Spec};
 
 /// Says what `spec` means for `host` on the machine that `facts` describes.
 pub fn resolve(spec: &Spec, host: &Host, facts: &dyn Facts) -> Result<ResolvedSpec, Error> {
-    let (engine, engine_reason) = engine::choose(&spec.engine, host, facts)?;
-    let platform = facts.platform().unwrap_or_default();
-    let network_helper = network::helper(spec, host, facts)?;
-    let case = Case::new(spec, host, facts)?;
+    let chosen = engine::choose(spec, host, facts)?;
+    let network_helper = if chosen.container.is_none() { network::helper(spec, host, facts)? } else { None };
+    let case = Case::new(spec, host, facts)?.contained(chosen.container.as_ref());
     let mut warnings = Vec::new();
     let workspace = source::find(&case, &mut warnings)?;
     overlay::check_state(&case.state, facts)?;
@@ -78,11 +78,11 @@ pub fn resolve(spec: &Spec, host: &Host, facts: &dyn Facts) -> Result<ResolvedSp
     environment.append(&mut environment::asked(&case)?);
     environment.append(&mut environment::last(&ssh_agent));
     card::with_card(ResolvedSpec {
-        engine,
-        engine_reason,
-        platform,
-        image: None,
-        container: None,
+        engine: chosen.engine,
+        engine_reason: chosen.reason,
+        platform: chosen.platform,
+        image: chosen.image,
+        container: chosen.container.clone(),
         identity: identity::of(host),
         home: case.home_inside(),
         directory: workspace.directory.same_inside(),
@@ -112,7 +112,7 @@ pub fn check_state(host: &Host, facts: &dyn Facts) -> Result<(), Error> {
 
 /// Whether there is such an engine here. Only what can be known without starting it.
 pub fn check_engine(engine: EngineChoice, host: &Host, facts: &dyn Facts) -> Result<EngineName, Error> {
-    engine::choose(&Setting::default_value(engine), host, facts).map(|(name, _)| name)
+    engine::check(engine, host, facts)
 }
 
 /// What the user wants to see inside besides the workspace.
@@ -139,6 +139,14 @@ fn mounts(
     warnings: &mut Vec<Warning>,
 ) -> Result<MountTable, Error> {
     let OwnMounts { workspace: mut mounts, home, asked, agent } = own;
+    if case.container.is_some() {
+        return contained_mounts(
+            case,
+            workspace,
+            OwnMounts { workspace: mounts, home, asked, agent },
+            warnings,
+        );
+    }
     let mut system = system::mounts(case)?;
     system.retain(|mount| mount.target != workspace.root.same_inside());
     let mut shown = gitconfig::mounts(case, workspace, warnings);
@@ -149,6 +157,28 @@ fn mounts(
     mounts.extend(asked);
     mounts.extend(shown);
     system::keep_temporary_directory(&mut system, &mounts);
+    mounts.extend(system);
+    let table = MountTable::new(mounts).map_err(Error::Conflict)?;
+    user_mounts::check_places(case, &table)?;
+    system::with_state_masked(case, table)
+}
+
+/// The same where an image brings the system, and with it the programs.
+fn contained_mounts(
+    case: &Case<'_>,
+    workspace: &Workspace,
+    own: OwnMounts,
+    warnings: &mut Vec<Warning>,
+) -> Result<MountTable, Error> {
+    let OwnMounts { workspace: mut mounts, home, asked, agent } = own;
+    let mut shown = gitconfig::mounts(case, workspace, warnings);
+    shown.extend(agent);
+    shown.retain(|mount| asked.iter().all(|request| request.target != mount.target));
+    mounts.extend(contained::without_links(home));
+    mounts.extend(asked);
+    mounts.extend(shown);
+    let mut system = contained::mounts(case);
+    contained::give_way(&mut system, &mounts);
     mounts.extend(system);
     let table = MountTable::new(mounts).map_err(Error::Conflict)?;
     user_mounts::check_places(case, &table)?;

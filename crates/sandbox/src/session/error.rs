@@ -120,6 +120,7 @@ impl Error {
             | Self::CommandNotExecutable { .. }
             | Self::Directory { .. }
             | Self::Lost(AttachError::DirectoryStream) => Blame::Input,
+            Self::Launch(error) => error.blame(),
             _ => Blame::Machine,
         }
     }
@@ -136,7 +137,7 @@ impl Error {
             Self::State { .. } => "state",
             Self::Record { .. } | Self::Schema { .. } => "record",
             Self::Meaning(error) => error.code(),
-            Self::Launch(_) => "launch",
+            Self::Launch(error) => error.code(),
             Self::Refused(_) => "control-missing",
             Self::Lost(_) => "lost",
             Self::CommandNotFound { .. } => "command-not-found",
