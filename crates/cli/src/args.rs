@@ -9,6 +9,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, Parser, Subcommand};
 use sandtable_sandbox::model::choice::UnknownWord;
 use sandtable_sandbox::model::id::SandboxName;
+use sandtable_sandbox::model::image::ImageRef;
 use sandtable_sandbox::model::limits::{Cpus, Limits, Memory, Pids, Timeout};
 use sandtable_sandbox::model::setting::{Origin, Setting};
 use sandtable_sandbox::model::spec::{
@@ -83,6 +84,9 @@ pub(crate) struct SettingArgs {
     /// What runs the sandbox
     #[arg(long, value_name = "ENGINE", value_parser = words(EngineChoice::ALL, EngineChoice::word))]
     engine: Option<EngineChoice>,
+    /// What the command sees as its system: a directory, a tar archive or an OCI layout, by its path
+    #[arg(long, value_name = "IMAGE")]
+    image: Option<ImageRef>,
     /// A named bundle of settings
     #[arg(long, value_name = "PROFILE", value_parser = words(Profile::ALL, Profile::word))]
     profile: Option<Profile>,
@@ -176,6 +180,7 @@ impl SettingArgs {
     pub(crate) fn layer(self) -> Result<Layer, config::Error> {
         let mut layer = Layer {
             engine: flag(Key::Engine, self.engine),
+            image: flag(Key::Image, self.image),
             profile: flag(Key::Profile, self.profile),
             name: flag(Key::Name, self.name),
             directory: flag(Key::Directory, self.directory),

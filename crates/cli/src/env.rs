@@ -66,6 +66,7 @@ pub(crate) enum Dialect {
 /// Every variable that sets a setting. Of two for the same setting, the earlier wins.
 pub(crate) const SETTINGS: &[SettingVariable] = &[
     own("SANDTABLE_ENGINE", Key::Engine),
+    own("SANDTABLE_IMAGE", Key::Image),
     own("SANDTABLE_PROFILE", Key::Profile),
     own("SANDTABLE_NAME", Key::Name),
     own("SANDTABLE_DIRECTORY", Key::Directory),

@@ -4,6 +4,7 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Key {
     Engine,
+    Image,
     Profile,
     Name,
     Directory,
@@ -47,6 +48,7 @@ pub(crate) enum Kind {
 impl Key {
     pub(crate) const ALL: &'static [Self] = &[
         Self::Engine,
+        Self::Image,
         Self::Profile,
         Self::Name,
         Self::Directory,
@@ -80,6 +82,7 @@ impl Key {
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Engine => "engine",
+            Self::Image => "image",
             Self::Profile => "profile",
             Self::Name => "name",
             Self::Directory => "directory",
@@ -114,6 +117,7 @@ impl Key {
     pub(crate) fn flag(self) -> &'static str {
         match self {
             Self::Engine => "--engine",
+            Self::Image => "--image",
             Self::Profile => "--profile",
             Self::Name => "--name",
             Self::Directory => "--directory",

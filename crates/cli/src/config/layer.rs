@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use sandtable_sandbox::model::hide::HidePattern;
 use sandtable_sandbox::model::id::SandboxName;
+use sandtable_sandbox::model::image::ImageRef;
 use sandtable_sandbox::model::limits::Limits;
 use sandtable_sandbox::model::setting::{Origin, Setting};
 use sandtable_sandbox::model::spec::{
@@ -22,6 +23,7 @@ use super::{environment, mount};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Layer {
     pub(crate) engine: Option<Setting<EngineChoice>>,
+    pub(crate) image: Option<Setting<ImageRef>>,
     pub(crate) profile: Option<Setting<Profile>>,
     pub(crate) name: Option<Setting<SandboxName>>,
     pub(crate) directory: Option<Setting<PathBuf>>,
@@ -54,6 +56,7 @@ impl Layer {
     pub(crate) fn set(&mut self, key: Key, raw: Raw, origin: &Origin) -> Result<(), ValueError> {
         match key {
             Key::Engine => put(&mut self.engine, origin, raw.word()?),
+            Key::Image => put(&mut self.image, origin, raw.word()?),
             Key::Profile => put(&mut self.profile, origin, raw.word()?),
             Key::Name => put(&mut self.name, origin, raw.word()?),
             Key::Directory => put(&mut self.directory, origin, raw.text()?.into()),
@@ -98,6 +101,7 @@ impl Layer {
     pub(crate) fn or(self, weaker: Self) -> Self {
         Self {
             engine: self.engine.or(weaker.engine),
+            image: self.image.or(weaker.image),
             profile: self.profile.or(weaker.profile),
             name: self.name.or(weaker.name),
             directory: self.directory.or(weaker.directory),
@@ -129,6 +133,7 @@ impl Layer {
     pub(crate) fn shown(&self, key: Key) -> String {
         match key {
             Key::Engine => shown(self.engine.as_ref()),
+            Key::Image => shown(self.image.as_ref()),
             Key::Profile => shown(self.profile.as_ref()),
             Key::Name => shown(self.name.as_ref()),
             Key::Directory => path(self.directory.as_ref()),

@@ -95,6 +95,7 @@ fn widened(key: Key, without: &Layer, with: &Layer) -> bool {
         // Where the user works, what is kept, what is shown and where it is written is not the project's
         // business; an engine or a mode is no wider than another, but not its choice either.
         Key::Engine
+        | Key::Image
         | Key::Name
         | Key::Directory
         | Key::Mode

@@ -7,6 +7,7 @@ use std::str::FromStr;
 use sandtable_sandbox::model::choice::UnknownWord;
 use sandtable_sandbox::model::hide::HideError;
 use sandtable_sandbox::model::id::NameError;
+use sandtable_sandbox::model::image::ImageRefError;
 use sandtable_sandbox::model::limits::LimitError;
 
 use super::environment::EnvError;
@@ -30,6 +31,8 @@ pub(crate) enum ValueError {
     Word(#[from] UnknownWord),
     #[error(transparent)]
     Name(#[from] NameError),
+    #[error(transparent)]
+    Image(#[from] ImageRefError),
     #[error(transparent)]
     Limit(#[from] LimitError),
     #[error(transparent)]

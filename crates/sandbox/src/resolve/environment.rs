@@ -9,6 +9,7 @@ use super::case::Case;
 use super::data::{Reasoned, policy};
 use super::error::Error;
 use super::glob::matches;
+use super::rootfs::Rootfs;
 use super::{search, shows_host, warnings};
 use crate::model::mount::MountTable;
 use crate::model::path::BoxPath;
@@ -35,6 +36,7 @@ pub fn environment_rules() -> &'static [Reasoned] {
 pub(super) fn build(
     case: &Case<'_>,
     mounts: &MountTable,
+    rootfs: Option<&Rootfs>,
     found: &mut Vec<Warning>,
 ) -> BTreeMap<String, Variable> {
     let mut environment: BTreeMap<String, Variable> = case
@@ -47,10 +49,13 @@ pub(super) fn build(
     for name in case.host.odd_variables.iter().filter(|name| is_allowed(name)) {
         found.push(warnings::variable_not_unicode(name));
     }
-    let path = from_caller("PATH", search::inside(case, mounts, found));
+    let (path, shell) = match rootfs {
+        Some(rootfs) => (made(search::of_image(case, rootfs)), made("/bin/sh".to_owned())),
+        None => (from_caller("PATH", search::inside(case, mounts, found)), shell(case, mounts)),
+    };
     environment.insert("PATH".to_owned(), path);
     environment.insert("HOME".to_owned(), made(case.home_inside().to_string()));
-    environment.insert("SHELL".to_owned(), shell(case, mounts));
+    environment.insert("SHELL".to_owned(), shell);
     environment.insert("TMPDIR".to_owned(), made("/tmp".to_owned()));
     environment
 }

@@ -20,6 +20,12 @@ pub enum Error {
     EngineMissing { engine: EngineChoice, package: &'static str },
     #[error("engine `{engine}` is installed at `{}`, but this version runs sandboxes natively only", program.display())]
     EngineUnsupported { engine: EngineChoice, program: PathBuf },
+    #[error(
+        "image `{image}` is a name, and the native engine runs a directory, a tar archive or an OCI layout"
+    )]
+    ImageNamed { image: String },
+    #[error("the image `{path}` has not been unpacked")]
+    ImageNotUnpacked { path: HostPath },
     #[error("network `nat` needs a program that carries packets: there is no `slirp4netns` on PATH")]
     NetworkHelperMissing,
     #[error("network `nat` needs the device `{}`, which cannot be opened", path.display())]
@@ -131,6 +137,7 @@ impl Error {
         match self {
             Self::EngineMissing { .. }
             | Self::EngineUnsupported { .. }
+            | Self::ImageNotUnpacked { .. }
             | Self::NetworkHelperMissing
             | Self::NetworkDevice { .. }
             | Self::MountsUnknown { .. }
@@ -140,6 +147,7 @@ impl Error {
             | Self::StateReadOnly { .. }
             | Self::StateFileSystem { .. } => Blame::Machine,
             Self::EngineElsewhere { .. }
+            | Self::ImageNamed { .. }
             | Self::EnvReserved { .. }
             | Self::EnvUnset { .. }
             | Self::EnvNotText { .. }
@@ -172,6 +180,8 @@ impl Error {
             Self::EngineElsewhere { .. } => "engine-elsewhere",
             Self::EngineMissing { .. } => "engine-missing",
             Self::EngineUnsupported { .. } => "engine-unsupported",
+            Self::ImageNamed { .. } => "image-named",
+            Self::ImageNotUnpacked { .. } => "image-not-unpacked",
             Self::NetworkHelperMissing => "network-helper-missing",
             Self::NetworkDevice { .. } => "network-device",
             Self::EnvReserved { .. } => "env-reserved",
@@ -215,6 +225,10 @@ impl Error {
             Self::EngineElsewhere { .. } | Self::EngineUnsupported { .. } => {
                 "use `--engine native`, or leave out `--engine`".to_owned()
             }
+            Self::ImageNamed { image } => {
+                format!("use `--engine docker` or `--engine podman`, or a path with a slash in front: `./{image}`")
+            }
+            Self::ImageNotUnpacked { .. } => "`sandtable run` unpacks it".to_owned(),
             Self::NetworkHelperMissing => {
                 "`apt-get install slirp4netns`, or use `--network none` or `--network host`".to_owned()
             }

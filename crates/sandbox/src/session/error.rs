@@ -85,6 +85,12 @@ pub enum Error {
         #[source]
         source: sandtable_store::copy::Error,
     },
+    #[error("cannot unpack the image `{}`", path.display())]
+    Image {
+        path: PathBuf,
+        #[source]
+        source: sandtable_store::image::Error,
+    },
     #[error("interrupted while the source was copied; nothing ran and nothing is kept")]
     Interrupted,
 }
@@ -116,6 +122,7 @@ impl Error {
             | Self::CommandNotExecutable { .. }
             | Self::Directory { .. }
             | Self::Lost(AttachError::DirectoryStream) => Blame::Input,
+            Self::Image { source, .. } => image_blame(source),
             _ => Blame::Machine,
         }
     }
@@ -142,6 +149,7 @@ impl Error {
             Self::Unrecorded { .. } => "unrecorded",
             Self::Secrets(_) | Self::Hide(_) => "secrets",
             Self::Copy { .. } => "copy",
+            Self::Image { .. } => "image",
             Self::Interrupted => "interrupted",
         }
     }
@@ -163,9 +171,19 @@ impl Error {
             Self::Lost(AttachError::DirectoryStream) => {
                 Some("redirect it, for example with `< /dev/null`".to_owned())
             }
+            Self::Image { source, .. } => source.remedy().map(str::to_owned),
             Self::Launch(error) => error.remedy(),
             Self::Refused(refusal) => Some(refusal.remedy()),
             _ => None,
         }
+    }
+}
+
+/// An image that cannot be read or written is the machine's matter; one that is refused has to change.
+fn image_blame(error: &sandtable_store::image::Error) -> Blame {
+    use sandtable_store::image::Error::{File, Read, Write};
+    match error {
+        File { .. } | Read(_) | Write { .. } => Blame::Machine,
+        _ => Blame::Input,
     }
 }
