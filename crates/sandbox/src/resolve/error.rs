@@ -42,6 +42,12 @@ pub enum Error {
     FlagWithoutValue { flag: String },
     #[error("the engine cannot make an overlay over `{path}`: {why}")]
     OverlayEngine { path: HostPath, why: &'static str },
+    #[error(
+        "image `{image}` is a name, and the native engine runs a directory, a tar archive or an OCI layout"
+    )]
+    ImageNamed { image: String },
+    #[error("the image `{path}` has not been unpacked")]
+    ImageNotUnpacked { path: HostPath },
     #[error("network `nat` needs a program that carries packets: there is no `slirp4netns` on PATH")]
     NetworkHelperMissing,
     #[error("network `nat` needs the device `{}`, which cannot be opened", path.display())]
@@ -158,6 +164,7 @@ impl Error {
             | Self::EngineDenied { .. }
             | Self::NoExecutable
             | Self::OverlayEngine { .. }
+            | Self::ImageNotUnpacked { .. }
             | Self::NetworkHelperMissing
             | Self::NetworkDevice { .. }
             | Self::AgentUnavailable { .. }
@@ -175,6 +182,7 @@ impl Error {
             | Self::FlagUnknown { .. }
             | Self::FlagOurs { .. }
             | Self::FlagWithoutValue { .. }
+            | Self::ImageNamed { .. }
             | Self::EnvReserved { .. }
             | Self::EnvUnset { .. }
             | Self::EnvNotText { .. }
@@ -217,6 +225,8 @@ impl Error {
             Self::FlagOurs { .. } => "flag-ours",
             Self::FlagWithoutValue { .. } => "flag-without-value",
             Self::OverlayEngine { .. } => "overlay-engine",
+            Self::ImageNamed { .. } => "image-named",
+            Self::ImageNotUnpacked { .. } => "image-not-unpacked",
             Self::NetworkHelperMissing => "network-helper-missing",
             Self::NetworkDevice { .. } => "network-device",
             Self::AgentUnavailable { .. } => "ssh-agent-unavailable",
@@ -283,6 +293,10 @@ impl Error {
             }
             Self::FlagWithoutValue { flag } => format!("write `{flag}=VALUE`"),
             Self::OverlayEngine { .. } => "copy the workspace: `--mode copy`".to_owned(),
+            Self::ImageNamed { image } => {
+                format!("use `--engine docker` or `--engine podman`, or a path with a slash in front: `./{image}`")
+            }
+            Self::ImageNotUnpacked { .. } => "`sandtable run` unpacks it".to_owned(),
             Self::NetworkHelperMissing => {
                 "`apt-get install slirp4netns`, or use `--network none` or `--network host`".to_owned()
             }

@@ -24,6 +24,7 @@ mod network;
 mod overlay;
 mod renew;
 mod repository;
+mod rootfs;
 mod search;
 mod secrets;
 mod source;
@@ -45,6 +46,7 @@ pub use renew::renew;
 pub use secrets::{says_secret, secret_names};
 
 use case::Case;
+use rootfs::Rootfs;
 use source::Workspace;
 
 use crate::facts::Facts;
@@ -70,10 +72,12 @@ pub fn resolve(spec: &Spec, host: &Host, facts: &dyn Facts) -> Result<ResolvedSp
     let home = home::mounts(&case, &workspace, &seeds);
     let ssh_agent = ssh_agent::find(&case, &mut warnings)?;
     let agent = ssh_agent::mounts(&case, &workspace, &ssh_agent);
+    let rootfs = rootfs::find(&case)?;
     let own = OwnMounts { workspace: workspace.mounts(&case, &mode)?, home, asked, agent };
-    let mounts = mounts(&case, &workspace, own, &mut warnings)?;
+    let mounts =
+        mounts(&case, &workspace, own, &mut Around { rootfs: rootfs.as_ref(), warnings: &mut warnings })?;
     identity::check_owners(&case, &workspace.root, &mut warnings);
-    let mut environment = environment::build(&case, &mounts, &mut warnings);
+    let mut environment = environment::build(&case, &mounts, rootfs.as_ref(), &mut warnings);
     environment.append(&mut variables);
     environment.append(&mut environment::asked(&case)?);
     environment.append(&mut environment::last(&ssh_agent));
@@ -81,7 +85,7 @@ pub fn resolve(spec: &Spec, host: &Host, facts: &dyn Facts) -> Result<ResolvedSp
         engine: chosen.engine,
         engine_reason: chosen.reason,
         platform: chosen.platform,
-        image: chosen.image,
+        image: chosen.image.or(rootfs.map(|rootfs| rootfs.image)),
         container: chosen.container.clone(),
         identity: identity::of(host),
         home: case.home_inside(),
@@ -130,14 +134,21 @@ struct OwnMounts {
     agent: Vec<Mount>,
 }
 
+/// What the file system is built around, and who hears of it.
+struct Around<'a> {
+    rootfs: Option<&'a Rootfs>,
+    warnings: &'a mut Vec<Warning>,
+}
+
 /// The whole file system. What the user asked for comes before what we would have shown at the same place
 /// of the home directory; everywhere else two mounts at one place are a conflict.
 fn mounts(
     case: &Case<'_>,
     workspace: &Workspace,
     own: OwnMounts,
-    warnings: &mut Vec<Warning>,
+    around: &mut Around<'_>,
 ) -> Result<MountTable, Error> {
+    let Around { rootfs, warnings } = around;
     let OwnMounts { workspace: mut mounts, home, asked, agent } = own;
     if case.container.is_some() {
         return contained_mounts(
@@ -147,20 +158,27 @@ fn mounts(
             warnings,
         );
     }
-    let mut system = system::mounts(case)?;
+    let mut system = system::mounts(case, *rootfs)?;
     system.retain(|mount| mount.target != workspace.root.same_inside());
     let mut shown = gitconfig::mounts(case, workspace, warnings);
     shown.extend(agent);
-    shown.extend(toolchains::mounts(case, workspace, &system, warnings)?);
+    // Tools of the host are built for the host's libraries, not for those of an image.
+    if rootfs.is_none() {
+        shown.extend(toolchains::mounts(case, workspace, &system, warnings)?);
+    }
     shown.retain(|mount| asked.iter().all(|request| request.target != mount.target));
     mounts.extend(home);
     mounts.extend(asked);
     mounts.extend(shown);
     system::keep_temporary_directory(&mut system, &mounts);
     mounts.extend(system);
+    if let Some(rootfs) = rootfs {
+        let image = rootfs.mounts(case, &mounts, warnings)?;
+        mounts.extend(image);
+    }
     let table = MountTable::new(mounts).map_err(Error::Conflict)?;
     user_mounts::check_places(case, &table)?;
-    system::with_state_masked(case, table)
+    if rootfs.is_some() { Ok(table) } else { system::with_state_masked(case, table) }
 }
 
 /// The same where an image brings the system, and with it the programs.
