@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 use std::ffi::OsString;
+use std::path::Path;
 use std::process::ExitCode;
 
 mod app;
@@ -28,6 +29,9 @@ fn main() -> ExitCode {
     // The probe runs inside sandboxes, where nothing of the user's environment or files is of interest.
     if args.get(1).is_some_and(|word| word == "__probe") {
         return ExitCode::from(sandtable_launch::probe::main(&args[2..]));
+    }
+    if args.get(1).is_some_and(|word| word == sandtable_launch::relay::REACH) {
+        return ExitCode::from(sandtable_launch::relay::reach_main(args.get(2).map(Path::new)));
     }
     // A panic drops nothing, so whatever has the terminal then must be made to let go of it.
     let report = std::panic::take_hook();

@@ -41,9 +41,11 @@ pub use hide::Hidden;
 pub use mode::WORKSPACE;
 pub use renew::renew;
 pub use secrets::{says_secret, secret_names};
+pub use ssh_agent::ConnectionError;
 
 use case::Case;
 use source::Workspace;
+use ssh_agent::Surroundings;
 
 use crate::facts::Facts;
 use crate::host::Host;
@@ -68,15 +70,16 @@ pub fn resolve(spec: &Spec, host: &Host, facts: &dyn Facts) -> Result<ResolvedSp
     agents::add(&case, &workspace, &mut asked, &mut warnings)?;
     let Asked { mounts: asked, seeds } = asked;
     let home = home::mounts(&case, &workspace, &seeds);
-    let ssh_agent = ssh_agent::find(&case, &mut warnings)?;
-    let agent = ssh_agent::mounts(&case, &workspace, &ssh_agent);
+    let surroundings = Surroundings { host, facts, os: platform.os, engine, container: None };
+    let ssh_agent = ssh_agent::decide(&spec.ssh_agent, &surroundings, &mut warnings)?;
+    let agent = ssh_agent::mounts(&case, &workspace, &ssh_agent, engine);
     let own = OwnMounts { workspace: workspace.mounts(&case, &mode)?, home, asked, agent };
     let mounts = mounts(&case, &workspace, own, &mut warnings)?;
     identity::check_owners(&case, &workspace.root, &mut warnings);
     let mut environment = environment::build(&case, &mounts, &mut warnings);
     environment.append(&mut variables);
     environment.append(&mut environment::asked(&case)?);
-    environment.append(&mut environment::last(&ssh_agent));
+    environment.append(&mut environment::last(&ssh_agent, engine));
     card::with_card(ResolvedSpec {
         engine,
         engine_reason,
