@@ -5,10 +5,12 @@ pub mod enforcement;
 mod nat;
 pub mod native;
 pub mod oci;
-mod ssh_agent;
+pub mod ssh_agent;
 
 use std::fmt;
 use std::os::fd::BorrowedFd;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
 use std::time::Instant;
 
 use sandtable_launch::attach::{AttachError, Ending, Invocation};
@@ -157,4 +159,10 @@ pub fn engine(name: EngineName) -> Box<dyn Engine> {
         EngineName::Podman => Box::new(oci::Oci { dialect: oci::Dialect::Podman }),
         EngineName::Seatbelt => unreachable!("resolve gives no sandbox to it here"),
     }
+}
+
+/// A short stand-in for a path (FNV-1a): the same in every version, and no secret is behind it.
+fn fingerprint(path: &Path) -> u64 {
+    let mix = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
+    path.as_os_str().as_bytes().iter().fold(0xcbf2_9ce4_8422_2325, mix)
 }

@@ -1,8 +1,7 @@
 //! The native engine: namespaces, mounts, Landlock and a system call filter, on Linux, without a daemon.
 
 use std::fmt;
-use std::os::unix::ffi::OsStrExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Instant;
 
 use rustix::io::Errno;
@@ -13,7 +12,7 @@ use sandtable_launch::report::Report;
 use sandtable_launch::supervisor;
 
 use super::ssh_agent::relay;
-use super::{Engine, Handles, LaunchError, Place, Plan, Running, nat};
+use super::{Engine, Handles, LaunchError, Place, Plan, Running, fingerprint, nat};
 use crate::model::agent::Forwarding;
 use crate::model::limits::Limits;
 use crate::model::mount::{Content, FileIdentity, HostAccess, Mount, Ownership, Pins};
@@ -116,12 +115,6 @@ pub(super) fn limits(asked: &Limits, place: &Place) -> Option<op::Limits> {
     any.then_some(limits)
 }
 
-/// A short stand-in for a path (FNV-1a): the same in every version, and no secret is behind it.
-pub(super) fn fingerprint(path: &Path) -> u64 {
-    let mix = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
-    path.as_os_str().as_bytes().iter().fold(0xcbf2_9ce4_8422_2325, mix)
-}
-
 fn network(spec: &ResolvedSpec) -> op::Network {
     match (spec.network.value, &spec.network_helper) {
         (Network::Host, _) => op::Network::Host,
@@ -198,7 +191,8 @@ fn agent_socket(target: PathBuf, spec: &ResolvedSpec, place: &Place) -> Op {
             shift: Shift::Keep,
             pinned: identity.map(pinned),
         },
-        None => Op::Mask { target },
+        // The other ways lead into virtual machines, where there is no native engine.
+        _ => Op::Mask { target },
     }
 }
 
