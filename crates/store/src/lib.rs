@@ -17,6 +17,7 @@ pub mod layer;
 pub mod lock;
 pub mod name_pattern;
 pub mod object;
+pub mod pack;
 pub mod path;
 pub mod remove;
 pub mod safe;
