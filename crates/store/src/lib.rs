@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 pub mod copy;
+pub mod diff;
 pub mod dir;
 pub mod id;
 pub mod image;
