@@ -12,6 +12,7 @@
 pub mod copy;
 pub mod dir;
 pub mod id;
+pub mod ignore;
 pub mod image;
 pub mod layer;
 pub mod lock;
@@ -20,7 +21,9 @@ pub mod object;
 pub mod path;
 pub mod remove;
 pub mod size;
+pub mod snapshot;
 pub mod source;
+pub mod statcache;
 pub mod state;
 
 pub use path::RelPath;

@@ -6,6 +6,7 @@
 //! never becoming the controlling terminal. There is no limit on depth: [`open_below`] goes down in chunks
 //! shorter than the kernel's `PATH_MAX`, and [`Descent`] keeps a bounded number of descriptors.
 
+mod attribute;
 mod descent;
 mod entry;
 
@@ -15,6 +16,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{CWD, FileType, Mode, OFlags, RawDir, ResolveFlags, fstat, openat, openat2};
 use rustix::io::{Errno, Result};
 
+pub use attribute::{attribute_names, attribute_value};
 pub use descent::{Descent, Moved};
 pub use entry::{Kind, Meta, birth_at, stat_at, stat_fd};
 
