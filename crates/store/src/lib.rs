@@ -13,6 +13,7 @@ pub mod copy;
 pub mod diff;
 pub mod dir;
 pub mod id;
+pub mod ignore;
 pub mod image;
 pub mod layer;
 pub mod lock;
@@ -23,7 +24,9 @@ pub mod path;
 pub mod remove;
 pub mod safe;
 pub mod size;
+pub mod snapshot;
 pub mod source;
+pub mod statcache;
 pub mod state;
 
 pub use path::RelPath;
