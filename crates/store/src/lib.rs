@@ -9,6 +9,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod checkout;
 pub mod copy;
 pub mod diff;
 pub mod dir;

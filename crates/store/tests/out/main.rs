@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
+mod checkout;
 mod diff;
 mod states;
 #[path = "../support/mod.rs"]
