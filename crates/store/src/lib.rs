@@ -21,6 +21,7 @@ pub mod name_pattern;
 pub mod object;
 pub mod path;
 pub mod remove;
+pub mod rollback;
 pub mod safe;
 pub mod size;
 pub mod source;

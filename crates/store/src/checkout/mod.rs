@@ -12,10 +12,10 @@ mod undo;
 mod work;
 
 use std::io;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd as _, BorrowedFd};
 
-pub(crate) use make::MakeError;
 pub use make::{Lost, Times};
+pub(crate) use make::{MakeError, Maker};
 pub(crate) use undo::take_away;
 
 use crate::dir::{names, reopen};
@@ -119,18 +119,20 @@ pub fn checkout(
     target: BorrowedFd<'_>,
     options: &Options<'_>,
 ) -> Result<Outcome, Error> {
-    let root = RelPath::root();
-    let found = reopen(target).and_then(|again| names(std::os::fd::AsFd::as_fd(&again)));
-    let found = found.map_err(|errno| write_error(&root, errno))?;
-    if let Some(first) = found.first() {
-        return Err(Error::NotEmpty(root.join(&first.bytes).unwrap_or(root)));
-    }
+    must_be_empty(target)?;
     let done = work::run(objects, state, target, options);
     if done.is_err() {
         // What cannot be taken away again stays; the error that follows is the one that matters.
         let _left = take_away(objects, state, target);
     }
     done
+}
+
+pub(crate) fn must_be_empty(target: BorrowedFd<'_>) -> Result<(), Error> {
+    let root = RelPath::root();
+    let found = reopen(target).and_then(|again| names(again.as_fd()));
+    let found = found.map_err(|errno| write_error(&root, errno))?;
+    found.first().map_or(Ok(()), |first| Err(Error::NotEmpty(root.join(&first.bytes).unwrap_or(root))))
 }
 
 pub(crate) fn write_error(path: &RelPath, errno: rustix::io::Errno) -> Error {

@@ -4,6 +4,7 @@
 
 mod checkout;
 mod diff;
+mod rollback;
 mod states;
 #[path = "../support/mod.rs"]
 mod support;
