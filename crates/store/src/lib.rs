@@ -9,6 +9,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod checkout;
 pub mod copy;
 pub mod diff;
 pub mod dir;
@@ -22,6 +23,7 @@ pub mod object;
 pub mod pack;
 pub mod path;
 pub mod remove;
+pub mod rollback;
 pub mod safe;
 pub mod size;
 pub mod snapshot;
