@@ -3,6 +3,8 @@
 //! It is confined like the workload and holds nothing but its sockets and the layer's lock. When it exits,
 //! for whatever reason, the kernel kills every process of the sandbox.
 
+mod freeze;
+mod hold;
 mod leader;
 mod spawn;
 
@@ -18,6 +20,8 @@ use crate::report::Report;
 use crate::sys::process::exit_now;
 use crate::sys::signal::{next_signal, signal_descriptor};
 use crate::wire::{self, Ask, Frame, Status, Tell};
+use freeze::Freeze;
+use hold::Hold;
 use spawn::{NotSpawned, Patience, Process, Settled, Starting};
 
 /// Serves clients until the supervisor is gone.
@@ -25,8 +29,8 @@ pub(crate) fn serve(supervisor: OwnedFd, listener: OwnedFd, report: Report) -> !
     let Ok(signals) = signal_descriptor(&[libc::SIGCHLD]) else { exit_now(125) };
     let clients = vec![Client::new(supervisor)];
     let listener = Some(listener);
-    let mut init =
-        Init { report, signals, listener, clients, finished: false, stopping: false, deadline: None };
+    let (finished, stopping, deadline, freeze) = (false, false, None, None);
+    let mut init = Init { report, signals, listener, clients, finished, stopping, deadline, freeze };
     loop {
         init.turn();
     }
@@ -45,6 +49,8 @@ struct Init {
     stopping: bool,
     /// When whatever still runs is killed.
     deadline: Option<Instant>,
+    /// While somebody wants everything held still.
+    freeze: Option<Freeze>,
 }
 
 struct Client {
@@ -53,15 +59,19 @@ struct Client {
     /// Its command, until it is known to run. Waiting for that here would let the workload, which can stop any
     /// process, keep all clients from being served.
     starting: Option<Starting>,
+    hold: Hold,
+    /// What it asked for while nothing may move.
+    later: Vec<Frame<Ask>>,
 }
 
 impl Client {
     fn new(socket: OwnedFd) -> Self {
-        Self { socket, command: None, starting: None }
+        Self { socket, command: None, starting: None, hold: Hold::No, later: Vec::new() }
     }
 
     fn is_busy(&self) -> bool {
-        self.command.is_some() || self.starting.is_some()
+        let waits = || self.later.iter().any(|frame| matches!(frame.message, Ask::Run(_)));
+        self.command.is_some() || self.starting.is_some() || waits()
     }
 }
 
@@ -85,6 +95,7 @@ impl Init {
                 Event::Client(index) => self.listen(index),
             }
         }
+        self.settle_freeze();
         if self.deadline.is_some_and(|deadline| deadline <= Instant::now()) {
             self.deadline = None;
             kill_everything(Signal::KILL);
@@ -107,7 +118,9 @@ impl Init {
                 meanings.push(Event::Settled(index));
             }
         }
-        let left = self.deadline.map(|deadline| timespec(deadline.saturating_duration_since(Instant::now())));
+        let deadline = self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        let tick = self.freeze.as_ref().filter(|freeze| freeze.is_under_way()).map(|_| freeze::TICK);
+        let left = deadline.into_iter().chain(tick).min().map(timespec);
         match poll(&mut fds, left.as_ref()) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(_) => exit_now(125),
@@ -134,6 +147,8 @@ impl Init {
         match frame.message {
             // One command at a time for each client.
             Ask::Run(_) if self.clients[index].is_busy() => self.leave(index),
+            // Nothing may start, stop or go on now.
+            Ask::Run(_) | Ask::Signal { .. } if self.freeze.is_some() => self.put_off(index, frame),
             Ask::Run(command) => match spawn::spawn(&command, frame.descriptors) {
                 Ok(starting) => self.clients[index].starting = Some(starting),
                 Err(failure) => self.not_started(index, failure),
@@ -145,7 +160,11 @@ impl Init {
                     signal_command(command, signal);
                 }
             }
+            Ask::Freeze if self.stopping => self.leave(index),
+            Ask::Freeze => self.hold(index),
+            Ask::Thaw => self.let_go(index),
             Ask::Stop { grace_ms } => {
+                self.break_freeze();
                 kill_everything(Signal::TERM);
                 // What is stopped hears nothing.
                 kill_everything(Signal::CONT);
@@ -197,6 +216,7 @@ impl Init {
         if let Some(command) = client.command {
             signal_command(command, Signal::KILL);
         }
+        self.thaw_if_nobody_holds();
         self.tell_supervisor_of_others();
     }
 
@@ -210,6 +230,10 @@ impl Init {
             {
                 self.settle(index, Patience::None);
             }
+            // Stopped by us, for a while.
+            if status.stopped() && self.freeze.is_some() {
+                continue;
+            }
             let of_this = |client: &Client| client.command.is_some_and(|command| command.child == pid);
             let Some(index) = self.clients.iter().position(of_this) else {
                 continue;
@@ -221,6 +245,7 @@ impl Init {
             };
             self.report(index, &told);
         }
+        self.recheck_freeze();
         // Whoever asked for the end must not wait for a supervisor that is stopped itself.
         if self.stopping && !self.clients.iter().any(Client::is_busy) {
             exit_now(0);

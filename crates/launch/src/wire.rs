@@ -40,6 +40,10 @@ pub enum Ask {
     Signal { number: i32 },
     /// End everything: `SIGTERM` now, `SIGKILL` when the grace is over.
     Stop { grace_ms: u64 },
+    /// Hold everything still until `Thaw`, or until this connection ends.
+    Freeze,
+    /// Let everything go on, as far as this connection is concerned.
+    Thaw,
 }
 
 /// From PID 1 to a client.
@@ -65,6 +69,25 @@ pub enum Tell {
     Ended(Status),
     /// How many commands of other connections still run, after this one's ended.
     Others { running: usize },
+    /// Everything is held still.
+    Frozen {
+        by: FrozenBy,
+        /// Whether really nothing moves.
+        complete: bool,
+    },
+    /// It goes on.
+    Thawed {
+        /// Whether nothing moved until now.
+        unbroken: bool,
+    },
+}
+
+/// How a sandbox is held still.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FrozenBy {
+    /// Its first process stopped all others.
+    Signals,
 }
 
 /// A step of the set-up that failed.

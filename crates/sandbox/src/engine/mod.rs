@@ -6,10 +6,10 @@ mod nat;
 pub mod native;
 
 use std::fmt;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::time::Instant;
 
-use sandtable_launch::attach::{AttachError, Ending, Invocation};
+use sandtable_launch::attach::{self, AttachError, Ending, FreezeError, Frozen, Invocation};
 use sandtable_launch::report::Report;
 use serde::{Deserialize, Serialize};
 
@@ -81,6 +81,13 @@ pub trait Engine: fmt::Debug {
 
     /// Starts the plan and returns when the sandbox has reported what holds. No command runs yet.
     fn launch(&self, plan: &Plan, handles: &Handles<'_>) -> Result<Box<dyn Running>, LaunchError>;
+
+    /// Holds everything in a running sandbox still while the guard lives. `connection` is one to its first
+    /// process and of this freeze only: so it can be asked for by any process, not just by the one that launched
+    /// the sandbox, and ends with it.
+    fn freeze(&self, connection: OwnedFd) -> Result<Frozen, FreezeError> {
+        attach::freeze(connection)
+    }
 }
 
 /// A sandbox that waits for its first command, or runs it. Dropping it ends everything inside.

@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use rustix::io::Errno;
-use sandtable_launch::attach::AttachError;
+use sandtable_launch::attach::{AttachError, FreezeError};
 
 use crate::engine::LaunchError;
 use crate::engine::enforcement::Refusal;
@@ -75,6 +75,12 @@ pub enum Error {
         #[source]
         cause: Box<Error>,
     },
+    #[error("the sandbox `{name}` could not be held still")]
+    Freeze {
+        name: SandboxName,
+        #[source]
+        source: FreezeError,
+    },
     #[error("cannot find what is to be hidden")]
     Secrets(#[source] sandtable_store::source::Error),
     #[error("cannot hide a file")]
@@ -142,6 +148,7 @@ impl Error {
             Self::Unrecorded { .. } => "unrecorded",
             Self::Secrets(_) | Self::Hide(_) => "secrets",
             Self::Copy { .. } => "copy",
+            Self::Freeze { .. } => "freeze",
             Self::Interrupted => "interrupted",
         }
     }
