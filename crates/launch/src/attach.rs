@@ -120,7 +120,8 @@ pub fn run(
         errno => AttachError::Streams(errno),
     })?;
     let Invocation { argv, environment, directory, deadline, .. } = invocation;
-    let command = Command { argv, environment, directory, stdio: streams.stdio() };
+    let time_ms = deadline.map(time::left_ms);
+    let command = Command { argv, environment, directory, stdio: streams.stdio(), time_ms };
     match wire::send(socket, &Ask::Run(command), &streams.descriptors()) {
         Err(WireError::Io(Errno::PIPE | Errno::CONNRESET)) => return Err(AttachError::NotTaken),
         sent => sent.map_err(AttachError::Lost)?,

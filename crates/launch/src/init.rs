@@ -16,6 +16,7 @@ use rustix::io::Errno;
 use rustix::net::{SocketFlags, accept_with};
 use rustix::process::{Signal, WaitOptions, kill_process, kill_process_group, wait};
 
+use crate::attach::GRACE;
 use crate::report::Report;
 use crate::sys::process::exit_now;
 use crate::sys::signal::{next_signal, signal_descriptor};
@@ -24,13 +25,16 @@ use freeze::Freeze;
 use hold::Hold;
 use spawn::{NotSpawned, Patience, Process, Settled, Starting};
 
+/// How much later than the supervisor PID 1 looks at the clock.
+const LATER: Duration = Duration::from_millis(250);
+
 /// Serves clients until the supervisor is gone.
 pub(crate) fn serve(supervisor: OwnedFd, listener: OwnedFd, report: Report) -> ! {
     let Ok(signals) = signal_descriptor(&[libc::SIGCHLD]) else { exit_now(125) };
     let clients = vec![Client::new(supervisor)];
     let listener = Some(listener);
-    let (finished, stopping, deadline, freeze) = (false, false, None, None);
-    let mut init = Init { report, signals, listener, clients, finished, stopping, deadline, freeze };
+    let (finished, stopping, expiry, deadline, freeze) = (false, false, None, None, None);
+    let mut init = Init { report, signals, listener, clients, finished, stopping, expiry, deadline, freeze };
     loop {
         init.turn();
     }
@@ -47,6 +51,8 @@ struct Init {
     finished: bool,
     /// Whether somebody asked for the end.
     stopping: bool,
+    /// When the sandbox's time is up and nobody else has said so.
+    expiry: Option<Instant>,
     /// When whatever still runs is killed.
     deadline: Option<Instant>,
     /// While somebody wants everything held still.
@@ -96,6 +102,9 @@ impl Init {
             }
         }
         self.settle_freeze();
+        if self.expiry.is_some_and(|expiry| expiry <= Instant::now()) {
+            self.stop(GRACE);
+        }
         if self.deadline.is_some_and(|deadline| deadline <= Instant::now()) {
             self.deadline = None;
             kill_everything(Signal::KILL);
@@ -118,9 +127,10 @@ impl Init {
                 meanings.push(Event::Settled(index));
             }
         }
-        let deadline = self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        let ends = self.deadline.into_iter().chain(self.expiry);
+        let ends = ends.map(|end| end.saturating_duration_since(Instant::now()));
         let tick = self.freeze.as_ref().filter(|freeze| freeze.is_under_way()).map(|_| freeze::TICK);
-        let left = deadline.into_iter().chain(tick).min().map(timespec);
+        let left = ends.chain(tick).min().map(timespec);
         match poll(&mut fds, left.as_ref()) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(_) => exit_now(125),
@@ -149,10 +159,16 @@ impl Init {
             Ask::Run(_) if self.clients[index].is_busy() => self.leave(index),
             // Nothing may start, stop or go on now.
             Ask::Run(_) | Ask::Signal { .. } if self.freeze.is_some() => self.put_off(index, frame),
-            Ask::Run(command) => match spawn::spawn(&command, frame.descriptors) {
-                Ok(starting) => self.clients[index].starting = Some(starting),
-                Err(failure) => self.not_started(index, failure),
-            },
+            Ask::Run(command) => {
+                if let (0, Some(time)) = (index, command.time_ms) {
+                    // A little later than the supervisor's own bell.
+                    self.expiry = Instant::now().checked_add(Duration::from_millis(time) + LATER);
+                }
+                match spawn::spawn(&command, frame.descriptors) {
+                    Ok(starting) => self.clients[index].starting = Some(starting),
+                    Err(failure) => self.not_started(index, failure),
+                }
+            }
             Ask::Signal { number } => {
                 if let (Some(command), Some(signal)) =
                     (self.clients[index].command, Signal::from_named_raw(number))
@@ -163,18 +179,22 @@ impl Init {
             Ask::Freeze if self.stopping => self.leave(index),
             Ask::Freeze => self.hold(index),
             Ask::Thaw => self.let_go(index),
-            Ask::Stop { grace_ms } => {
-                self.break_freeze();
-                kill_everything(Signal::TERM);
-                // What is stopped hears nothing.
-                kill_everything(Signal::CONT);
-                self.stopping = true;
-                self.deadline = Some(Instant::now() + Duration::from_millis(grace_ms));
-            }
+            Ask::Stop { grace_ms } => self.stop(Duration::from_millis(grace_ms)),
             Ask::Limits(limits) if index == 0 => self.report.controls.extend(limits.controls),
             // Only meaningful during set-up, and from the supervisor.
             Ask::Mounts | Ask::Limits(_) => self.leave(index),
         }
+    }
+
+    /// Begins to end everything.
+    fn stop(&mut self, grace: Duration) {
+        self.break_freeze();
+        kill_everything(Signal::TERM);
+        // What is stopped hears nothing.
+        kill_everything(Signal::CONT);
+        self.stopping = true;
+        self.expiry = None;
+        self.deadline = Instant::now().checked_add(grace);
     }
 
     /// Tells a client what became of the start of its command, once that is known.

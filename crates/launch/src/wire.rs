@@ -107,6 +107,8 @@ pub struct Command {
     pub environment: Vec<OsString>,
     pub directory: PathBuf,
     pub stdio: Stdio,
+    /// How long the sandbox may last, from its supervisor: PID 1 ends it then, should nobody else do.
+    pub time_ms: Option<u64>,
 }
 
 /// What the command talks to.
@@ -245,6 +247,7 @@ mod tests {
             environment: vec![OsString::from("A=b")],
             directory: PathBuf::from("/"),
             stdio: Stdio::Descriptors,
+            time_ms: Some(7),
         });
         send(&here, &ask, &[here.as_fd(), there.as_fd()]).expect("sent");
         let frame: Frame<Ask> = receive(&there).expect("received");
