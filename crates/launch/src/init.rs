@@ -3,10 +3,13 @@
 //! It is confined like the workload and holds nothing but its sockets and the layer's lock. When it exits,
 //! for whatever reason, the kernel kills every process of the sandbox.
 
+mod cold;
 mod freeze;
 mod hold;
 mod leader;
+mod list;
 mod spawn;
+mod stop;
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
@@ -177,7 +180,7 @@ impl Init {
                 }
             }
             Ask::Freeze if self.stopping => self.leave(index),
-            Ask::Freeze => self.hold(index),
+            Ask::Freeze => self.hold(index, frame.descriptors),
             Ask::Thaw => self.let_go(index),
             Ask::Stop { grace_ms } => self.stop(Duration::from_millis(grace_ms)),
             Ask::Limits(limits) if index == 0 => self.report.controls.extend(limits.controls),

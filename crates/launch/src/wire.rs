@@ -40,7 +40,8 @@ pub enum Ask {
     Signal { number: i32 },
     /// End everything: `SIGTERM` now, `SIGKILL` when the grace is over.
     Stop { grace_ms: u64 },
-    /// Hold everything still until `Thaw`, or until this connection ends.
+    /// Hold everything still until `Thaw`, or until this connection ends. Three descriptors may be attached, of a
+    /// control group to put everything into: `cgroup.procs`, `cgroup.freeze`, `cgroup.events`.
     Freeze,
     /// Let everything go on, as far as this connection is concerned.
     Thaw,
@@ -86,6 +87,8 @@ pub enum Tell {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FrozenBy {
+    /// All but its first process are in a control group that is frozen.
+    ControlGroup,
     /// Its first process stopped all others.
     Signals,
 }

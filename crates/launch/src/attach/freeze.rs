@@ -1,7 +1,7 @@
 //! Holding a running sandbox still, from outside: everything in it is stopped while the guard lives. PID 1 ties
 //! the freeze to the connection, so that whatever ends this process ends the freeze.
 
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
@@ -33,10 +33,12 @@ pub enum Held {
 #[error("cannot freeze the sandbox")]
 pub struct FreezeError(#[from] WireError);
 
-/// Freezes the sandbox behind `socket`, a connection of its own to PID 1.
-pub fn freeze(socket: OwnedFd) -> Result<Frozen, FreezeError> {
+/// Freezes the sandbox behind `socket`, a connection of its own to PID 1: by `group` if there is one, see
+/// [`crate::cgroup::cold`], else by signals.
+pub fn freeze(socket: OwnedFd, group: Option<&[OwnedFd; 3]>) -> Result<Frozen, FreezeError> {
     set_socket_timeout(&socket, Timeout::Recv, Some(PATIENCE)).map_err(WireError::Io)?;
-    wire::send(&socket, &Ask::Freeze, &[])?;
+    let files: Vec<BorrowedFd<'_>> = group.into_iter().flatten().map(AsFd::as_fd).collect();
+    wire::send(&socket, &Ask::Freeze, &files)?;
     loop {
         if let Tell::Frozen { by, complete } = wire::receive::<Tell>(&socket)?.message {
             return Ok(Frozen { socket, by, complete });

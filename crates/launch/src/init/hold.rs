@@ -1,6 +1,8 @@
 //! Who wants everything held still, and what is put off until it goes on. Each wish is tied to a connection: the
 //! last one that goes ends the freeze, however it goes.
 
+use std::os::fd::OwnedFd;
+
 use super::Init;
 use super::freeze::Freeze;
 use crate::wire::{Ask, Frame, Tell};
@@ -18,9 +20,9 @@ pub(super) enum Hold {
 }
 
 impl Init {
-    pub(super) fn hold(&mut self, index: usize) {
+    pub(super) fn hold(&mut self, index: usize, group: Vec<OwnedFd>) {
         self.clients[index].hold = Hold::Asked;
-        self.freeze.get_or_insert_with(Freeze::new);
+        self.freeze.get_or_insert_with(|| Freeze::new(group));
     }
 
     pub(super) fn let_go(&mut self, index: usize) {

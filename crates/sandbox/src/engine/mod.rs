@@ -82,11 +82,11 @@ pub trait Engine: fmt::Debug {
     /// Starts the plan and returns when the sandbox has reported what holds. No command runs yet.
     fn launch(&self, plan: &Plan, handles: &Handles<'_>) -> Result<Box<dyn Running>, LaunchError>;
 
-    /// Holds everything in a running sandbox still while the guard lives. `connection` is one to its first
-    /// process and of this freeze only: so it can be asked for by any process, not just by the one that launched
-    /// the sandbox, and ends with it.
-    fn freeze(&self, connection: OwnedFd) -> Result<Frozen, FreezeError> {
-        attach::freeze(connection)
+    /// Holds everything still in the running sandbox that keeps its state in `directory`, while the guard lives.
+    /// `connection` is one to its first process and of this freeze only: so it can be asked for by any process,
+    /// not just by the one that launched the sandbox, and ends with it.
+    fn freeze(&self, connection: OwnedFd, _directory: &HostPath) -> Result<Frozen, FreezeError> {
+        attach::freeze(connection, None)
     }
 }
 
@@ -111,6 +111,11 @@ pub trait Running: fmt::Debug {
 /// Removes what a launch for the sandbox in `directory` left outside it when its supervisor was killed.
 pub fn reap(directory: &HostPath) {
     native::reap(directory);
+}
+
+/// Whether there is something outside the sandbox in `directory` that [`reap`] would have to remove.
+pub fn has_groups(directory: &HostPath) -> bool {
+    native::has_groups(directory)
 }
 
 /// The engine of that name.

@@ -28,6 +28,6 @@ impl SandboxDirectory {
             found => Ok(found),
         })?;
         let connection = connection.ok_or_else(|| Error::Busy(self.name()))?;
-        engine.freeze(connection).map_err(|source| Error::Freeze { name: self.name(), source })
+        engine.freeze(connection, self.path()).map_err(|source| Error::Freeze { name: self.name(), source })
     }
 }

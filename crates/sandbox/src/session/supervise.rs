@@ -108,12 +108,14 @@ impl Supervision<'_> {
     /// Ends the sandbox and waits until its mounts are gone.
     fn take_down(&self, mut sandbox: Box<dyn Running>) {
         sandbox.end();
-        if self.resolved().lifetime.value == Lifetime::Discard && self.resolved().limits.is_empty() {
-            // While the kernel takes the sandbox down. What its last processes still write is removed after. With
-            // limits the directory holds the journal of control groups, which must outlive them.
+        if self.resolved().lifetime.value == Lifetime::Discard && !self.directory.has_groups() {
+            // While the kernel takes the sandbox down. What its last processes still write is removed after. A
+            // journal of control groups must outlive them.
             let _once_more = self.directory.delete();
         }
         drop(sandbox);
+        // Those that were not made by the launch, but for a freeze.
+        self.directory.reap_groups();
         self.directory.stop_listening();
     }
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use sandtable_sandbox::model::path::HostPath;
-use sandtable_sandbox::session::{Frozen, Held, Sandboxes, freeze};
+use sandtable_sandbox::session::{Frozen, FrozenBy, Held, Sandboxes, freeze};
 use sandtable_testkit::env::{Caller, TestEnv};
 use sandtable_testkit::require;
 
@@ -61,8 +61,16 @@ impl Detached {
         }
     }
 
+    /// The control groups that were made for it.
+    fn groups(&self) -> Vec<PathBuf> {
+        let journal = fs_err::read_to_string(self.env.sandboxes().join("still/cgroups")).unwrap_or_default();
+        journal.lines().map(PathBuf::from).collect()
+    }
+
     fn stop(&self) {
+        let groups = self.groups();
         self.env.sandtable().args(["rm", "-f", "still"]).ended().expect_code(0).unused();
+        assert!(groups.iter().all(|group| !group.exists()), "left: {groups:?}");
     }
 }
 
@@ -83,6 +91,30 @@ fn nothing_is_written_while_frozen_and_everything_goes_on_afterwards() {
             sandbox.wait_until("goes on", |sandbox| sandbox.written() != before);
         }
         sandbox.stop();
+    }
+}
+
+#[test]
+fn a_control_group_freezes_where_there_is_one() {
+    for options in [&[][..], &["--pids", "64"], &["--rm"]] {
+        let Some(sandbox) = Detached::new(Caller::Same, options, WRITERS) else { return };
+        sandbox.wait_until("six writers", |sandbox| sandbox.written().len() == 6);
+        let frozen = sandbox.freeze();
+        if frozen.by() != FrozenBy::ControlGroup {
+            sandbox.stop();
+            return require::skip("no control groups of version 2 that may be written");
+        }
+        assert!(frozen.is_complete() && sandbox.groups().iter().any(|group| group.exists()));
+        let before = sandbox.written();
+        std::thread::sleep(Duration::from_millis(50));
+        assert_eq!(sandbox.written(), before);
+        // Without a word, as when its process dies.
+        drop(frozen);
+        sandbox.wait_until("goes on", |sandbox| sandbox.written() != before);
+        assert_eq!(sandbox.freeze().thaw(), Held::Throughout, "once more");
+        let groups = sandbox.groups();
+        sandbox.env.sandtable().args(["stop", "still"]).ended().expect_code(0).unused();
+        assert!(groups.iter().all(|group| !group.exists()), "left: {groups:?}");
     }
 }
 
