@@ -186,6 +186,11 @@ impl SandboxDirectory {
         name.and_then(|name| name.parse().ok()).expect("the path was made from a name")
     }
 
+    /// Whether control groups were made for it.
+    pub(super) fn has_groups(&self) -> bool {
+        engine::has_groups(&self.path)
+    }
+
     /// Removes the control groups that a killed supervisor left. The lock must be held.
     pub(super) fn reap_groups(&self) {
         engine::reap(&self.path);

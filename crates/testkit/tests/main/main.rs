@@ -9,6 +9,7 @@ mod conformance;
 mod detach;
 mod doctor;
 mod failpoints;
+mod freeze;
 mod hosts;
 mod image;
 mod inside;
