@@ -13,7 +13,8 @@ use sandtable_sandbox::model::id::SandboxName;
 use sandtable_sandbox::model::limits::{Cpus, Limits, Memory, Pids, Timeout};
 use sandtable_sandbox::model::setting::{Origin, Setting};
 use sandtable_sandbox::model::spec::{
-    EngineChoice, GitConfig, Lifetime, Network, Profile, Secrets, SourceGuard, Strictness, WorkspaceMode,
+    EngineChoice, GitConfig, Lifetime, Network, Profile, Secrets, SourceGuard, SshAgent, Strictness,
+    WorkspaceMode,
 };
 
 use crate::commands;
@@ -107,6 +108,9 @@ pub(crate) struct SettingArgs {
     network: Option<Network>,
     #[command(flatten)]
     limits: LimitArgs,
+    /// Whether the command may use your ssh-agent
+    #[arg(long, value_name = "WHETHER", value_parser = words(SshAgent::ALL, SshAgent::word))]
+    ssh_agent: Option<SshAgent>,
     /// How much of your git configuration the command sees
     #[arg(long, value_name = "HOW", value_parser = words(GitConfig::ALL, GitConfig::word))]
     git_config: Option<GitConfig>,
@@ -190,6 +194,7 @@ impl SettingArgs {
             mode: flag(Key::Mode, self.mode),
             network: flag(Key::Network, self.network),
             limits: self.limits.limits(),
+            ssh_agent: flag(Key::SshAgent, self.ssh_agent),
             git_config: flag(Key::GitConfig, self.git_config),
             secrets: flag(Key::Secrets, self.secrets),
             lifetime: flag(Key::Rm, self.rm.then_some(Lifetime::Discard)),

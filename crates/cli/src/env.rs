@@ -88,6 +88,7 @@ pub(crate) const SETTINGS: &[SettingVariable] = &[
     own("SANDTABLE_MEMORY", Key::Memory),
     own("SANDTABLE_PIDS", Key::Pids),
     own("SANDTABLE_TIMEOUT", Key::Timeout),
+    own("SANDTABLE_SSH_AGENT", Key::SshAgent),
     own("SANDTABLE_GIT_CONFIG", Key::GitConfig),
     own("SANDTABLE_SECRETS", Key::Secrets),
     own("SANDTABLE_RM", Key::Rm),
@@ -106,6 +107,7 @@ pub(crate) const SETTINGS: &[SettingVariable] = &[
     launcher("LLXPRT_SANDBOX_CPUS", Key::Cpus),
     launcher("LLXPRT_SANDBOX_MEMORY", Key::Memory),
     launcher("LLXPRT_SANDBOX_PIDS", Key::Pids),
+    launcher("LLXPRT_SANDBOX_SSH_AGENT", Key::SshAgent),
     launcher("SANDBOX_IMAGE", Key::Image),
     launcher("SANDBOX_FLAGS", Key::EngineFlags),
     launcher("SANDBOX_PORTS", Key::Publish),
@@ -115,17 +117,13 @@ pub(crate) const SETTINGS: &[SettingVariable] = &[
     launcher("SANDBOX_CPUS", Key::Cpus),
     launcher("SANDBOX_MEMORY", Key::Memory),
     launcher("SANDBOX_PIDS", Key::Pids),
+    launcher("SANDBOX_SSH_AGENT", Key::SshAgent),
 ];
 
 /// Launcher variables whose part has not landed. They are reported, so that nobody believes in a limit
 /// that does not hold.
-pub(crate) const NOT_YET: &[&str] = &[
-    "LLXPRT_SANDBOX_PROXY_COMMAND",
-    "LLXPRT_SANDBOX_SSH_AGENT",
-    "SANDBOX_PROXY_COMMAND",
-    "SANDBOX_SET_UID_GID",
-    "SANDBOX_SSH_AGENT",
-];
+pub(crate) const NOT_YET: &[&str] =
+    &["LLXPRT_SANDBOX_PROXY_COMMAND", "SANDBOX_PROXY_COMMAND", "SANDBOX_SET_UID_GID"];
 
 const fn own(name: &'static str, key: Key) -> SettingVariable {
     SettingVariable { name, key, dialect: Dialect::Own }

@@ -38,7 +38,11 @@ fn main() -> ExitCode {
             sandtable_launch::container::serve(Path::new(&args[2]), env::pairs())
         }
         Some(SWEEP) if args.len() == 3 => {
-            return if fs_err::remove_dir_all(&args[2]).is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+            return if fs_err::remove_dir_all(&args[2]).is_ok() {
+                ExitCode::SUCCESS
+            } else {
+                ExitCode::FAILURE
+            };
         }
         _ => {}
     }

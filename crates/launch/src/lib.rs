@@ -15,6 +15,7 @@ pub mod log;
 mod mount;
 pub mod op;
 pub mod probe;
+pub mod relay;
 pub mod report;
 mod seccomp;
 mod setup;

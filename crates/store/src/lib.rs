@@ -11,12 +11,18 @@
 
 pub mod copy;
 pub mod dir;
+pub mod id;
+pub mod image;
 pub mod layer;
 pub mod lock;
 pub mod name_pattern;
+pub mod object;
 pub mod path;
 pub mod remove;
+pub mod safe;
 pub mod size;
 pub mod source;
+pub mod state;
 
 pub use path::RelPath;
+pub use safe::{SafePath, open_safe};

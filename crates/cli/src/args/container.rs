@@ -36,7 +36,9 @@ impl ContainerArgs {
     pub(super) fn add(self, layer: &mut Layer) -> Result<(), config::Error> {
         layer.container.image = flag(Key::Image, self.image);
         layer.container.pull = flag(Key::Pull, self.pull);
-        let flags = self.engine_flags.map(|text| (Key::EngineFlags, Raw::from_variable(Key::EngineFlags.kind(), text)));
+        let flags = self
+            .engine_flags
+            .map(|text| (Key::EngineFlags, Raw::from_variable(Key::EngineFlags.kind(), text)));
         let ports = (!self.ports.is_empty()).then_some((Key::Publish, Ok(Raw::List(self.ports))));
         let support = self.support_url.map(|text| (Key::SupportUrl, Ok(Raw::Text(text))));
         for (key, raw) in flags.into_iter().chain(ports).chain(support) {

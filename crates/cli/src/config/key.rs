@@ -26,6 +26,7 @@ pub(crate) enum Key {
     Memory,
     Pids,
     Timeout,
+    SshAgent,
     GitConfig,
     Secrets,
     Rm,
@@ -77,6 +78,7 @@ impl Key {
         Self::Memory,
         Self::Pids,
         Self::Timeout,
+        Self::SshAgent,
         Self::GitConfig,
         Self::Secrets,
         Self::Rm,
@@ -116,6 +118,7 @@ impl Key {
             Self::Memory => "memory",
             Self::Pids => "pids",
             Self::Timeout => "timeout",
+            Self::SshAgent => "ssh_agent",
             Self::GitConfig => "git_config",
             Self::Secrets => "secrets",
             Self::Rm => "rm",
@@ -156,6 +159,7 @@ impl Key {
             Self::Memory => "--memory",
             Self::Pids => "--pids",
             Self::Timeout => "--timeout",
+            Self::SshAgent => "--ssh-agent",
             Self::GitConfig => "--git-config",
             Self::Secrets => "--secrets",
             Self::Rm => "--rm",
@@ -175,9 +179,13 @@ impl Key {
             Self::Directory | Self::Report => Kind::Path,
             Self::Mounts => Kind::List,
             Self::EngineFlags => Kind::Line,
-            Self::Expose | Self::Hide | Self::AgentHome | Self::Env | Self::EnvFile | Self::PassEnv | Self::Publish => {
-                Kind::Words
-            }
+            Self::Expose
+            | Self::Hide
+            | Self::AgentHome
+            | Self::Env
+            | Self::EnvFile
+            | Self::PassEnv
+            | Self::Publish => Kind::Words,
             Self::Rm
             | Self::BestEffort
             | Self::AllowSource

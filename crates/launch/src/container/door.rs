@@ -70,8 +70,8 @@ impl Door {
         let handle = openat(CWD, directory, flags, Mode::empty()).map_err(failed)?;
         let address = SocketAddrUnix::new(format!("/proc/self/fd/{}/{SOCKET}", handle.as_fd().as_raw_fd()))
             .map_err(failed)?;
-        let listener =
-            socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None).map_err(failed)?;
+        let listener = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)
+            .map_err(failed)?;
         bind(&listener, &address).map_err(failed)?;
         listen(&listener, 1).map_err(failed)?;
         Ok(Self { listener, socket })
@@ -85,7 +85,8 @@ impl Door {
                 Ok(0) | Err(Errno::INTR) if !hope() => return Ok(None),
                 Ok(0) | Err(Errno::INTR) => {}
                 Ok(_) => {
-                    let socket = accept_with(&self.listener, SocketFlags::CLOEXEC).map_err(DoorError::Wait)?;
+                    let socket =
+                        accept_with(&self.listener, SocketFlags::CLOEXEC).map_err(DoorError::Wait)?;
                     let peer = socket_peercred(&socket).map_err(DoorError::Wait)?;
                     if peer.uid == getuid() {
                         return Ok(Some(socket));

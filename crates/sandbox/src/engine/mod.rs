@@ -5,6 +5,7 @@ pub mod enforcement;
 mod nat;
 pub mod native;
 pub mod oci;
+mod ssh_agent;
 
 use std::fmt;
 use std::os::fd::BorrowedFd;
@@ -15,6 +16,7 @@ use sandtable_launch::report::Report;
 use serde::{Deserialize, Serialize};
 
 pub use nat::Error as NetworkError;
+pub use ssh_agent::relay::Error as RelayError;
 
 use crate::model::blame::Blame;
 use crate::model::id::SandboxName;
@@ -74,6 +76,8 @@ pub enum LaunchError {
     Container(#[from] oci::Error),
     #[error("cannot give the sandbox its network")]
     Network(#[from] nat::Error),
+    #[error("cannot bring the ssh-agent in")]
+    Agent(#[from] RelayError),
 }
 
 impl LaunchError {
@@ -81,7 +85,7 @@ impl LaunchError {
     pub fn blame(&self) -> Blame {
         match self {
             Self::Container(error) => error.blame(),
-            Self::Native(_) | Self::Network(_) => Blame::Machine,
+            Self::Native(_) | Self::Network(_) | Self::Agent(_) => Blame::Machine,
         }
     }
 
@@ -89,7 +93,7 @@ impl LaunchError {
     pub fn code(&self) -> &'static str {
         match self {
             Self::Container(error) => error.code(),
-            Self::Native(_) | Self::Network(_) => "launch",
+            Self::Native(_) | Self::Network(_) | Self::Agent(_) => "launch",
         }
     }
 
@@ -97,6 +101,7 @@ impl LaunchError {
     pub fn remedy(&self) -> Option<String> {
         match self {
             Self::Native(error) => native::remedy(error),
+            Self::Agent(_) => Some("run without it: `--ssh-agent off`".to_owned()),
             Self::Container(error) => error.remedy(),
             Self::Network(_) => Some("use `--network none` or `--network host`".to_owned()),
         }

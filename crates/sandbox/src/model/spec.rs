@@ -37,6 +37,7 @@ pub struct Spec {
     pub env: Vec<Setting<EnvRequest>>,
     pub network: Setting<Network>,
     pub limits: Limits,
+    pub ssh_agent: Setting<SshAgent>,
     pub git_config: Setting<GitConfig>,
     pub secrets: Setting<Secrets>,
     pub source_guard: Setting<SourceGuard>,
@@ -94,6 +95,12 @@ choice! {
 choice! {
     /// Which network the sandbox sees: none, a way out only, or the host's.
     Network { None = "none", Nat = "nat", Host = "host" }
+}
+
+choice! {
+    /// Whether the caller's ssh-agent is reachable inside: if there is one, with a word if there is none, never,
+    /// or else nothing runs.
+    SshAgent { Auto = "auto", On = "on", Off = "off", Required = "required" }
 }
 
 choice! {

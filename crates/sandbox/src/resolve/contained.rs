@@ -45,8 +45,13 @@ pub(super) fn give_way(ours: &mut Vec<Mount>, others: &[Mount]) {
 
 fn passwd(case: &Case<'_>) -> String {
     let (uid, gid, home) = (case.host.uid, case.host.gid, case.home_inside());
-    let root = if uid == 0 { format!("root:x:0:0::{home}:/bin/sh\n") } else { "root:x:0:0::/root:/bin/sh\n".to_owned() };
-    let user = if uid == 0 { String::new() } else { format!("{}:x:{uid}:{gid}::{home}:/bin/sh\n", name(case)) };
+    let root = if uid == 0 {
+        format!("root:x:0:0::{home}:/bin/sh\n")
+    } else {
+        "root:x:0:0::/root:/bin/sh\n".to_owned()
+    };
+    let user =
+        if uid == 0 { String::new() } else { format!("{}:x:{uid}:{gid}::{home}:/bin/sh\n", name(case)) };
     format!("{root}{user}nobody:x:65534:65534::/:/bin/false\n")
 }
 

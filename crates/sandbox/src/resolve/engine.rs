@@ -60,7 +60,9 @@ pub(super) fn choose(spec: &Spec, host: &Host, facts: &dyn Facts) -> Result<Chos
     let (engine, reason) = by_name(spec, platform, &|name| program(name, host, facts).is_some())?;
     let plain = Chosen { engine, reason, platform, image: None, container: None };
     match engine {
-        EngineName::Native | EngineName::Seatbelt => match &spec.image {
+        // An image by its path is found when the file system is put together.
+        EngineName::Native => Ok(plain),
+        EngineName::Seatbelt => match &spec.image {
             Some(image) => Err(Error::ImageElsewhere { engine, image: image.value.clone() }),
             None => Ok(plain),
         },

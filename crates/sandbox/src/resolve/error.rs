@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use super::{agents, expose};
 use crate::facts::Failure;
 use crate::model::blame::Blame;
-use crate::model::mount::MountError;
 use crate::model::image::ImageRef;
+use crate::model::mount::MountError;
 use crate::model::path::{HostPath, PathError};
 use crate::model::resolved::EngineName;
 use crate::model::spec::EngineChoice;
@@ -42,11 +42,19 @@ pub enum Error {
     FlagWithoutValue { flag: String },
     #[error("the engine cannot make an overlay over `{path}`: {why}")]
     OverlayEngine { path: HostPath, why: &'static str },
+    #[error(
+        "image `{image}` is a name, and the native engine runs a directory, a tar archive or an OCI layout"
+    )]
+    ImageNamed { image: String },
+    #[error("the image `{path}` has not been unpacked")]
+    ImageNotUnpacked { path: HostPath },
     #[error("network `nat` needs a program that carries packets: there is no `slirp4netns` on PATH")]
     NetworkHelperMissing,
     #[error("network `nat` needs the device `{}`, which cannot be opened", path.display())]
     NetworkDevice { path: PathBuf },
 
+    #[error("the ssh-agent is required, and there is none to bring in: {why}")]
+    AgentUnavailable { why: String },
     #[error("variable `{name}` cannot be given to the command: {why}")]
     EnvReserved { name: String, why: &'static str },
     #[error("variable `{name}` is not set, and {origin} asks to pass it on")]
@@ -156,8 +164,10 @@ impl Error {
             | Self::EngineDenied { .. }
             | Self::NoExecutable
             | Self::OverlayEngine { .. }
+            | Self::ImageNotUnpacked { .. }
             | Self::NetworkHelperMissing
             | Self::NetworkDevice { .. }
+            | Self::AgentUnavailable { .. }
             | Self::MountsUnknown { .. }
             | Self::Submounts { .. }
             | Self::SourceFileSystem { .. }
@@ -172,6 +182,7 @@ impl Error {
             | Self::FlagUnknown { .. }
             | Self::FlagOurs { .. }
             | Self::FlagWithoutValue { .. }
+            | Self::ImageNamed { .. }
             | Self::EnvReserved { .. }
             | Self::EnvUnset { .. }
             | Self::EnvNotText { .. }
@@ -214,8 +225,11 @@ impl Error {
             Self::FlagOurs { .. } => "flag-ours",
             Self::FlagWithoutValue { .. } => "flag-without-value",
             Self::OverlayEngine { .. } => "overlay-engine",
+            Self::ImageNamed { .. } => "image-named",
+            Self::ImageNotUnpacked { .. } => "image-not-unpacked",
             Self::NetworkHelperMissing => "network-helper-missing",
             Self::NetworkDevice { .. } => "network-device",
+            Self::AgentUnavailable { .. } => "ssh-agent-unavailable",
             Self::EnvReserved { .. } => "env-reserved",
             Self::EnvUnset { .. } => "env-unset",
             Self::EnvNotText { .. } => "env-not-text",
@@ -279,6 +293,10 @@ impl Error {
             }
             Self::FlagWithoutValue { flag } => format!("write `{flag}=VALUE`"),
             Self::OverlayEngine { .. } => "copy the workspace: `--mode copy`".to_owned(),
+            Self::ImageNamed { image } => {
+                format!("use `--engine docker` or `--engine podman`, or a path with a slash in front: `./{image}`")
+            }
+            Self::ImageNotUnpacked { .. } => "`sandtable run` unpacks it".to_owned(),
             Self::NetworkHelperMissing => {
                 "`apt-get install slirp4netns`, or use `--network none` or `--network host`".to_owned()
             }
@@ -286,6 +304,9 @@ impl Error {
                 "`modprobe tun` and `chmod 666 {}` as root, or use `--network none` or `--network host`",
                 path.display()
             ),
+            Self::AgentUnavailable { .. } => {
+                "start one with `eval $(ssh-agent)` and `ssh-add`, or use `--ssh-agent auto` or `off`".to_owned()
+            }
             Self::EnvUnset { name, .. } => format!("set `{name}`, or give it a value: `{name}=…`"),
             Self::ExposeUnknown { name } => {
                 format!("one of {}, or a path with a slash in it: `./{name}`", expose::names().join(", "))

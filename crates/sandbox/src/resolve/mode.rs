@@ -53,9 +53,7 @@ pub(super) fn content(case: &Case<'_>, mode: &Mode, path: &HostPath, layer: &str
             ownership: Ownership::Caller,
             identity: case.identity(path),
         }),
-        WorkspaceMode::Auto | WorkspaceMode::Overlay => {
-            overlay::cow(case, path, layer, pins(case, layer))
-        }
+        WorkspaceMode::Auto | WorkspaceMode::Overlay => overlay::cow(case, path, layer, pins(case, layer)),
     }
 }
 

@@ -78,9 +78,20 @@ impl Cause {
         let any = |words: &[&str]| words.iter().any(|word| said.contains(word));
         if any(&["no matching manifest", "exec format error", "does not match the detected host platform"]) {
             Self::Platform
-        } else if any(&["unauthorized", "authentication required", "no basic auth", "denied: requested access"]) {
+        } else if any(&[
+            "unauthorized",
+            "authentication required",
+            "no basic auth",
+            "denied: requested access",
+        ]) {
             Self::Authentication
-        } else if any(&["manifest unknown", "not found", "name unknown", "does not exist", "invalid reference"]) {
+        } else if any(&[
+            "manifest unknown",
+            "not found",
+            "name unknown",
+            "does not exist",
+            "invalid reference",
+        ]) {
             Self::Unknown
         } else if any(&[
             "no such host",
@@ -135,11 +146,7 @@ impl Call<'_> {
         if missing.iter().any(|word| said.to_lowercase().contains(word)) {
             return Ok(None);
         }
-        Err(Error::of_engine(CliError::Failed {
-            argv: call.argv(),
-            status: finished.status,
-            stderr: said,
-        }))
+        Err(Error::of_engine(CliError::Failed { argv: call.argv(), status: finished.status, stderr: said }))
     }
 
     fn pull(&self, hears: &dyn Preparation) -> Result<(), Error> {
@@ -168,9 +175,15 @@ mod tests {
     fn each_cause_is_known_by_the_words_of_both_engines() {
         for (said, cause) in [
             ("Error response from daemon: manifest for a:b not found: manifest unknown", Cause::Unknown),
-            ("Error response from daemon: pull access denied for x, repository does not exist or may require \
-              'docker login': denied: requested access to the resource is denied", Cause::Authentication),
-            ("reading manifest latest in r.example/x: unauthorized: access is not authorized", Cause::Authentication),
+            (
+                "Error response from daemon: pull access denied for x, repository does not exist or may require \
+              'docker login': denied: requested access to the resource is denied",
+                Cause::Authentication,
+            ),
+            (
+                "reading manifest latest in r.example/x: unauthorized: access is not authorized",
+                Cause::Authentication,
+            ),
             ("Get \"https://r.example/v2/\": dial tcp: lookup r.example: no such host", Cause::Offline),
             ("pinging container registry r.example: connection refused", Cause::Offline),
             ("no matching manifest for linux/arm64/v8 in the manifest list entries", Cause::Platform),

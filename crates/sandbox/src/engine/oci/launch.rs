@@ -145,8 +145,7 @@ pub(super) fn launch(plan: &ContainerPlan, handles: &Handles<'_>) -> Result<Laun
     journal.clear(&plan.directory);
     journal.write(&plan.directory)?;
     // From here on dropping it removes what was made.
-    let mut launched =
-        Launched { contained: None, client: None, journal, directory: plan.directory.clone() };
+    let mut launched = Launched { contained: None, client: None, journal, directory: plan.directory.clone() };
     furnish(plan)?;
     let door = Door::make(&plan.door)?;
     let words = memfd_create("words", MemfdFlags::CLOEXEC).map_err(Error::Host)?;
@@ -184,8 +183,10 @@ fn furnish(plan: &ContainerPlan) -> Result<(), Error> {
     }
     for volume in &plan.volumes {
         let options = format!("o={}", volume.options);
-        let kind = ["volume", "create", "--driver", "local", "--opt", "type=overlay", "--opt", "device=overlay"];
-        let call = engine_of(plan)?.args(kind).args(["--label", "sandtable", "--opt", &options, &volume.name]);
+        let kind =
+            ["volume", "create", "--driver", "local", "--opt", "type=overlay", "--opt", "device=overlay"];
+        let call =
+            engine_of(plan)?.args(kind).args(["--label", "sandtable", "--opt", &options, &volume.name]);
         call.output().map_err(Error::of_engine)?;
     }
     Ok(())

@@ -109,7 +109,8 @@ pub(super) fn container_name(place: &Place) -> String {
 fn image_name(spec: &ResolvedSpec) -> String {
     match &spec.image {
         Some(ResolvedImage::Named { name, .. }) => name.to_string(),
-        None => String::new(),
+        // An image by its path is native's business.
+        Some(ResolvedImage::Tree { .. }) | None => String::new(),
     }
 }
 

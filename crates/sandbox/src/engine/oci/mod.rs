@@ -18,8 +18,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-pub(super) use journal::reap;
 pub use journal::SWEEP;
+pub(super) use journal::reap;
 pub use launch::Error;
 pub use lower::SUBCOMMAND;
 pub use plan::ContainerPlan;

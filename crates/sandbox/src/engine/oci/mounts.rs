@@ -6,6 +6,7 @@ use super::Dialect;
 use super::lower::{Words, container_name, ids};
 use super::plan::{OwnFile, Part, Volume};
 use crate::engine::Place;
+use crate::model::agent::Forwarding;
 use crate::model::container::EngineRights;
 use crate::model::mount::{Content, HostAccess, Mount, Pins};
 use crate::model::resolved::ResolvedSpec;
@@ -101,6 +102,10 @@ fn one(mount: &Mount, dialect: Dialect, spec: &ResolvedSpec, place: &Place) -> M
             let file = Some(OwnFile { path: path.clone().into(), contents: contents.clone() });
             Made { file, ..bound(path.to_string(), Write::No) }
         }
+        Content::Agent => match &spec.ssh_agent.forwarding {
+            Some(Forwarding::Direct { socket, .. }) => bound(socket.to_string(), Write::No),
+            None => Made::default(),
+        },
         // An engine brings these itself; no table for an image has a link.
         Content::Link { .. } | Content::Processes | Content::Devices => Made::default(),
     }

@@ -7,6 +7,7 @@ mod git;
 mod inside;
 mod machines;
 mod mounts;
+mod ssh_agent;
 mod views;
 
 use std::fmt::Write as _;
@@ -25,7 +26,7 @@ use crate::model::resolved::ResolvedSpec;
 use crate::model::setting::{Origin, Setting};
 use crate::model::spec::{
     EngineChoice, GitConfig, Lifetime, MountAccess, MountRequest, Network, Profile, Secrets, SourceGuard,
-    Spec, Strictness, WorkspaceMode,
+    Spec, SshAgent, Strictness, WorkspaceMode,
 };
 
 /// A request for `directory` with every default.
@@ -45,6 +46,7 @@ fn spec(directory: &str) -> Spec {
         env: Vec::new(),
         network: Setting::default_value(Network::None),
         limits: Limits::default(),
+        ssh_agent: Setting::default_value(SshAgent::Off),
         git_config: Setting::default_value(GitConfig::Literal),
         secrets: Setting::default_value(Secrets::Warn),
         source_guard: Setting::default_value(SourceGuard::Refuse),
@@ -181,5 +183,6 @@ fn line(mount: &Mount) -> String {
         Content::Masked => format!("{target}: masked"),
         Content::Processes => format!("{target}: processes"),
         Content::Devices => format!("{target}: devices"),
+        Content::Agent => format!("{target}: agent"),
     }
 }
