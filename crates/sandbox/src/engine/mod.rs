@@ -149,6 +149,11 @@ pub fn reap(directory: &HostPath) {
     oci::reap(directory);
 }
 
+/// Whether a launch for the sandbox in `directory` made something outside it that may still be there.
+pub fn has_left(directory: &HostPath) -> bool {
+    oci::has_left(directory)
+}
+
 /// The engine of that name.
 pub fn engine(name: EngineName) -> Box<dyn Engine> {
     match name {

@@ -11,6 +11,8 @@ pub mod events;
 mod exec;
 mod files;
 mod furnish;
+#[cfg(test)]
+mod golden;
 mod image;
 mod live;
 mod logs;
