@@ -32,8 +32,8 @@ const MOST_DESCRIPTORS: usize = 253;
 pub enum Ask {
     /// Idmapped mounts, in the order of `Plan::idmapped`, attached as descriptors. Only during set-up.
     Mounts,
-    /// What the supervisor found to hold beside what PID 1 reported: a control group can be seen from outside
-    /// only. From the supervisor, before its command.
+    /// What the supervisor found to hold beside what PID 1 reported: a control group, and the ids of a container,
+    /// can be seen from outside only. From the supervisor, before its command.
     Limits(Report),
     /// What a container is like, with the socket for further clients and the lock of the layer attached. From
     /// the supervisor, before anything else.

@@ -158,9 +158,10 @@ pub fn reap(directory: &HostPath) {
     oci::reap(directory);
 }
 
-/// Whether there is something outside the sandbox in `directory` that [`reap`] would have to remove.
-pub fn has_groups(directory: &HostPath) -> bool {
-    native::has_groups(directory)
+/// Whether a launch for the sandbox in `directory` made something outside it that may still be there: what [`reap`]
+/// would remove.
+pub fn has_left(directory: &HostPath) -> bool {
+    native::has_groups(directory) || oci::has_left(directory)
 }
 
 /// The engine of that name.

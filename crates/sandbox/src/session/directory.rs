@@ -104,6 +104,19 @@ impl Sandboxes {
         Ok(())
     }
 
+    /// Removes what killed supervisors of containers left outside their directories: nobody else would.
+    pub(super) fn reap_containers(&self) -> Result<(), Error> {
+        for name in self.names()? {
+            let directory = self.at(&name);
+            if engine::has_left(&directory.path)
+                && let Ok(Some(_lock)) = directory.try_lock()
+            {
+                directory.reap_groups();
+            }
+        }
+        Ok(())
+    }
+
     fn entries(&self) -> Result<Vec<String>, Error> {
         let entries = match fs::read_dir(self.root.as_path()) {
             Ok(entries) => entries,
@@ -187,8 +200,8 @@ impl SandboxDirectory {
     }
 
     /// Whether control groups were made for it.
-    pub(super) fn has_groups(&self) -> bool {
-        engine::has_groups(&self.path)
+    pub(super) fn has_left(&self) -> bool {
+        engine::has_left(&self.path)
     }
 
     /// Removes the control groups that a killed supervisor left. The lock must be held.

@@ -12,6 +12,8 @@ mod exec;
 mod files;
 mod freeze;
 mod furnish;
+#[cfg(test)]
+mod golden;
 mod image;
 mod live;
 mod logs;

@@ -108,8 +108,7 @@ impl Supervision<'_> {
     /// Ends the sandbox and waits until its mounts are gone.
     fn take_down(&self, mut sandbox: Box<dyn Running>) {
         sandbox.end();
-        let ours_alone = !self.directory.has_groups() && self.resolved().container.is_none();
-        if self.resolved().lifetime.value == Lifetime::Discard && ours_alone {
+        if self.resolved().lifetime.value == Lifetime::Discard && !self.directory.has_left() {
             // While the kernel takes the sandbox down. What its last processes still write is removed after. With
             // control groups or a container the directory holds the journal of what is outside it, which must
             // outlive that.
