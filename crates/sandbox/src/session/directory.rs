@@ -199,7 +199,7 @@ impl SandboxDirectory {
         name.and_then(|name| name.parse().ok()).expect("the path was made from a name")
     }
 
-    /// Whether control groups were made for it.
+    /// Whether something of it may be left outside this directory.
     pub(super) fn has_left(&self) -> bool {
         engine::has_left(&self.path)
     }
