@@ -9,17 +9,25 @@
 
 #![forbid(unsafe_code)]
 
+pub mod bring_in;
 pub mod copy;
 pub mod dir;
+pub mod fsck;
+pub mod gc;
 pub mod id;
 pub mod layer;
 pub mod lock;
+pub mod meta;
 pub mod name_pattern;
 pub mod object;
+pub mod objects;
+pub mod owner;
 pub mod pack;
 pub mod path;
+mod reach;
 pub mod remove;
 pub mod size;
 pub mod source;
+pub mod store;
 
 pub use path::RelPath;
