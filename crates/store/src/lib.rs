@@ -10,11 +10,15 @@
 #![forbid(unsafe_code)]
 
 pub mod bring_in;
+pub mod checkout;
 pub mod copy;
+pub mod diff;
 pub mod dir;
 pub mod fsck;
 pub mod gc;
 pub mod id;
+pub mod ignore;
+pub mod image;
 pub mod layer;
 pub mod lock;
 pub mod meta;
@@ -26,8 +30,14 @@ pub mod pack;
 pub mod path;
 mod reach;
 pub mod remove;
+pub mod rollback;
+pub mod safe;
 pub mod size;
+pub mod snapshot;
 pub mod source;
+pub mod statcache;
+pub mod state;
 pub mod store;
 
 pub use path::RelPath;
+pub use safe::{SafePath, open_safe};

@@ -193,6 +193,7 @@ fn help_of_run() {
 
     Options:
           --engine <ENGINE>                What runs the sandbox [possible values: auto, native, docker, podman, seatbelt]
+          --image <IMAGE>                  What the command sees as its system: a directory, a tar archive or an OCI layout, by its path
           --profile <PROFILE>              A named bundle of settings [possible values: none, dev, safe, tight, offline]
           --name <NAME>                    Name of the sandbox instead of one made up
       -C, --directory <DIR>                Start in DIR; the repository around it is the source
@@ -208,6 +209,7 @@ fn help_of_run() {
       -m, --memory <SIZE>                  Memory with swap, such as 512m or 2g; everything in memory file systems counts
           --pids <NUMBER>                  Processes and threads
           --timeout <TIME>                 End the command after this time, such as 90s or 5m, with exit code 124
+          --ssh-agent <WHETHER>            Whether the command may use your ssh-agent [possible values: auto, on, off, required]
           --git-config <HOW>               How much of your git configuration the command sees [possible values: literal, sanitized, off]
           --secrets <HOW>                  What happens to files of the source whose names say secret [possible values: warn, mask]
           --rm                             Keep nothing: the sandbox goes when the command ends
