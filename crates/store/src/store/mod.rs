@@ -4,6 +4,7 @@
 //! open the store puts right.
 
 mod batch;
+mod cache;
 mod commit;
 mod layout;
 mod recover;
@@ -16,6 +17,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 pub use batch::Batch;
+pub use cache::NewCache;
 pub use commit::SnapshotDraft;
 pub(crate) use commit::row as pack_row;
 pub use room::Room;
