@@ -21,6 +21,10 @@ use std::sync::atomic::AtomicBool;
 
 pub use outcome::{Changed, Counts, Outcome, SkipReason, Skipped};
 
+pub(crate) use file::{FileReader, Nothing, attributes, judge, link};
+pub(crate) use found::Findings;
+pub(crate) use list::{Small, small_file};
+
 use crate::ignore::Rules;
 use crate::object::{ReadObjects, WriteObjects};
 use crate::path::RelPath;
