@@ -11,6 +11,7 @@ mod content;
 mod file;
 mod found;
 mod list;
+mod onboard;
 mod outcome;
 mod queue;
 mod walk;
@@ -19,6 +20,7 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::AtomicBool;
 
+pub use onboard::{IndexUse, OnboardError, Onboarded, Onboarding, Settings, onboard};
 pub use outcome::{Changed, Counts, Outcome, SkipReason, Skipped};
 
 pub(crate) use file::{FileReader, Nothing, attributes, judge, link};
