@@ -15,7 +15,7 @@ use crate::dir::Kind;
 use crate::path::escape;
 
 const PREFIX: &[u8] = b"user.overlay.";
-const OPAQUE: &str = "user.overlay.opaque";
+pub(super) const OPAQUE: &str = "user.overlay.opaque";
 const WHITEOUT: &str = "user.overlay.whiteout";
 
 /// What the kernel itself allows a list of names to take.
