@@ -79,6 +79,11 @@ impl dyn Facts + '_ {
         expected!(self, Question::Program { name: name.to_owned(), search: search.to_vec() }, Path)
     }
 
+    /// What tells the file at `path` from a changed one.
+    pub fn stamp(&self, path: impl AsRef<Path>) -> Result<String, Failure> {
+        expected!(self, Question::Stamp { path: path.as_ref().to_owned() }, Text)
+    }
+
     /// What kind of machine this is.
     pub fn platform(&self) -> Result<Platform, Failure> {
         expected!(self, Question::Platform, Platform)
@@ -118,6 +123,11 @@ impl dyn Facts + '_ {
     /// Whether this process may write to `path`.
     pub fn writable(&self, path: impl AsRef<Path>) -> Result<bool, Failure> {
         expected!(self, Question::Writable { path: path.as_ref().to_owned() }, Truth)
+    }
+
+    /// Whether the socket at `path` accepts a connection of this process. Nothing is said over it.
+    pub fn accepts(&self, path: impl AsRef<Path>) -> Result<bool, Failure> {
+        expected!(self, Question::Accepts { path: path.as_ref().to_owned() }, Truth)
     }
 
     /// The supplementary groups of this process.
