@@ -10,11 +10,12 @@ use sandtable_store::meta::{Direction, HeadChange, Move, OperationDraft};
 use sandtable_store::rollback::{self, Site, Verify, checkout_journalled};
 use sandtable_store::state::State;
 use sandtable_store::store::Store;
-use sandtable_store::{RelPath, checkout};
+use sandtable_store::checkout;
 
 use super::find::state_of;
 use super::take::{Silent, take};
 use super::{Board, Error, Found, Ignored, Subject, Taken, Taking};
+use crate::random::random;
 
 /// A directory that was brought from one state to another.
 #[derive(Debug)]
@@ -158,10 +159,5 @@ fn journal(store: &Store) -> Result<OwnedFd, Error> {
 }
 
 fn journal_id() -> String {
-    format!("{:016x}", crate::session::random())
-}
-
-/// The first path that keeps a directory from being turned, for people.
-pub(crate) fn first(paths: &[RelPath]) -> String {
-    paths.first().map(RelPath::display_escaped).unwrap_or_default()
+    format!("{:016x}", random())
 }

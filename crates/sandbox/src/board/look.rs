@@ -3,11 +3,10 @@
 use std::os::fd::AsFd as _;
 use std::path::Path;
 
-use sandtable_store::diff::{self, Diff};
+use sandtable_store::diff::{self, Diff, render};
 use sandtable_store::dir::open_named;
 use sandtable_store::object::ReadObjects;
 use sandtable_store::safe::open_safe;
-use sandtable_store::state::State;
 
 use super::{Board, Error, Found};
 
@@ -23,20 +22,15 @@ impl Board {
 pub fn format_diff_for_display(
     objects: &dyn ReadObjects,
     found: &Diff,
-    colour: diff::render::Colour,
-) -> Result<String, Error> {
-    Ok(diff::render::unified(objects, found, colour)?)
+    colour: render::Colour,
+) -> Result<String, render::Error> {
+    let mut out = Vec::new();
+    render::unified(&mut out, objects, found, &render::Options { colour, ..render::Options::default() })?;
+    Ok(String::from_utf8_lossy(&out).into_owned())
 }
 
 /// Whether `path` stays inside `root`, whatever links and mounts there are on the way. The answer holds for the
 /// moment it is given; who wants to use the path keeps the handle that [`open_safe`] gives.
 pub fn is_path_safe(path: &[u8], root: &Path) -> bool {
     open_named(root).is_ok_and(|root| open_safe(root.as_fd(), path).is_ok())
-}
-
-/// The two states, so that nobody mixes them up.
-#[derive(Clone, Copy, Debug)]
-pub struct Pair<'a> {
-    pub from: &'a State,
-    pub to: &'a State,
 }

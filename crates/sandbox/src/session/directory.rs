@@ -9,7 +9,6 @@ use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, listen, socket_with,
 };
-use rustix::rand::{GetRandomFlags, getrandom};
 use sandtable_store::lock::FileLock;
 use sandtable_store::remove::remove_tree_and_last;
 
@@ -286,11 +285,4 @@ impl SandboxDirectory {
 
 fn stream_socket() -> Result<OwnedFd, Errno> {
     socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)
-}
-
-/// A random number for names.
-pub(super) fn random() -> u64 {
-    let mut bytes = [0; 8];
-    getrandom(&mut bytes, GetRandomFlags::empty()).expect("the kernel has randomness");
-    u64::from_ne_bytes(bytes)
 }
