@@ -64,6 +64,25 @@ impl Watcher for Attentive {
 
     fn started(&self, _: &SandboxName) {}
 
+    fn pinned(&self, paths: usize) {
+        if paths > 0 {
+            let what = if paths == 1 { "one path has".to_owned() } else { format!("{paths} paths have") };
+            self.ui.say(&format!("{what} changed in the source since; inside it is as it was"));
+        }
+    }
+
+    fn recording(&self, entries: u64, bytes: u64) {
+        if let Some(line) = &self.record {
+            line.tell(entries, bytes);
+        }
+    }
+
+    fn recorded(&self) {
+        if let Some(line) = &self.record {
+            line.clear();
+        }
+    }
+
     fn waiting(&self, others: usize) {
         let whom =
             if others == 1 { "one other command".to_owned() } else { format!("{others} other commands") };

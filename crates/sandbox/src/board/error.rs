@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use sandtable_store::id::ObjectId;
 use sandtable_store::meta::MetaError;
 use sandtable_store::path::RelPath;
 use sandtable_store::snapshot::OnboardError;
@@ -26,6 +27,8 @@ pub enum Error {
     Ambiguous { text: String, candidates: Vec<String> },
     #[error("nothing was recorded of `{}` yet", .0.display())]
     NoStates(PathBuf),
+    #[error("snapshot `{0}` was made on no state of its source")]
+    NoBase(ObjectId),
     #[error("nothing of `{subject}` can be {done}")]
     NothingTo { subject: String, done: &'static str },
     #[error("cannot use `{}`", path.display())]
@@ -79,6 +82,7 @@ impl Error {
             Self::Unknown(_)
             | Self::Ambiguous { .. }
             | Self::NoStates(_)
+            | Self::NoBase(_)
             | Self::NothingTo { .. }
             | Self::NotDirectory(_)
             | Self::NotManaged(_) => Blame::Input,
@@ -91,7 +95,7 @@ impl Error {
         match self {
             Self::Unknown(_) => "unknown-state",
             Self::Ambiguous { .. } => "ambiguous-state",
-            Self::NoStates(_) => "no-states",
+            Self::NoStates(_) | Self::NoBase(_) => "no-states",
             Self::NothingTo { .. } => "nothing-to-undo",
             Self::NotDirectory(_) => "not-a-directory",
             Self::NotManaged(_) => "not-empty",

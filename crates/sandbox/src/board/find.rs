@@ -4,6 +4,8 @@ use std::path::Path;
 
 use sandtable_store::id::ObjectId;
 use sandtable_store::meta::{MetaError, Snapshot};
+use sandtable_store::object::commit::SnapshotCommit;
+use sandtable_store::object::{ObjectKind, ReadObjects as _};
 use sandtable_store::state::State;
 use sandtable_store::store::Store;
 
@@ -19,6 +21,24 @@ pub struct Found {
 impl Found {
     pub fn state(&self) -> Result<State, Error> {
         state_of(&self.store, &self.snapshot)
+    }
+}
+
+impl Found {
+    /// The state of its source that this one was made on: the nearest one before it that is the source's own.
+    pub(crate) fn base(&self) -> Result<ObjectId, Error> {
+        let source = Subject::directory(self.store.source()).to_string();
+        let mut snapshot = self.snapshot.clone();
+        while snapshot.subject != source {
+            let data = self.store.objects().read_kind(&snapshot.id, ObjectKind::Commit);
+            let data = data.map_err(|error| Error::Store(error.into()))?;
+            let commit = SnapshotCommit::parse(&data);
+            let Some(parent) = commit.ok().and_then(|commit| commit.parents.first().copied()) else {
+                return Err(Error::NoBase(self.snapshot.id));
+            };
+            snapshot = self.store.meta().snapshot(&parent)?;
+        }
+        Ok(snapshot.id)
     }
 }
 

@@ -13,7 +13,7 @@ mod error;
 mod find;
 mod look;
 mod subject;
-mod take;
+pub(crate) mod take;
 
 use std::path::{Path, PathBuf};
 

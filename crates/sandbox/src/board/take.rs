@@ -12,13 +12,14 @@ use sandtable_store::ignore::Rules;
 use sandtable_store::meta::{Durability, Snapshot};
 use sandtable_store::object::commit::Consistency;
 use sandtable_store::snapshot::{
-    self, Counts, Ignored, OnboardError, Onboarding, Options, Outcome, Settings, Store as Ends, onboard,
+    Counts, Ignored, Onboarding, Options, Outcome, Settings, Store as Ends, onboard,
 };
 use sandtable_store::source::repository::Repository;
 use sandtable_store::state::State;
 use sandtable_store::statcache;
 use sandtable_store::store::{Batch, SnapshotDraft, Store};
 
+use super::find::state_of;
 use super::{Board, Error, Subject};
 
 /// Who hears how far it is, and may stop it.
@@ -79,6 +80,24 @@ impl Board {
         take(&store, &Subject::directory(source), source, taking)
     }
 
+    /// The same for a source that may be as it was: then the snapshot that was made last is the answer.
+    pub(crate) fn onboard_changed(&self, source: &Path, taking: &Taking<'_>) -> Result<Snapshot, Error> {
+        let store = self.open(source, hash_kind(source)?)?;
+        let subject = Subject::directory(source);
+        let batch = store.begin()?;
+        let outcome = look(&batch, &subject, source, taking)?;
+        let head = store.meta().head(&subject.to_string())?;
+        let head = head.map(|head| store.meta().snapshot(&head.snapshot)).transpose()?;
+        if let Some(head) = &head
+            && state_of(&store, head)?.hash() == outcome.state.hash()
+        {
+            return Ok(head.clone());
+        }
+        let parent = head.map(|head| head.id);
+        let consistency = consistency(&outcome);
+        commit(&store, batch, &outcome.state, &Words { subject: &subject, parent, consistency, taking })
+    }
+
     /// Records the state of a directory that has states already, or of a source.
     pub fn create_snapshot(
         &self,
@@ -125,9 +144,13 @@ pub(crate) fn take(
     let outcome = look(&batch, subject, root, taking)?;
     let head = store.meta().head(&subject.to_string())?.map(|head| head.snapshot);
     let parent = taking.parent.or(head);
-    let consistency = if outcome.changed.count == 0 { Consistency::Stable } else { Consistency::Torn };
+    let consistency = consistency(&outcome);
     let snapshot = commit(store, batch, &outcome.state, &Words { subject, parent, consistency, taking })?;
     Ok(Taken { snapshot, parent, outcome })
+}
+
+fn consistency(outcome: &Outcome) -> Consistency {
+    if outcome.changed.count == 0 { Consistency::Stable } else { Consistency::Torn }
 }
 
 /// The words of a snapshot.
@@ -198,9 +221,4 @@ pub(crate) fn look(
     // A cache that cannot be kept costs time the next time, nothing else.
     new.keep().unwrap_or_default();
     Ok(onboarded.outcome)
-}
-
-/// Whether it was the user who ended it.
-pub(crate) fn was_cancelled(error: &OnboardError) -> bool {
-    matches!(error, OnboardError::Snapshot(snapshot::Error::Cancelled))
 }

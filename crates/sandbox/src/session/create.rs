@@ -136,7 +136,7 @@ pub(super) fn renew_work(directory: &SandboxDirectory, resolved: &ResolvedSpec) 
     Ok(())
 }
 
-fn make(path: &HostPath) -> Result<(), Error> {
+pub(super) fn make(path: &HostPath) -> Result<(), Error> {
     fs::create_dir(path.as_path()).map_err(Error::state("make", path.as_path()))
 }
 

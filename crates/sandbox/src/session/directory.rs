@@ -148,6 +148,12 @@ impl SandboxDirectory {
         &self.path
     }
 
+    /// Our data directory, which holds the directory of all sandboxes.
+    pub(super) fn data(&self) -> HostPath {
+        let data = self.path.parent().and_then(|sandboxes| sandboxes.parent());
+        data.expect("a sandbox lies two levels below the data directory")
+    }
+
     pub(super) fn events(&self) -> Option<std::path::PathBuf> {
         Some(self.path.as_path().parent()?.with_file_name(EVENTS))
     }

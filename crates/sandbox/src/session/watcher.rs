@@ -26,6 +26,15 @@ pub trait Watcher: fmt::Debug + Sync {
     /// The command runs, in this sandbox.
     fn started(&self, name: &SandboxName);
 
+    /// So many paths of the source have moved since the sandbox was made; inside they are as they were.
+    fn pinned(&self, paths: usize);
+
+    /// The command has ended, and the state of the source is still being recorded. Called often.
+    fn recording(&self, entries: u64, bytes: u64);
+
+    /// It is recorded, or will not be.
+    fn recorded(&self);
+
     /// The command has ended, and this many commands of others still run in its sandbox. They are waited for.
     fn waiting(&self, others: usize);
 }
@@ -40,6 +49,12 @@ impl Watcher for Deaf {
     fn fetching(&self, _: &str, _: &str) {}
 
     fn started(&self, _: &SandboxName) {}
+
+    fn pinned(&self, _: usize) {}
+
+    fn recording(&self, _: u64, _: u64) {}
+
+    fn recorded(&self) {}
 
     fn waiting(&self, _: usize) {}
 }
