@@ -4,13 +4,14 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::Path;
 use std::time::SystemTime;
 
+use sandtable_store::checkout;
 use sandtable_store::dir::{names, open_named, reopen};
 use sandtable_store::id::ObjectId;
+use sandtable_store::lock::FileLock;
 use sandtable_store::meta::{Direction, HeadChange, Move, OperationDraft};
 use sandtable_store::rollback::{self, Site, Verify, checkout_journalled};
 use sandtable_store::state::State;
-use sandtable_store::store::Store;
-use sandtable_store::checkout;
+use sandtable_store::store::{Store, StoreError};
 
 use super::find::state_of;
 use super::take::{Silent, take};
@@ -40,16 +41,12 @@ impl Board {
             let rollback::Outcome { written, skipped, .. } = turned.outcome;
             return Ok(checkout::Outcome { files: written, skipped, ..checkout::Outcome::default() });
         }
-        let journal = journal(&found.store)?;
+        let journal = Journal::open(&found.store)?;
         let id = journal_id();
-        let site = Site { root: dir.as_fd(), path: target, journal: journal.as_fd(), id: &id };
-        let outcome = checkout_journalled(
-            found.store.objects(),
-            &found.state()?,
-            &site,
-            &checkout::Options::default(),
-        )
-        .map_err(|error| turn_error(target, error))?;
+        let site = Site { root: dir.as_fd(), path: target, journal: journal.dir.as_fd(), id: &id };
+        let outcome =
+            checkout_journalled(found.store.objects(), &found.state()?, &site, &checkout::Options::default())
+                .map_err(|error| turn_error(target, error))?;
         note(&found.store, &subject, "checkout", found.snapshot.id)?;
         Ok(outcome)
     }
@@ -85,14 +82,23 @@ impl Board {
     }
 }
 
-/// Finishes or undoes what was broken off in a store.
-pub(crate) fn recover(store: &Store) -> Result<(), Error> {
-    let journal = journal(store)?;
-    let found = rollback::recover(store.objects(), journal.as_fd(), Verify::Check(&|_, _| None));
-    for one in found.map_err(|error| Error::Store(error.into()))? {
-        one.result.map_err(|error| turn_error(&one.target, error))?;
+/// The journal of a store, alone. What somebody left in it is finished or undone first.
+struct Journal {
+    dir: OwnedFd,
+    _lock: FileLock,
+}
+
+impl Journal {
+    fn open(store: &Store) -> Result<Self, Error> {
+        let path = store.dir().join("journal");
+        let lock = FileLock::exclusive(&store.dir().join("journal.lock")).map_err(StoreError::from)?;
+        let dir = open_named(&path).map_err(|errno| Error::Directory { path, source: errno.into() })?;
+        let found = rollback::recover(store.objects(), dir.as_fd(), Verify::Check(&|_, _| None));
+        for one in found.map_err(StoreError::from)? {
+            one.result.map_err(|error| turn_error(&one.target, error))?;
+        }
+        Ok(Self { dir, _lock: lock })
     }
-    Ok(())
 }
 
 fn turn(
@@ -101,9 +107,9 @@ fn turn(
     states: (&State, &State),
     verify: Verify<'_>,
 ) -> Result<rollback::Outcome, Error> {
-    let (dir, journal) = (open(directory)?, journal(store)?);
+    let (dir, journal) = (open(directory)?, Journal::open(store)?);
     let id = journal_id();
-    let site = Site { root: dir.as_fd(), path: directory, journal: journal.as_fd(), id: &id };
+    let site = Site { root: dir.as_fd(), path: directory, journal: journal.dir.as_fd(), id: &id };
     let (from, to) = states;
     let options = rollback::Options { verify, ..rollback::Options::default() };
     rollback::rollback(store.objects(), rollback::Move { from, to }, &site, &options)
@@ -151,11 +157,6 @@ fn is_empty(dir: &OwnedFd, target: &Path) -> Result<bool, Error> {
     let found = reopen(dir.as_fd()).and_then(|again| names(again.as_fd()));
     let found = found.map_err(|errno| Error::Directory { path: target.to_owned(), source: errno.into() })?;
     Ok(found.is_empty())
-}
-
-fn journal(store: &Store) -> Result<OwnedFd, Error> {
-    let path = store.dir().join("journal");
-    open_named(&path).map_err(|errno| Error::Directory { path, source: errno.into() })
 }
 
 fn journal_id() -> String {

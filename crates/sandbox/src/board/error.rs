@@ -113,18 +113,26 @@ impl Error {
     /// What the user can do about it, where we know.
     pub fn remedy(&self) -> Option<String> {
         Some(match self {
-            Self::Unknown(_) => "`sandtable log` lists the snapshots, `sandtable ls` the sandboxes".to_owned(),
-            Self::Ambiguous { candidates, .. } => {
-                format!("write more of it: {}", candidates.iter().take(5).cloned().collect::<Vec<_>>().join(", "))
+            Self::Unknown(_) => {
+                "`sandtable log` lists the snapshots, `sandtable ls` the sandboxes".to_owned()
             }
-            Self::NoStates(_) => "`sandtable onboard` records its state, and so does `sandtable run`".to_owned(),
+            Self::Ambiguous { candidates, .. } => {
+                format!(
+                    "write more of it: {}",
+                    candidates.iter().take(5).cloned().collect::<Vec<_>>().join(", ")
+                )
+            }
+            Self::NoStates(_) => {
+                "`sandtable onboard` records its state, and so does `sandtable run`".to_owned()
+            }
             Self::NotManaged(_) => "name an empty directory, or one that does not exist".to_owned(),
             Self::Changed { .. } => "record what is there first: `sandtable snapshot`".to_owned(),
             Self::State(_) | Self::Store(StoreError::Read(_)) => {
                 "`sandtable store fsck --deep` names everything that is damaged".to_owned()
             }
             Self::Store(StoreError::Write(sandtable_store::object::WriteError::Quota { .. })) => {
-                "`sandtable store gc` frees what no snapshot needs; `sandtable rm` lets go of sandboxes".to_owned()
+                "`sandtable store gc` frees what no snapshot needs; `sandtable rm` lets go of sandboxes"
+                    .to_owned()
             }
             _ => return None,
         })

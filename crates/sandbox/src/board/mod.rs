@@ -62,7 +62,9 @@ impl Board {
     pub fn all(&self) -> Result<(Vec<Store>, Vec<StoreError>), Error> {
         let entries = match fs_err::read_dir(self.root.as_path()) {
             Ok(entries) => entries,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok((Vec::new(), Vec::new())),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                return Ok((Vec::new(), Vec::new()));
+            }
             Err(error) => return Err(Error::Stores(error)),
         };
         let mut places: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();

@@ -15,8 +15,8 @@ use sandtable_store::snapshot::{
     Counts, Ignored, Onboarding, Options, Outcome, Settings, Store as Ends, onboard,
 };
 use sandtable_store::source::repository::Repository;
-use sandtable_store::state::State;
 use sandtable_store::statcache;
+use sandtable_store::state::State;
 use sandtable_store::store::{Batch, SnapshotDraft, Store};
 
 use super::find::state_of;

@@ -213,7 +213,9 @@ impl Error {
             }
             Self::Meaning(error) => error.remedy(),
             Self::Board(error) => error.remedy(),
-            Self::NoBase(_) => Some("states are recorded by `run` without `--rm`, in overlay mode".to_owned()),
+            Self::NoBase(_) => {
+                Some("states are recorded by `run` without `--rm`, in overlay mode".to_owned())
+            }
             Self::OtherSource { .. } => Some("`sandtable fork` makes a sandbox of it".to_owned()),
             Self::Image { source, .. } => source.remedy().map(str::to_owned),
             Self::Launch(error) => error.remedy(),

@@ -139,7 +139,10 @@ impl Supervision<'_> {
             drift,
             snapshot,
             enforcement,
-            warnings: joined(&self.resolved().warnings, warnings.into_iter().chain(starved).chain(unrecorded).collect()),
+            warnings: joined(
+                &self.resolved().warnings,
+                warnings.into_iter().chain(starved).chain(unrecorded).collect(),
+            ),
             timings_ms: Timings {
                 resolve: self.task.request.resolve_ms,
                 start: millis(start),

@@ -27,13 +27,13 @@ pub trait Watcher: fmt::Debug + Sync {
     fn started(&self, name: &SandboxName);
 
     /// So many paths of the source have moved since the sandbox was made; inside they are as they were.
-    fn pinned(&self, paths: usize);
+    fn pinned(&self, _paths: usize) {}
 
     /// The command has ended, and the state of the source is still being recorded. Called often.
-    fn recording(&self, entries: u64, bytes: u64);
+    fn recording(&self, _entries: u64, _bytes: u64) {}
 
     /// It is recorded, or will not be.
-    fn recorded(&self);
+    fn recorded(&self) {}
 
     /// The command has ended, and this many commands of others still run in its sandbox. They are waited for.
     fn waiting(&self, others: usize);
@@ -49,12 +49,6 @@ impl Watcher for Deaf {
     fn fetching(&self, _: &str, _: &str) {}
 
     fn started(&self, _: &SandboxName) {}
-
-    fn pinned(&self, _: usize) {}
-
-    fn recording(&self, _: u64, _: u64) {}
-
-    fn recorded(&self) {}
 
     fn waiting(&self, _: usize) {}
 }

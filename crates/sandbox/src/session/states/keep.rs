@@ -15,8 +15,8 @@ use super::super::directory::{Part, SandboxDirectory};
 use super::super::error::Error;
 use super::super::record::Record;
 use super::{head, open, state, subject};
-use crate::board::{self, Taking};
 use crate::board::take::{Words, commit};
+use crate::board::{self, Taking};
 use crate::resolve::WORKSPACE;
 
 /// Files larger than this are listed instead of kept.

@@ -93,7 +93,9 @@ pub(super) fn subject(record: &Record) -> Subject {
 fn head(store: &Store, record: &Record) -> Result<Option<Snapshot>, Error> {
     let meta = store.meta();
     let head = meta.head(&subject(record).to_string()).map_err(crate::board::Error::from)?;
-    head.map(|head| meta.snapshot(&head.snapshot)).transpose().map_err(|error| crate::board::Error::from(error).into())
+    head.map(|head| meta.snapshot(&head.snapshot))
+        .transpose()
+        .map_err(|error| crate::board::Error::from(error).into())
 }
 
 fn state(store: &Store, id: &ObjectId) -> Result<State, Error> {

@@ -92,7 +92,8 @@ pub(super) fn replace(
     let lower = open(record.resolved.source.root.as_path())?;
     let options = Options { lower: Some(lower.as_fd()), ..Options::default() };
     let upper = directory.layer(WORKSPACE, Part::Upper);
-    let name = upper.as_path().file_name().and_then(std::ffi::OsStr::to_str).expect("a layer has a plain name");
+    let name =
+        upper.as_path().file_name().and_then(std::ffi::OsStr::to_str).expect("a layer has a plain name");
     exchange_upper(directory.path().as_path(), name, |new| {
         write_upper(store.objects(), states, new, &options)
     })
