@@ -4,7 +4,9 @@
 
 mod board;
 mod bring_in;
+mod forge;
 mod git;
+mod hostile;
 mod life;
 mod objects;
 mod packs;
