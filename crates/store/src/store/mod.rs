@@ -6,6 +6,7 @@
 mod batch;
 mod commit;
 mod layout;
+mod lost;
 mod recover;
 pub(crate) mod refs;
 mod room;

@@ -220,3 +220,30 @@ fn a_full_disk_is_said_and_nothing_is_lost() {
     assert!(output.status.success(), "{said}");
     assert!(place.join("done").exists());
 }
+
+/// How often a process that makes `count` snapshots waits for a disk; `None` if that cannot be seen here.
+fn waits(count: u32) -> Option<usize> {
+    let Board { store, dir } = board(HashKind::Sha1);
+    drop(store);
+    let place = dir.path().join("at-traced");
+    fs_err::create_dir_all(&place).unwrap();
+    fs_err::write(place.join("role"), format!("writer w {count}")).unwrap();
+    let mut command = Command::new("strace");
+    command.args(["-f", "-o", "trace", "-e", "trace=fsync,fdatasync,syncfs,sync,msync,sync_file_range"]);
+    command.arg(std::env::current_exe().unwrap());
+    command.args(["--exact", "faults::another_process", "--ignored"]).current_dir(&place);
+    let output = command.output().ok()?;
+    let trace = fs_err::read_to_string(place.join("trace")).ok()?;
+    output.status.success().then(|| trace.lines().filter(|line| line.contains("sync")).count())
+}
+
+#[test]
+fn a_snapshot_waits_for_the_disk_five_times_at_most() {
+    let (Some(few), Some(many)) = (waits(1), waits(5)) else {
+        eprintln!("skipped: no process can be traced here");
+        return;
+    };
+    assert!(few <= 5, "the first snapshot waits {few} times");
+    assert!(many - few <= 4 * 4, "four more wait {} times", many - few);
+    assert!(many > few, "they do wait");
+}
