@@ -7,6 +7,7 @@ pub mod agent;
 pub mod archive;
 pub mod bench;
 pub mod conformance;
+pub mod container;
 pub mod counts;
 pub mod env;
 pub mod fingerprint;
