@@ -7,6 +7,7 @@ mod batch;
 mod cache;
 mod commit;
 mod layout;
+mod lost;
 mod recover;
 pub(crate) mod refs;
 mod room;
