@@ -23,6 +23,7 @@ mod outcome;
 pub mod pins;
 mod reader;
 pub mod tree;
+pub mod write;
 
 use std::io;
 use std::os::fd::BorrowedFd;
