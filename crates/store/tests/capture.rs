@@ -14,7 +14,8 @@ use sandtable_store::dir::open_named;
 use sandtable_store::id::HashKind;
 use sandtable_store::ignore::Rules;
 use sandtable_store::layer::opaque::{self, LayerName};
-use sandtable_store::layer::{CaptureOptions, Captured, ForeignReason, GitState, Run, Watch, capture};
+use sandtable_store::layer::write::write_git;
+use sandtable_store::layer::{self, CaptureOptions, Captured, ForeignReason, GitState, Run, Watch, capture};
 use sandtable_store::object::{Memory, ObjectKind, ReadObjects as _};
 use sandtable_store::snapshot::{self, Ignored, SkipReason, Store, take};
 use sandtable_store::state::{Editor, Limits, Node, Own, State, Walk, What};
@@ -257,8 +258,8 @@ fn the_git_layer_is_kept_with_its_marks() {
     let captured = trees.capture(Ignored::All);
     assert_eq!(captured.git, GitState::Changed);
     assert_eq!(trees.paths(&captured.outcome.state), ["file"]);
-    let layer = opaque::open(trees.store(), &captured.outcome.state.layer.unwrap()).unwrap();
-    let paths = trees.paths(&layer);
+    let state = opaque::open(&trees.memory, &captured.outcome.state.layer.unwrap()).unwrap();
+    let paths = trees.paths(&state);
     assert_eq!(
         paths,
         [
@@ -275,8 +276,14 @@ fn the_git_layer_is_kept_with_its_marks() {
             "=.git/=objects/=aa/=bb",
         ]
     );
+    // Put back into another layer, it is the same.
+    let again = Trees::new();
+    let upper = open_named(&again.upper("")).unwrap();
+    let kept = captured.outcome.state.layer.unwrap();
+    write_git(&trees.memory, &kept, upper.as_fd(), &layer::write::Options::default()).unwrap();
+    assert_eq!(again.capture(Ignored::All).outcome.state.layer, Some(kept));
     let path = sandtable_store::RelPath::new(paths[10].as_str()).unwrap();
-    let node = layer.lookup(&trees.memory, &path).unwrap().unwrap();
+    let node = state.lookup(&trees.memory, &path).unwrap().unwrap();
     assert_eq!(node.own.bits, 0o444);
     assert_eq!(trees.memory.read_kind(&node.id().unwrap(), ObjectKind::Blob).unwrap(), b"object");
     assert_eq!(LayerName::parse(b"=.git"), Some(LayerName::Entry(b".git")));
@@ -288,8 +295,8 @@ fn the_git_layer_is_kept_with_its_marks() {
     let other = Trees::new();
     whiteout(&other.upper(".git"));
     let captured = other.capture(Ignored::All);
-    let layer = opaque::open(other.store(), &captured.outcome.state.layer.unwrap()).unwrap();
-    assert_eq!(other.paths(&layer), ["-.git"]);
+    let state = opaque::open(&other.memory, &captured.outcome.state.layer.unwrap()).unwrap();
+    assert_eq!(other.paths(&state), ["-.git"]);
 }
 
 #[test]
