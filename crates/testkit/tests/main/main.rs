@@ -18,6 +18,7 @@ mod lifecycle;
 mod limits;
 mod packaging;
 mod policy;
+mod snapshots;
 mod ssh_agent;
 mod streams;
 mod terminal;
