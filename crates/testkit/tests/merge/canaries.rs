@@ -56,10 +56,8 @@ const KEYS: &[&str] = &[
     "difftool.evil.cmd",
     "gc.recentObjectsHook",
     "receive.procReceiveRefs",
-    "core.fsmonitorHookVersion",
     "init.templateDir",
     "commit.template",
-    "blame.evil",
     "alias.status",
     "alias.config",
     "alias.merge-tree",
@@ -201,11 +199,28 @@ fn nothing_of_the_users_own_configuration_runs_while_we_work() {
     world.poison(&world.store(), "store");
     fs_err::rename(world.repo().join(".git/config"), world.root().join("home/.gitconfig")).unwrap();
     fs_err::copy(world.root().join("home/.gitconfig"), world.repo().join(".git/config")).unwrap();
-    // A path under a filter is not committed; without the filter attribute it is.
-    let mut filtered = request.clone();
-    filtered.mode = Mode::Apply;
-    let outcome = world.merge(&filtered);
+    // A path under a filter is applied; where only drivers are named, it is committed as well.
+    let outcome = world.merge(&MergeRequest { mode: Mode::Apply, ..request });
     assert!(outcome.success, "{outcome:#?}");
+    assert_eq!(world.songs(), [""; 0]);
+}
+
+#[test]
+fn no_hook_and_no_driver_of_the_users_runs_for_a_commit() {
+    let world = World::new();
+    world.write(".gitattributes", "* diff=evil merge=evil\n");
+    world.commit("drivers");
+    let base = world.enter();
+    world.inside_write("docs/guide.txt", "ONE\ntwo\nthree\nfour\nfive\nsix\nseven\n");
+    let request = world.request(base, Mode::Merge);
+    world.write("docs/guide.txt", "one\ntwo\nthree\nfour\nfive\nsix\nSEVEN\n");
+    world.commit("meanwhile");
+    world.poison(&world.repo().join(".git"), "target");
+    for mode in [Mode::Branch("b".to_owned()), Mode::Merge] {
+        let outcome = world.merge(&MergeRequest { mode, ..request.clone() });
+        assert!(outcome.success, "{outcome:#?}");
+    }
+    assert_eq!(world.read("docs/guide.txt"), "ONE\ntwo\nthree\nfour\nfive\nsix\nSEVEN\n");
     assert_eq!(world.songs(), [""; 0]);
 }
 

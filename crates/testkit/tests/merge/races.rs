@@ -14,6 +14,15 @@ fn adding(world: &World, name: &str) -> MergeRequest {
     world.request(base, Mode::Merge)
 }
 
+/// Done, or not done because somebody else was at work.
+fn is_fair(outcome: &Outcome) -> bool {
+    match outcome {
+        Outcome::Refused { refusal } => refusal.reason == Reason::Locked,
+        Outcome::RolledBack { .. } => true,
+        other => other.is_success(),
+    }
+}
+
 #[test]
 fn two_merges_at_once_take_turns() {
     let world = World::new();
@@ -50,12 +59,7 @@ fn merges_that_do_not_know_of_each_other_are_kept_apart_by_git() {
             let there = world.run_git(&world.repo(), &["cat-file", "-e", &format!("HEAD:{name}")]).code == 0;
             assert_eq!(there, outcome.is_success(), "{outcome:?}");
             assert_eq!(there, world.repo().join(name).exists());
-            let fair = match outcome {
-                Outcome::Refused { refusal } => refusal.reason == Reason::Locked,
-                Outcome::RolledBack { .. } => true,
-                other => other.is_success(),
-            };
-            assert!(fair, "{outcome:?}");
+            assert!(is_fair(outcome), "{outcome:?}");
         }
         assert_eq!(world.status(), "");
         world.sound();
@@ -66,6 +70,7 @@ fn merges_that_do_not_know_of_each_other_are_kept_apart_by_git() {
 fn a_branch_that_moves_meanwhile_loses_no_commit() {
     let world = World::new();
     let rounds = counts::of("merge-races");
+    let requests: Vec<MergeRequest> = (0..rounds).map(|n| adding(&world, &format!("file{n}"))).collect();
     let stop = AtomicBool::new(false);
     let (commits, merges) = std::thread::scope(|scope| {
         let user = scope.spawn(|| {
@@ -77,22 +82,18 @@ fn a_branch_that_moves_meanwhile_loses_no_commit() {
             }
             made
         });
-        let mut merged = 0;
-        for round in 0..rounds {
-            let outcome = world.merge(&adding(&world, &format!("file{round}")));
-            let fair = match &outcome.outcome {
-                Outcome::Refused { refusal } => refusal.reason == Reason::Locked,
-                Outcome::RolledBack { .. } => true,
-                other => other.is_success(),
-            };
-            assert!(fair, "{outcome:?}");
-            merged += u32::from(outcome.success);
-        }
+        let outcomes: Vec<_> = requests.iter().map(|request| merge(&world.means, request)).collect();
         stop.store(true, Ordering::Relaxed);
-        (user.join().unwrap(), merged)
+        (user.join().unwrap(), outcomes)
     });
+    let mut merged = 0;
+    for outcome in merges {
+        let outcome = outcome.unwrap();
+        assert!(is_fair(&outcome.outcome), "{outcome:?}");
+        merged += u32::from(outcome.success);
+    }
     let count: u32 = world.git(&["rev-list", "--count", "HEAD"]).trim().parse().unwrap();
-    assert_eq!(count, 1 + commits + merges, "{commits} commits, {merges} merges");
+    assert_eq!(count, 1 + commits + merged, "{commits} commits, {merged} merges");
     assert_eq!(world.status(), "");
     world.sound();
 }

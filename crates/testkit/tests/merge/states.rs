@@ -360,7 +360,7 @@ fn sha256_and_reftable_repositories() {
     let base = changed(&world);
     world.succeeds(&world.request(base, Mode::Merge));
     assert_eq!(world.status(), "");
-    world.inside_write("README", "A third.\n");
+    world.inside_write("newer.txt", "newer\n");
     world.succeeds(&world.request(base, branch("b")));
 
     let sha1 = World::new();
