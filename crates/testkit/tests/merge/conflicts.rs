@@ -224,8 +224,8 @@ fn results_are_those_of_git_on_generated_histories() {
         let world = World::new();
         for folder in ["a", "b", "a/c"] {
             for n in 0..3 {
-                let text: String = (0..8).map(|line| format!("{folder} {n} {line}\n")).collect();
-                world.write(&format!("{folder}/f{n}"), text);
+                let lines: Vec<String> = (0..8).map(|line| format!("{folder} {n} {line}")).collect();
+                world.write(&format!("{folder}/f{n}"), lines.join("\n") + "\n");
             }
         }
         world.commit("start");
@@ -241,7 +241,7 @@ fn results_are_those_of_git_on_generated_histories() {
         let outcome = world.merge(&request);
         match (&outcome.outcome, judgement) {
             (Outcome::UpToDate, Ok(tree)) => {
-                assert_eq!(world.git(&["rev-parse", "HEAD^{tree}"]).trim(), tree)
+                assert_eq!(world.git(&["rev-parse", "HEAD^{tree}"]).trim(), tree);
             }
             (Outcome::FastForward { .. } | Outcome::Merged { .. }, Ok(tree)) => {
                 clean += 1;

@@ -95,7 +95,7 @@ fn killed_at_any_moment_the_old_state_or_the_new_one() {
     let seed = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap().as_secs();
     say(&format!("kills from seed {seed}"));
     let mut dice = Dice::new(seed);
-    let mut seen = BTreeMap::new();
+    let mut tally = BTreeMap::new();
     for mode in ["merge", "apply"] {
         let world = World::new();
         let base = work(&world);
@@ -118,7 +118,7 @@ fn killed_at_any_moment_the_old_state_or_the_new_one() {
             child.kill().unwrap();
             child.wait().unwrap();
             let recovered = recover(&world.means, &host(&world.repo())).unwrap();
-            *seen.entry(format!("{mode} {recovered:?}")).or_insert(0) += 1;
+            *tally.entry(format!("{mode} {recovered:?}")).or_insert(0) += 1;
             let now = files(&world.repo());
             let moved = world.git(&["rev-parse", "HEAD"]) != old_head;
             if mode == "merge" {
@@ -132,7 +132,7 @@ fn killed_at_any_moment_the_old_state_or_the_new_one() {
             assert_eq!(recover(&world.means, &host(&world.repo())).unwrap(), None);
         }
     }
-    say(&format!("after the kills: {seen:?}"));
+    say(&format!("after the kills: {tally:?}"));
 }
 
 /// Runs only when the test below calls it, with a small disk as its temporary directory.
@@ -160,13 +160,13 @@ fn victim_of_a_full_disk() {
             Ok(outcome) => matches!(outcome.outcome, Outcome::RolledBack { .. } | Outcome::Refused { .. }),
         };
         assert!(succeeded || stopped, "{outcome:?}");
-        if !succeeded {
+        if succeeded {
+            done += 1;
+            assert_ne!(files(&world.repo()), old);
+        } else {
             failed += 1;
             assert_eq!(files(&world.repo()), old, "{outcome:?}");
             assert_eq!((world.git(&["rev-parse", "HEAD"]), world.status()), (head, String::new()));
-        } else {
-            done += 1;
-            assert_ne!(files(&world.repo()), old);
         }
         world.sound();
     }
@@ -176,12 +176,12 @@ fn victim_of_a_full_disk() {
 
 /// Leaves only so many bytes.
 fn fill(disk: &Path, room: u64) {
-    let free = rustix_free(disk).saturating_sub(room);
+    let free = free_bytes(disk).saturating_sub(room);
     let run = Run::new("fallocate", disk).variable("PATH", PATH);
     let _filled = run.args(["-l", &free.max(1).to_string(), "filler"]).ended().expect_code(0);
 }
 
-fn rustix_free(disk: &Path) -> u64 {
+fn free_bytes(disk: &Path) -> u64 {
     let run = Run::new("stat", disk).variable("PATH", PATH).args(["-f", "-c", "%a %S", "."]);
     let text = run.ended().expect_code(0).stdout;
     text.split_whitespace().map(|word| word.parse::<u64>().unwrap()).product()

@@ -91,7 +91,6 @@ fn apply_merges_with_what_is_not_committed() {
     assert_eq!(world.read("notes.txt"), "untracked, and more\n");
     assert_eq!(world.git(&["diff", "--name-only", "--cached"]), "", "nothing is staged");
     assert_eq!(head, world.git(&["rev-parse", "HEAD"]));
-    let _ = index;
 }
 
 #[test]

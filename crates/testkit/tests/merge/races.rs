@@ -86,14 +86,14 @@ fn a_branch_that_moves_meanwhile_loses_no_commit() {
         stop.store(true, Ordering::Relaxed);
         (user.join().unwrap(), outcomes)
     });
-    let mut merged = 0;
+    let mut successes = 0;
     for outcome in merges {
         let outcome = outcome.unwrap();
         assert!(is_fair(&outcome.outcome), "{outcome:?}");
-        merged += u32::from(outcome.success);
+        successes += u32::from(outcome.success);
     }
     let count: u32 = world.git(&["rev-list", "--count", "HEAD"]).trim().parse().unwrap();
-    assert_eq!(count, 1 + commits + merged, "{commits} commits, {merged} merges");
+    assert_eq!(count, 1 + commits + successes, "{commits} commits, {successes} merges");
     assert_eq!(world.status(), "");
     world.sound();
 }

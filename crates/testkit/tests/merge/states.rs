@@ -235,17 +235,17 @@ fn a_bare_repository_takes_a_branch_only() {
     let world = World::new();
     let base = changed(&world);
     world.git_in(world.root(), &["clone", "-q", "--bare", "repo", "bare"]);
-    let bare = world.root().join("bare");
+    let naked = world.root().join("bare");
     for (mode, reason) in [(Mode::Merge, Reason::Bare), (Mode::Apply, Reason::Bare)] {
         let mut request = world.request(base, mode);
-        request.target = host(&bare);
+        request.target = host(&naked);
         let outcome = world.merge(&request);
         assert!(matches!(&outcome.outcome, Outcome::Refused { refusal } if refusal.reason == reason));
     }
     let mut request = world.request(base, branch("b"));
-    request.target = host(&bare);
+    request.target = host(&naked);
     assert!(world.merge(&request).success);
-    assert_eq!(world.git_in(&bare, &["show", "b:README"]), "Another.\n");
+    assert_eq!(world.git_in(&naked, &["show", "b:README"]), "Another.\n");
 }
 
 #[test]
