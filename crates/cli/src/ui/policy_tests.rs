@@ -1,12 +1,13 @@
 use std::path::PathBuf;
 
+use sandtable_sandbox::model::agent::Agent;
 use sandtable_sandbox::model::mount::{MountTable, Pins};
 use sandtable_sandbox::model::path::{BoxPath, HostPath};
 use sandtable_sandbox::model::resolved::{
     EngineName, HelperKind, Identity, Mode, NetworkHelper, Source, Warning,
 };
 use sandtable_sandbox::model::spec::{
-    EngineChoice, EnvRequest, EnvValue, GitConfig, Network, Profile, Secrets, WorkspaceMode,
+    EngineChoice, EnvRequest, EnvValue, GitConfig, Network, Profile, Secrets, SshAgent, WorkspaceMode,
 };
 
 use super::*;
@@ -16,6 +17,8 @@ pub(crate) fn spec() -> Spec {
     let user = Origin::UserFile { path: "/home/u/.config/sandtable/config.toml".into() };
     Spec {
         engine: Setting::default_value(EngineChoice::Auto),
+        image: None,
+        container: sandtable_sandbox::model::container::ContainerRequest::default(),
         profile: Setting::new(Profile::Safe, Origin::Variable { name: "SANDTABLE_PROFILE".to_owned() }),
         directory: Setting::default_value(PathBuf::from("/repo/sub")),
         name: Some(Setting::new("try".parse().expect("a name"), Origin::Flag { name: "--name".to_owned() })),
@@ -33,6 +36,7 @@ pub(crate) fn spec() -> Spec {
         )],
         network: Setting::new(Network::Host, Origin::Flag { name: "--network".to_owned() }),
         limits: limits(),
+        ssh_agent: Setting::default_value(SshAgent::Off),
         git_config: Setting::new(GitConfig::Sanitized, Origin::Profile { name: "safe".to_owned() }),
         secrets: Setting::new(
             Secrets::Mask,
@@ -70,6 +74,9 @@ pub(crate) fn resolved(spec: &Spec) -> ResolvedSpec {
     ResolvedSpec {
         engine: EngineName::Native,
         engine_reason: "the only one here".to_owned(),
+        platform: sandtable_sandbox::model::platform::Platform::default(),
+        image: None,
+        container: None,
         source: Source { root, kind: SourceKind::Git },
         mode: Mode { value: WorkspaceMode::Overlay, reason: "auto: it can be".to_owned() },
         identity: Identity { uid: 1000, gid: 1000 },
@@ -101,6 +108,7 @@ pub(crate) fn resolved(spec: &Spec) -> ResolvedSpec {
             program: HostPath::new("/usr/bin/slirp4netns").expect("absolute"),
         }),
         limits: spec.limits.clone(),
+        ssh_agent: Agent::default(),
         secrets: spec.secrets.clone(),
         strictness: spec.strictness.clone(),
         lifetime: spec.lifetime.clone(),
@@ -124,6 +132,7 @@ fn every_line_of_the_policy_has_its_origin() {
       cpus                      0.5                                  flag --cpus
       memory                    4g (where possible)                  profile safe
       timeout                   90s                                  flag --timeout
+      ssh_agent                 off                                  default
       git_config                sanitized                            profile safe
       secrets                   mask                                 project file /re\u{1b}po/.sandtable.toml
       rm                        true                                 user file /home/u/.config/sandtable/config.toml

@@ -27,8 +27,14 @@ pub(super) struct Hierarchy {
 impl Hierarchy {
     /// Every hierarchy that this process can see itself in.
     pub(super) fn all() -> Vec<Self> {
-        let read = |path| fs::read_to_string(path).unwrap_or_default();
+        let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
         parse(&read("/proc/self/mountinfo"), &read("/proc/self/cgroup"))
+    }
+
+    /// Every hierarchy, with the groups of another process as its own.
+    pub(super) fn of(process: i32) -> Vec<Self> {
+        let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
+        parse(&read("/proc/self/mountinfo"), &read(&format!("/proc/{process}/cgroup")))
     }
 }
 

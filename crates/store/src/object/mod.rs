@@ -3,12 +3,18 @@
 //! [`ReadObjects`] and [`WriteObjects`] are all that snapshot, checkout and diff know of storage; the packs of a
 //! store stand behind them, and in tests a map in memory.
 
+pub mod commit;
 mod hash;
+mod memory;
+pub mod name;
+pub mod tree;
 
 use std::fmt;
 use std::io::{self, Read, Write};
 
 pub use hash::{Collision, Hasher, hash};
+pub use memory::Memory;
+pub use tree::{EntryMode, Tree, TreeEntry, TreeError};
 
 use crate::id::{HashKind, ObjectId};
 
@@ -74,6 +80,8 @@ pub enum WriteError {
     Content(#[source] io::Error),
     #[error("the store has no room for it: {have} of {quota} bytes are used")]
     Quota { have: u64, quota: u64 },
+    #[error("the disk has no room for it: {free} bytes are free, and {kept} are left free")]
+    NoSpace { free: u64, kept: u64 },
     #[error("cannot write to the store")]
     Io(#[source] io::Error),
 }
