@@ -5,7 +5,8 @@ use sandtable_testkit::{conformance, counts};
 use super::{assert_none, sources};
 
 /// Files of rules that must be there; all others beside them are read as well.
-const FILES: [&str; 3] = ["seccomp.toml", "toolchains.toml", "out_of_scope.toml"];
+const FILES: [&str; 5] =
+    ["seccomp.toml", "toolchains.toml", "out_of_scope.toml", "review.toml", "hardening.toml"];
 
 #[test]
 fn every_rule_has_a_reason() {
@@ -82,6 +83,10 @@ fn long_counts_are_not_below_what_is_asked() {
         ("detached", 200),
         ("pipe-megabytes", 1024),
         ("racy-rounds", 10_000),
+        ("merge-histories", 500),
+        ("merge-kills", 200),
+        ("merge-full-disks", 200),
+        ("merge-races", 1),
     ] {
         assert!(table[name].asked >= asked, "{name}");
     }
