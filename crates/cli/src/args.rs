@@ -10,9 +10,10 @@ use clap::{Args, Parser, Subcommand};
 use sandtable_sandbox::model::choice::UnknownWord;
 use sandtable_sandbox::model::id::SandboxName;
 use sandtable_sandbox::model::limits::{Cpus, Limits, Memory, Pids, Timeout};
+use sandtable_sandbox::model::profile::Profile;
 use sandtable_sandbox::model::setting::{Origin, Setting};
 use sandtable_sandbox::model::spec::{
-    EngineChoice, GitConfig, Lifetime, Network, Profile, Secrets, SourceGuard, Strictness, WorkspaceMode,
+    EngineChoice, GitConfig, Lifetime, Network, Secrets, SourceGuard, Strictness, WorkspaceMode,
 };
 
 use crate::commands;
@@ -23,8 +24,10 @@ use crate::error::CliError;
 use crate::exit;
 
 mod inside;
+mod profile;
 
 use inside::InsideArgs;
+use profile::ProfileParser;
 
 /// Run a command on a private view of your repository, look at what it did, keep or drop it
 #[derive(Debug, Parser)]
@@ -84,7 +87,7 @@ pub(crate) struct SettingArgs {
     #[arg(long, value_name = "ENGINE", value_parser = words(EngineChoice::ALL, EngineChoice::word))]
     engine: Option<EngineChoice>,
     /// A named bundle of settings
-    #[arg(long, value_name = "PROFILE", value_parser = words(Profile::ALL, Profile::word))]
+    #[arg(long, value_name = "PROFILE", value_parser = ProfileParser)]
     profile: Option<Profile>,
     /// Name of the sandbox instead of one made up
     #[arg(long, value_name = "NAME")]

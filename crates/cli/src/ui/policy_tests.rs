@@ -2,11 +2,12 @@ use std::path::PathBuf;
 
 use sandtable_sandbox::model::mount::{MountTable, Pins};
 use sandtable_sandbox::model::path::{BoxPath, HostPath};
+use sandtable_sandbox::model::profile::BuiltIn;
 use sandtable_sandbox::model::resolved::{
     EngineName, HelperKind, Identity, Mode, NetworkHelper, Source, Warning,
 };
 use sandtable_sandbox::model::spec::{
-    EngineChoice, EnvRequest, EnvValue, GitConfig, Network, Profile, Secrets, WorkspaceMode,
+    EngineChoice, EnvRequest, EnvValue, GitConfig, Network, Secrets, WorkspaceMode,
 };
 
 use super::*;
@@ -16,7 +17,10 @@ pub(crate) fn spec() -> Spec {
     let user = Origin::UserFile { path: "/home/u/.config/sandtable/config.toml".into() };
     Spec {
         engine: Setting::default_value(EngineChoice::Auto),
-        profile: Setting::new(Profile::Safe, Origin::Variable { name: "SANDTABLE_PROFILE".to_owned() }),
+        profile: Setting::new(
+            BuiltIn::Safe.into(),
+            Origin::Variable { name: "SANDTABLE_PROFILE".to_owned() },
+        ),
         directory: Setting::default_value(PathBuf::from("/repo/sub")),
         name: Some(Setting::new("try".parse().expect("a name"), Origin::Flag { name: "--name".to_owned() })),
         mode: Setting::default_value(WorkspaceMode::Auto),

@@ -9,6 +9,7 @@ pub mod id;
 pub mod limits;
 pub mod mount;
 pub mod path;
+pub mod profile;
 pub mod resolved;
 pub mod secret;
 pub mod setting;
