@@ -8,12 +8,13 @@ use clap::builder::{PossibleValuesParser, TypedValueParser as _, ValueParser};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, Parser, Subcommand};
 use sandtable_sandbox::model::choice::UnknownWord;
+use sandtable_sandbox::model::container::FlagGuard;
 use sandtable_sandbox::model::id::SandboxName;
 use sandtable_sandbox::model::limits::{Cpus, Limits, Memory, Pids, Timeout};
 use sandtable_sandbox::model::profile::Profile;
 use sandtable_sandbox::model::setting::{Origin, Setting};
 use sandtable_sandbox::model::spec::{
-    EngineChoice, GitConfig, Lifetime, Network, Secrets, SourceGuard, Strictness, WorkspaceMode,
+    EngineChoice, GitConfig, Lifetime, Network, Secrets, SourceGuard, SshAgent, Strictness, WorkspaceMode,
 };
 
 use crate::commands;
@@ -23,9 +24,11 @@ use crate::config::layer::Layer;
 use crate::error::CliError;
 use crate::exit;
 
+mod container;
 mod inside;
 mod profile;
 
+use container::ContainerArgs;
 use inside::InsideArgs;
 use profile::ProfileParser;
 
@@ -86,6 +89,8 @@ pub(crate) struct SettingArgs {
     /// What runs the sandbox
     #[arg(long, value_name = "ENGINE", value_parser = words(EngineChoice::ALL, EngineChoice::word))]
     engine: Option<EngineChoice>,
+    #[command(flatten)]
+    container: ContainerArgs,
     /// A named bundle of settings
     #[arg(long, value_name = "PROFILE", value_parser = ProfileParser)]
     profile: Option<Profile>,
@@ -105,6 +110,9 @@ pub(crate) struct SettingArgs {
     network: Option<Network>,
     #[command(flatten)]
     limits: LimitArgs,
+    /// Whether the command may use your ssh-agent
+    #[arg(long, value_name = "WHETHER", value_parser = words(SshAgent::ALL, SshAgent::word))]
+    ssh_agent: Option<SshAgent>,
     /// How much of your git configuration the command sees
     #[arg(long, value_name = "HOW", value_parser = words(GitConfig::ALL, GitConfig::word))]
     git_config: Option<GitConfig>,
@@ -144,6 +152,9 @@ struct ConsentArgs {
     /// Allow `/`, the home directory or a tree with credentials as the source
     #[arg(long)]
     dangerously_allow_source: bool,
+    /// Allow options for docker or podman that undo the sandbox, like `--privileged`
+    #[arg(long)]
+    dangerously_engine_flags: bool,
 }
 
 /// What is shown of a command's end, and where.
@@ -185,6 +196,7 @@ impl SettingArgs {
             mode: flag(Key::Mode, self.mode),
             network: flag(Key::Network, self.network),
             limits: self.limits.limits(),
+            ssh_agent: flag(Key::SshAgent, self.ssh_agent),
             git_config: flag(Key::GitConfig, self.git_config),
             secrets: flag(Key::Secrets, self.secrets),
             lifetime: flag(Key::Rm, self.rm.then_some(Lifetime::Discard)),
@@ -195,6 +207,9 @@ impl SettingArgs {
             ),
             ..Layer::default()
         };
+        let allow = self.consent.dangerously_engine_flags.then_some(FlagGuard::Allow);
+        self.container.add(&mut layer)?;
+        layer.container.flag_guard = flag(Key::AllowFlags, allow);
         self.inside.add(&mut layer)?;
         Ok(layer)
     }

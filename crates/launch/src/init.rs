@@ -11,7 +11,9 @@ mod list;
 mod spawn;
 mod stop;
 
+use std::ffi::OsString;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -23,7 +25,7 @@ use crate::attach::GRACE;
 use crate::report::Report;
 use crate::sys::process::exit_now;
 use crate::sys::signal::{next_signal, signal_descriptor};
-use crate::wire::{self, Ask, Frame, Status, Tell};
+use crate::wire::{self, Ask, Command, Frame, Status, Tell};
 use freeze::Freeze;
 use hold::Hold;
 use spawn::{NotSpawned, Patience, Process, Settled, Starting};
@@ -31,13 +33,33 @@ use spawn::{NotSpawned, Patience, Process, Settled, Starting};
 /// How much later than the supervisor PID 1 looks at the clock.
 const LATER: Duration = Duration::from_millis(250);
 
+/// What PID 1 starts with.
+#[derive(Debug)]
+pub(crate) struct Seat {
+    pub(crate) supervisor: OwnedFd,
+    /// Where further clients come from.
+    pub(crate) listener: OwnedFd,
+    pub(crate) report: Report,
+    /// What every command has in its environment unless it brings its own.
+    pub(crate) environment: Vec<OsString>,
+}
+
 /// Serves clients until the supervisor is gone.
-pub(crate) fn serve(supervisor: OwnedFd, listener: OwnedFd, report: Report) -> ! {
+pub(crate) fn serve(seat: Seat) -> ! {
     let Ok(signals) = signal_descriptor(&[libc::SIGCHLD]) else { exit_now(125) };
-    let clients = vec![Client::new(supervisor)];
-    let listener = Some(listener);
-    let (finished, stopping, expiry, deadline, freeze) = (false, false, None, None, None);
-    let mut init = Init { report, signals, listener, clients, finished, stopping, expiry, deadline, freeze };
+    let Seat { supervisor, listener, report, environment } = seat;
+    let mut init = Init {
+        report,
+        environment,
+        signals,
+        listener: Some(listener),
+        clients: vec![Client::new(supervisor)],
+        finished: false,
+        stopping: false,
+        expiry: None,
+        deadline: None,
+        freeze: None,
+    };
     loop {
         init.turn();
     }
@@ -45,6 +67,7 @@ pub(crate) fn serve(supervisor: OwnedFd, listener: OwnedFd, report: Report) -> !
 
 struct Init {
     report: Report,
+    environment: Vec<OsString>,
     signals: OwnedFd,
     /// Closed once the sandbox is about to end, so that late clients try again with a new sandbox.
     listener: Option<OwnedFd>,
@@ -162,12 +185,12 @@ impl Init {
             Ask::Run(_) if self.clients[index].is_busy() => self.leave(index),
             // Nothing may start, stop or go on now.
             Ask::Run(_) | Ask::Signal { .. } if self.freeze.is_some() => self.put_off(index, frame),
-            Ask::Run(command) => {
+            Ask::Run(mut command) => {
                 if let (0, Some(time)) = (index, command.time_ms) {
                     // A little later than the supervisor's own bell.
                     self.expiry = Instant::now().checked_add(Duration::from_millis(time) + LATER);
                 }
-                match spawn::spawn(&command, frame.descriptors) {
+                match spawn::spawn(self.completed(&mut command), frame.descriptors) {
                     Ok(starting) => self.clients[index].starting = Some(starting),
                     Err(failure) => self.not_started(index, failure),
                 }
@@ -185,8 +208,17 @@ impl Init {
             Ask::Stop { grace_ms } => self.stop(Duration::from_millis(grace_ms)),
             Ask::Limits(limits) if index == 0 => self.report.controls.extend(limits.controls),
             // Only meaningful during set-up, and from the supervisor.
-            Ask::Mounts | Ask::Limits(_) => self.leave(index),
+            Ask::Mounts | Ask::Adopt(_) | Ask::Limits(_) => self.leave(index),
         }
+    }
+
+    /// `command` with what every command has in its environment.
+    fn completed<'c>(&self, command: &'c mut Command) -> &'c Command {
+        let name = |pair: &OsString| pair.as_bytes().split(|byte| *byte == b'=').next().map(<[u8]>::to_vec);
+        let given: Vec<Option<Vec<u8>>> = command.environment.iter().map(name).collect();
+        let added = self.environment.iter().filter(|pair| !given.contains(&name(pair)));
+        command.environment.extend(added.cloned());
+        command
     }
 
     /// Begins to end everything.

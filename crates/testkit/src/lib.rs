@@ -1,10 +1,13 @@
 //! What the tests stand on: a hermetic environment for the real executable ([`mod@env`]), a fingerprint that
-//! shows any change of a tree ([`fingerprint`]), the attacks as a table ([`conformance`]), and the counts
-//! that may not shrink ([`counts`]).
+//! shows any change of a tree ([`fingerprint`]), a real ssh-agent ([`agent`]), archives made by hand
+//! ([`archive`]), the attacks as a table ([`conformance`]), and the counts that may not shrink ([`counts`]).
 #![forbid(unsafe_code)]
 
+pub mod agent;
+pub mod archive;
 pub mod bench;
 pub mod conformance;
+pub mod container;
 pub mod counts;
 pub mod env;
 pub mod fingerprint;

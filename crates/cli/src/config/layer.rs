@@ -11,10 +11,11 @@ use sandtable_sandbox::model::limits::Limits;
 use sandtable_sandbox::model::profile::Profile;
 use sandtable_sandbox::model::setting::{Origin, Setting};
 use sandtable_sandbox::model::spec::{
-    EngineChoice, EnvRequest, GitConfig, Lifetime, MountRequest, Network, Secrets, SourceGuard, Strictness,
-    WorkspaceMode,
+    EngineChoice, EnvRequest, GitConfig, Lifetime, MountRequest, Network, Secrets, SourceGuard, SshAgent,
+    Strictness, WorkspaceMode,
 };
 
+use super::container::ContainerLayer;
 use super::key::Key;
 use super::value::{Raw, ValueError};
 use super::{environment, mount};
@@ -23,6 +24,7 @@ use super::{environment, mount};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Layer {
     pub(crate) engine: Option<Setting<EngineChoice>>,
+    pub(crate) container: ContainerLayer,
     pub(crate) profile: Option<Setting<Profile>>,
     pub(crate) name: Option<Setting<SandboxName>>,
     pub(crate) directory: Option<Setting<PathBuf>>,
@@ -36,6 +38,7 @@ pub(crate) struct Layer {
     pub(crate) pass_env: Vec<Setting<EnvRequest>>,
     pub(crate) network: Option<Setting<Network>>,
     pub(crate) limits: Limits,
+    pub(crate) ssh_agent: Option<Setting<SshAgent>>,
     pub(crate) git_config: Option<Setting<GitConfig>>,
     pub(crate) secrets: Option<Setting<Secrets>>,
     pub(crate) lifetime: Option<Setting<Lifetime>>,
@@ -55,6 +58,9 @@ impl Layer {
     pub(crate) fn set(&mut self, key: Key, raw: Raw, origin: &Origin) -> Result<(), ValueError> {
         match key {
             Key::Engine => put(&mut self.engine, origin, raw.word()?),
+            Key::Image | Key::Pull | Key::Publish | Key::EngineFlags | Key::AllowFlags | Key::SupportUrl => {
+                self.container.set(key, raw, origin)?;
+            }
             Key::Profile => put(&mut self.profile, origin, raw.word()?),
             Key::Name => put(&mut self.name, origin, raw.word()?),
             Key::Directory => put(&mut self.directory, origin, raw.text()?.into()),
@@ -75,6 +81,7 @@ impl Layer {
             Key::Memory => put(&mut self.limits.memory, origin, raw.limit()?),
             Key::Pids => put(&mut self.limits.pids, origin, raw.limit()?),
             Key::Timeout => put(&mut self.limits.timeout, origin, raw.limit()?),
+            Key::SshAgent => put(&mut self.ssh_agent, origin, raw.word()?),
             Key::GitConfig => put(&mut self.git_config, origin, raw.word()?),
             Key::Secrets => put(&mut self.secrets, origin, raw.word()?),
             Key::Rm => put(&mut self.lifetime, origin, either(raw, Lifetime::Discard, Lifetime::Keep)?),
@@ -99,6 +106,7 @@ impl Layer {
     pub(crate) fn or(self, weaker: Self) -> Self {
         Self {
             engine: self.engine.or(weaker.engine),
+            container: self.container.or(weaker.container),
             profile: self.profile.or(weaker.profile),
             name: self.name.or(weaker.name),
             directory: self.directory.or(weaker.directory),
@@ -112,6 +120,7 @@ impl Layer {
             pass_env: united(self.pass_env, weaker.pass_env, |a, b| a.name == b.name),
             network: self.network.or(weaker.network),
             limits: self.limits.or(weaker.limits),
+            ssh_agent: self.ssh_agent.or(weaker.ssh_agent),
             git_config: self.git_config.or(weaker.git_config),
             secrets: self.secrets.or(weaker.secrets),
             lifetime: self.lifetime.or(weaker.lifetime),
@@ -130,6 +139,9 @@ impl Layer {
     pub(crate) fn shown(&self, key: Key) -> String {
         match key {
             Key::Engine => shown(self.engine.as_ref()),
+            Key::Image | Key::Pull | Key::Publish | Key::EngineFlags | Key::AllowFlags | Key::SupportUrl => {
+                self.container.shown(key)
+            }
             Key::Profile => shown(self.profile.as_ref()),
             Key::Name => shown(self.name.as_ref()),
             Key::Directory => path(self.directory.as_ref()),
@@ -147,6 +159,7 @@ impl Layer {
             Key::Memory => shown(self.limits.memory.as_ref()),
             Key::Pids => shown(self.limits.pids.as_ref()),
             Key::Timeout => shown(self.limits.timeout.as_ref()),
+            Key::SshAgent => shown(self.ssh_agent.as_ref()),
             Key::GitConfig => shown(self.git_config.as_ref()),
             Key::Secrets => shown(self.secrets.as_ref()),
             Key::Rm => said(self.lifetime.as_ref(), &Lifetime::Discard),

@@ -106,6 +106,11 @@ fn every_setting_can_be_set_by_file_and_by_variable() {
     for key in Key::ALL {
         let (in_file, in_variable) = match key {
             Key::Engine => ("\"native\"", "native"),
+            Key::Image => ("\"/x\"", "/x"),
+            Key::Pull => ("\"never\"", "never"),
+            Key::Publish => ("[\"80:81\", \"90\"]", "80:81,90"),
+            Key::EngineFlags => ("[\"--label\", \"a b\"]", "--label 'a b'"),
+            Key::SupportUrl => ("\"https://help.example\"", "https://help.example"),
             Key::Profile => ("\"safe\"", "safe"),
             Key::Name => ("\"try\"", "try"),
             Key::Directory | Key::Report => ("\"/x\"", "/x"),
@@ -119,7 +124,7 @@ fn every_setting_can_be_set_by_file_and_by_variable() {
             Key::Memory => ("\"2g\"", "2g"),
             Key::Pids => ("64", "64"),
             Key::Timeout => ("90", "90s"),
-            Key::GitConfig => ("\"off\"", "off"),
+            Key::GitConfig | Key::SshAgent => ("\"off\"", "off"),
             Key::Secrets => ("\"mask\"", "mask"),
             _ => ("true", "1"),
         };
@@ -183,9 +188,10 @@ fn project_over_user(key: &str, held: &str, value: &str) -> Result<Loaded, Error
 #[test]
 fn a_project_may_narrow_and_nothing_else() {
     // Narrowest first: a project may go to the front of its line, never to the back.
-    let lines: [(&str, &[&str]); 10] = [
+    let lines: [(&str, &[&str]); 11] = [
         ("network", &["\"none\"", "\"nat\"", "\"host\""]),
         ("secrets", &["\"mask\"", "\"warn\""]),
+        ("ssh_agent", &["\"off\"", "\"auto\"", "\"on\""]),
         ("git_config", &["\"off\"", "\"sanitized\"", "\"literal\""]),
         ("best_effort", &["false", "true"]),
         ("dangerously_allow_source", &["false", "true"]),
@@ -211,6 +217,7 @@ fn a_project_may_narrow_and_nothing_else() {
 fn what_is_not_a_projects_business_must_stay_as_it_is() {
     let cases = [
         ("engine", "\"native\"", "\"docker\""),
+        ("image", "\"/a\"", "\"/b\""),
         ("name", "\"mine\"", "\"yours\""),
         ("mode", "\"overlay\"", "\"auto\""),
         ("mounts", "[\"/a:/a:ro\"]", "[\"/a:/a:rw\"]"),

@@ -51,6 +51,9 @@ pub(crate) fn settings(spec: &Spec, resolved: &ResolvedSpec) -> String {
         ["source".to_owned(), path(resolved.source.root.as_path()), source],
         row(Key::Directory, path(resolved.directory.as_path()), &spec.directory.origin),
     ];
+    if let Some(image) = &spec.image {
+        rows.insert(1, row(Key::Image, escape::name(image.value.as_str()), &image.origin));
+    }
     if let Some(name) = &spec.name {
         rows.push(row(Key::Name, name.value.to_string(), &name.origin));
     }
@@ -62,6 +65,7 @@ pub(crate) fn settings(spec: &Spec, resolved: &ResolvedSpec) -> String {
     ]);
     rows.extend(limits(&spec.limits));
     rows.extend([
+        word(Key::SshAgent, &spec.ssh_agent),
         word(Key::GitConfig, &spec.git_config),
         word(Key::Secrets, &spec.secrets),
         switch(Key::Rm, &spec.lifetime, &Lifetime::Discard),
@@ -161,6 +165,7 @@ fn mount(mount: &Mount) -> [String; 5] {
         Content::Link { to } => ("ro", format!("link to {}", escape::name(to))),
         Content::Text { .. } => ("ro", "a file of our own".to_owned()),
         Content::Masked => ("--", "hidden".to_owned()),
+        Content::Agent => ("ro", "your ssh-agent".to_owned()),
         Content::Processes => ("ro", "the sandbox's processes".to_owned()),
         Content::Devices => ("rw", "a few harmless devices".to_owned()),
     };

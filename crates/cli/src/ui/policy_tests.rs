@@ -1,5 +1,6 @@
 use std::path::PathBuf;
 
+use sandtable_sandbox::model::agent::Agent;
 use sandtable_sandbox::model::mount::{MountTable, Pins};
 use sandtable_sandbox::model::path::{BoxPath, HostPath};
 use sandtable_sandbox::model::profile::BuiltIn;
@@ -7,7 +8,7 @@ use sandtable_sandbox::model::resolved::{
     EngineName, HelperKind, Identity, Mode, NetworkHelper, Source, Warning,
 };
 use sandtable_sandbox::model::spec::{
-    EngineChoice, EnvRequest, EnvValue, GitConfig, Network, Secrets, WorkspaceMode,
+    EngineChoice, EnvRequest, EnvValue, GitConfig, Network, Secrets, SshAgent, WorkspaceMode,
 };
 
 use super::*;
@@ -17,6 +18,8 @@ pub(crate) fn spec() -> Spec {
     let user = Origin::UserFile { path: "/home/u/.config/sandtable/config.toml".into() };
     Spec {
         engine: Setting::default_value(EngineChoice::Auto),
+        image: None,
+        container: sandtable_sandbox::model::container::ContainerRequest::default(),
         profile: Setting::new(
             BuiltIn::Safe.into(),
             Origin::Variable { name: "SANDTABLE_PROFILE".to_owned() },
@@ -37,6 +40,7 @@ pub(crate) fn spec() -> Spec {
         )],
         network: Setting::new(Network::Host, Origin::Flag { name: "--network".to_owned() }),
         limits: limits(),
+        ssh_agent: Setting::default_value(SshAgent::Off),
         git_config: Setting::new(GitConfig::Sanitized, Origin::Profile { name: "safe".to_owned() }),
         secrets: Setting::new(
             Secrets::Mask,
@@ -74,6 +78,9 @@ pub(crate) fn resolved(spec: &Spec) -> ResolvedSpec {
     ResolvedSpec {
         engine: EngineName::Native,
         engine_reason: "the only one here".to_owned(),
+        platform: sandtable_sandbox::model::platform::Platform::default(),
+        image: None,
+        container: None,
         source: Source { root, kind: SourceKind::Git },
         mode: Mode { value: WorkspaceMode::Overlay, reason: "auto: it can be".to_owned() },
         identity: Identity { uid: 1000, gid: 1000 },
@@ -105,6 +112,7 @@ pub(crate) fn resolved(spec: &Spec) -> ResolvedSpec {
             program: HostPath::new("/usr/bin/slirp4netns").expect("absolute"),
         }),
         limits: spec.limits.clone(),
+        ssh_agent: Agent::default(),
         secrets: spec.secrets.clone(),
         strictness: spec.strictness.clone(),
         lifetime: spec.lifetime.clone(),
@@ -128,6 +136,7 @@ fn every_line_of_the_policy_has_its_origin() {
       cpus                      0.5                                  flag --cpus
       memory                    4g (where possible)                  profile safe
       timeout                   90s                                  flag --timeout
+      ssh_agent                 off                                  default
       git_config                sanitized                            profile safe
       secrets                   mask                                 project file /re\u{1b}po/.sandtable.toml
       rm                        true                                 user file /home/u/.config/sandtable/config.toml

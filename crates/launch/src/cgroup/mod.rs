@@ -10,6 +10,7 @@
 //! would need a D-Bus client; `systemd-run --user --scope` does that for us.
 
 mod cold;
+mod foreign;
 mod hierarchy;
 mod knob;
 mod place;
@@ -29,6 +30,7 @@ use crate::step::Context as _;
 use crate::sys::process::unshare;
 use crate::wire::Failure;
 pub use cold::cold;
+pub(crate) use foreign::Foreign;
 use hierarchy::{Hierarchy, Version};
 use knob::{Knob, knobs};
 

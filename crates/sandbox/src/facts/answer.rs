@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::model::platform::Platform;
+
 /// Something that can be asked about the machine.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -34,12 +36,28 @@ pub enum Question {
         search: Vec<PathBuf>,
     },
     Kernel,
+    /// What tells a file from a changed one: a text made of its device, inode, size and times.
+    Stamp {
+        path: PathBuf,
+    },
+    /// What kind of machine this is.
+    Platform,
+    /// What a program says when it is run with these arguments and exactly these variables.
+    Output {
+        program: PathBuf,
+        arguments: Vec<String>,
+        variables: Vec<(String, String)>,
+    },
     Setting {
         name: String,
     },
     Groups,
     /// The version of the kernel's Landlock.
     Landlock,
+    /// Whether the socket at `path` accepts a connection of this process.
+    Accepts {
+        path: PathBuf,
+    },
     /// Whether this process may write to `path`.
     Writable {
         path: PathBuf,
@@ -53,6 +71,8 @@ pub enum Answer {
     Kind(Entry),
     Path(PathBuf),
     Text(String),
+    Platform(Platform),
+    Output(Said),
     Mounts(Vec<MountPoint>),
     FileSystem(FileSystem),
     TopLevel(Vec<Owned>),
@@ -60,6 +80,15 @@ pub enum Answer {
     Version(u32),
     Truth(bool),
     Failed(Failure),
+}
+
+/// What a program left behind.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Said {
+    /// Its exit code; nothing when a signal ended it.
+    pub code: Option<i32>,
+    pub stdout: String,
+    pub stderr: String,
 }
 
 /// Why there is no answer.

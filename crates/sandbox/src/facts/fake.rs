@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 
-use super::{Answer, Entry, Facts, Failure, FileSystem, Kind, MountPoint, Owned, Question};
+use super::{Answer, Entry, Facts, Failure, FileSystem, Kind, MountPoint, Owned, Question, Said};
+use crate::model::platform::{Os, Platform};
 
 /// The file system type of everything nobody said anything else of.
 const EXT4: u64 = 0xef53;
@@ -16,6 +17,9 @@ pub(crate) struct Fake {
     kernel: String,
     landlock: Result<u32, Failure>,
     uid: u32,
+    platform: Platform,
+    /// What programs say, by their path and arguments.
+    said: BTreeMap<String, Said>,
 }
 
 #[derive(Clone, Debug)]
@@ -33,6 +37,8 @@ enum NodeContent {
     File(String),
     Link(PathBuf),
     Socket,
+    /// A socket that nobody listens at.
+    DeadSocket,
 }
 
 impl Fake {
@@ -45,6 +51,8 @@ impl Fake {
             kernel: "6.8.0".to_owned(),
             landlock: Ok(4),
             uid,
+            platform: Platform::default(),
+            said: BTreeMap::new(),
         };
         fake.put("/", NodeContent::Directory, 0o755);
         fake.mount("/", "ext4")
@@ -67,6 +75,11 @@ impl Fake {
 
     pub(crate) fn socket(mut self, path: &str) -> Self {
         self.put(path, NodeContent::Socket, 0o666);
+        self
+    }
+
+    pub(crate) fn dead_socket(mut self, path: &str) -> Self {
+        self.put(path, NodeContent::DeadSocket, 0o666);
         self
     }
 
@@ -105,6 +118,18 @@ impl Fake {
 
     pub(crate) fn without_landlock(mut self, why: &str) -> Self {
         self.landlock = Err(Failure::Other(why.to_owned()));
+        self
+    }
+
+    pub(crate) fn os(mut self, os: Os) -> Self {
+        self.platform = Platform { os };
+        self
+    }
+
+    /// What a program says; `call` is its path and its arguments, with blanks between them.
+    pub(crate) fn said(mut self, call: &str, code: i32, [stdout, stderr]: [&str; 2]) -> Self {
+        let said = Said { code: Some(code), stdout: stdout.to_owned(), stderr: stderr.to_owned() };
+        self.said.insert(call.to_owned(), said);
         self
     }
 
@@ -174,7 +199,7 @@ impl Fake {
             NodeContent::Directory => Kind::Directory,
             NodeContent::File(_) => Kind::File,
             NodeContent::Link(_) => Kind::Symlink,
-            NodeContent::Socket => Kind::Socket,
+            NodeContent::Socket | NodeContent::DeadSocket => Kind::Socket,
         };
         let bits = if node.uid == self.uid { 0o400 } else { 0o004 };
         let readable = self.uid == 0 || node.mode & bits != 0;
@@ -223,11 +248,30 @@ impl Fake {
                 Answer::Path(places.into_iter().find(|path| self.real(path).is_ok()).ok_or(Failure::Missing)?)
             }
             Question::Kernel => Answer::Text(self.kernel.clone()),
+            Question::Stamp { path } => {
+                let real = self.real(path)?;
+                Answer::Text(format!("stamp-{}", self.nodes[&real].inode))
+            }
+            Question::Platform => Answer::Platform(self.platform),
+            Question::Output { program, arguments, .. } => {
+                let call = format!("{} {}", program.display(), arguments.join(" "));
+                Answer::Output(
+                    self.said.get(&call).cloned().ok_or(Failure::Other(format!("nobody runs `{call}`")))?,
+                )
+            }
             Question::Setting { name } => {
                 let text = self.text(&Path::new("/proc/sys").join(name), 4096)?;
                 Answer::Text(text.trim().to_owned())
             }
             Question::Landlock => Answer::Version(self.landlock.clone()?),
+            Question::Accepts { path } => {
+                let node = self.node(&self.real(path)?)?;
+                let bits = if node.uid == self.uid { 0o200 } else { 0o002 };
+                if self.uid != 0 && node.mode & bits == 0 {
+                    return Err(Failure::Denied);
+                }
+                Answer::Truth(matches!(node.content, NodeContent::Socket))
+            }
             Question::Writable { path } => {
                 let node = self.node(&self.real(path)?)?;
                 let bits = if node.uid == self.uid { 0o200 } else { 0o002 };

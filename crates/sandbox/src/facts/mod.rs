@@ -13,7 +13,9 @@ mod record;
 
 use std::path::{Path, PathBuf};
 
-pub use answer::{Answer, Entry, Failure, FileSystem, Kind, MountPoint, Owned, Question};
+use crate::model::platform::Platform;
+
+pub use answer::{Answer, Entry, Failure, FileSystem, Kind, MountPoint, Owned, Question, Said};
 pub use machine::MachineFacts;
 pub use mountinfo::parse_mountinfo;
 pub use record::{Asked, Recorder, Replay, Transcript};
@@ -77,6 +79,32 @@ impl dyn Facts + '_ {
         expected!(self, Question::Program { name: name.to_owned(), search: search.to_vec() }, Path)
     }
 
+    /// What tells the file at `path` from a changed one.
+    pub fn stamp(&self, path: impl AsRef<Path>) -> Result<String, Failure> {
+        expected!(self, Question::Stamp { path: path.as_ref().to_owned() }, Text)
+    }
+
+    /// What kind of machine this is.
+    pub fn platform(&self) -> Result<Platform, Failure> {
+        expected!(self, Question::Platform, Platform)
+    }
+
+    /// What `program` says when it is run with `arguments` and exactly `variables`. Only for questions: nothing
+    /// that changes anything is asked this way.
+    pub fn output(
+        &self,
+        program: impl AsRef<Path>,
+        arguments: &[&str],
+        variables: &[(String, String)],
+    ) -> Result<Said, Failure> {
+        let question = Question::Output {
+            program: program.as_ref().to_owned(),
+            arguments: arguments.iter().map(|&word| word.to_owned()).collect(),
+            variables: variables.to_vec(),
+        };
+        expected!(self, question, Output)
+    }
+
     /// The release of the running kernel, as in `6.8.0-41-generic`.
     pub fn kernel(&self) -> Result<String, Failure> {
         expected!(self, Question::Kernel, Text)
@@ -95,6 +123,11 @@ impl dyn Facts + '_ {
     /// Whether this process may write to `path`.
     pub fn writable(&self, path: impl AsRef<Path>) -> Result<bool, Failure> {
         expected!(self, Question::Writable { path: path.as_ref().to_owned() }, Truth)
+    }
+
+    /// Whether the socket at `path` accepts a connection of this process. Nothing is said over it.
+    pub fn accepts(&self, path: impl AsRef<Path>) -> Result<bool, Failure> {
+        expected!(self, Question::Accepts { path: path.as_ref().to_owned() }, Truth)
     }
 
     /// The supplementary groups of this process.

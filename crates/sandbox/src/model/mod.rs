@@ -1,14 +1,18 @@
 //! The nouns of the product: what is asked ([`spec`]), what it means here ([`resolved`]), and the values
 //! both are made of. Nothing in here touches the machine.
 
+pub mod agent;
 pub mod blame;
 pub mod check;
 pub mod choice;
+pub mod container;
 pub mod hide;
 pub mod id;
+pub mod image;
 pub mod limits;
 pub mod mount;
 pub mod path;
+pub mod platform;
 pub mod profile;
 pub mod resolved;
 pub mod secret;

@@ -7,11 +7,15 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use super::agent::Agent;
 use super::choice::choice;
+use super::container::Container;
 use super::hide::HidePattern;
+use super::image::ResolvedImage;
 use super::limits::Limits;
 use super::mount::{FileIdentity, MountTable};
 use super::path::{BoxPath, HostPath};
+use super::platform::Platform;
 use super::secret::REDACTED;
 use super::setting::{Origin, Setting};
 use super::spec::{Lifetime, Network, Secrets, Strictness, WorkspaceMode};
@@ -22,6 +26,14 @@ pub struct ResolvedSpec {
     pub engine: EngineName,
     /// Why this engine.
     pub engine_reason: String,
+    #[serde(default)]
+    pub platform: Platform,
+    /// What the sandbox sees as its system, where that is not the host's.
+    #[serde(default)]
+    pub image: Option<ResolvedImage>,
+    /// The container engine here, when one runs the sandbox.
+    #[serde(default)]
+    pub container: Option<Container>,
     pub source: Source,
     pub mode: Mode,
     pub identity: Identity,
@@ -40,6 +52,8 @@ pub struct ResolvedSpec {
     pub network_helper: Option<NetworkHelper>,
     #[serde(default)]
     pub limits: Limits,
+    #[serde(default)]
+    pub ssh_agent: Agent,
     pub secrets: Setting<Secrets>,
     pub strictness: Setting<Strictness>,
     pub lifetime: Setting<Lifetime>,
@@ -175,7 +189,7 @@ impl Warning {
 
 choice! {
     /// The engine that runs a sandbox.
-    EngineName { Native = "native" }
+    EngineName { Native = "native", Docker = "docker", Podman = "podman", Seatbelt = "seatbelt" }
 }
 
 #[cfg(test)]

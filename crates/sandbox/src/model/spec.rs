@@ -6,8 +6,10 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::choice::choice;
+use super::container::ContainerRequest;
 use super::hide::HidePattern;
 use super::id::SandboxName;
+use super::image::ImageRef;
 use super::limits::Limits;
 use super::profile::Profile;
 use super::secret::Secret;
@@ -17,6 +19,9 @@ use super::setting::Setting;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spec {
     pub engine: Setting<EngineChoice>,
+    /// What the sandbox sees as its system, where that is not the host's.
+    pub image: Option<Setting<ImageRef>>,
+    pub container: ContainerRequest,
     pub profile: Setting<Profile>,
     /// The directory the command starts in; the repository around it is the source.
     pub directory: Setting<PathBuf>,
@@ -33,6 +38,7 @@ pub struct Spec {
     pub env: Vec<Setting<EnvRequest>>,
     pub network: Setting<Network>,
     pub limits: Limits,
+    pub ssh_agent: Setting<SshAgent>,
     pub git_config: Setting<GitConfig>,
     pub secrets: Setting<Secrets>,
     pub source_guard: Setting<SourceGuard>,
@@ -85,6 +91,12 @@ choice! {
 choice! {
     /// Which network the sandbox sees: none, a way out only, or the host's.
     Network { None = "none", Nat = "nat", Host = "host" }
+}
+
+choice! {
+    /// Whether the caller's ssh-agent is reachable inside: if there is one, with a word if there is none, never,
+    /// or else nothing runs.
+    SshAgent { Auto = "auto", On = "on", Off = "off", Required = "required" }
 }
 
 choice! {

@@ -5,6 +5,9 @@ use std::path::{Path, PathBuf};
 use crate::model::path::HostPath;
 use crate::model::resolved::Warning;
 
+/// The code for an agent that was wanted and is not there.
+pub(super) const AGENT_UNAVAILABLE: &str = "ssh-agent-unavailable";
+
 pub(super) fn git_directory_outside(root: &HostPath, why: &str) -> Warning {
     let text = format!("git will not work inside: the git directory of `{root}` lies elsewhere and {why}");
     Warning::new("git-directory-outside", text)
@@ -67,6 +70,11 @@ pub(super) fn git_config_skipped(path: &Path, why: &str) -> Warning {
     )
 }
 
+pub(super) fn agent_unavailable(why: &str) -> Warning {
+    let text = format!("there is no ssh-agent inside: {why}; `--ssh-agent off` says that none is wanted");
+    Warning::new(AGENT_UNAVAILABLE, text)
+}
+
 pub(super) fn variable_not_unicode(name: &str) -> Warning {
     Warning::new("variable-not-unicode", format!("`{name}` is not valid UTF-8 and is not passed on"))
 }
@@ -111,4 +119,11 @@ pub(super) fn agent_home_outside(path: &Path, real: &Path) -> Warning {
 
 pub(super) fn agent_home_copied(path: &HostPath, why: &str) -> Warning {
     Warning::new("agent-home-copied", format!("the sandbox has a copy of `{path}`, made at its start: {why}"))
+}
+
+/// Entries of an image that cannot be shown.
+pub(super) fn image_entries(odd: &[PathBuf]) -> Warning {
+    let names: Vec<String> = odd.iter().take(5).map(|path| format!("`{}`", path.display())).collect();
+    let text = format!("{} entries of the image cannot be shown: {}", odd.len(), names.join(", "));
+    Warning::new("image-entries", text)
 }

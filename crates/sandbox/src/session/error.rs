@@ -10,6 +10,7 @@ use crate::engine::LaunchError;
 use crate::engine::enforcement::Refusal;
 use crate::model::blame::Blame;
 use crate::model::id::SandboxName;
+use crate::resolve;
 
 /// Why an operation on a sandbox failed.
 #[derive(Debug, thiserror::Error)]
@@ -41,6 +42,8 @@ pub enum Error {
     },
     #[error("`{}` has schema {found}, this version knows {known}", path.display())]
     Schema { path: PathBuf, found: u32, known: u32 },
+    #[error(transparent)]
+    Meaning(#[from] resolve::Error),
     #[error(transparent)]
     Launch(#[from] LaunchError),
     #[error(transparent)]
@@ -91,6 +94,12 @@ pub enum Error {
         #[source]
         source: sandtable_store::copy::Error,
     },
+    #[error("cannot unpack the image `{}`", path.display())]
+    Image {
+        path: PathBuf,
+        #[source]
+        source: sandtable_store::image::Error,
+    },
     #[error("interrupted while the source was copied; nothing ran and nothing is kept")]
     Interrupted,
 }
@@ -113,6 +122,7 @@ impl Error {
 
     pub fn blame(&self) -> Blame {
         match self {
+            Self::Meaning(error) => error.blame(),
             Self::NameTaken(_)
             | Self::Unknown(_)
             | Self::StillRunning(_)
@@ -122,6 +132,8 @@ impl Error {
             | Self::CommandNotExecutable { .. }
             | Self::Directory { .. }
             | Self::Lost(AttachError::DirectoryStream) => Blame::Input,
+            Self::Launch(error) => error.blame(),
+            Self::Image { source, .. } => image_blame(source),
             _ => Blame::Machine,
         }
     }
@@ -137,7 +149,8 @@ impl Error {
             Self::Busy(_) => "busy",
             Self::State { .. } => "state",
             Self::Record { .. } | Self::Schema { .. } => "record",
-            Self::Launch(_) => "launch",
+            Self::Meaning(error) => error.code(),
+            Self::Launch(error) => error.code(),
             Self::Refused(_) => "control-missing",
             Self::Lost(_) => "lost",
             Self::CommandNotFound { .. } => "command-not-found",
@@ -148,6 +161,7 @@ impl Error {
             Self::Unrecorded { .. } => "unrecorded",
             Self::Secrets(_) | Self::Hide(_) => "secrets",
             Self::Copy { .. } => "copy",
+            Self::Image { .. } => "image",
             Self::Freeze { .. } => "freeze",
             Self::Interrupted => "interrupted",
         }
@@ -170,9 +184,20 @@ impl Error {
             Self::Lost(AttachError::DirectoryStream) => {
                 Some("redirect it, for example with `< /dev/null`".to_owned())
             }
+            Self::Meaning(error) => error.remedy(),
+            Self::Image { source, .. } => source.remedy().map(str::to_owned),
             Self::Launch(error) => error.remedy(),
             Self::Refused(refusal) => Some(refusal.remedy()),
             _ => None,
         }
+    }
+}
+
+/// An image that cannot be read or written is the machine's matter; one that is refused has to change.
+fn image_blame(error: &sandtable_store::image::Error) -> Blame {
+    use sandtable_store::image::Error::{File, Read, Write};
+    match error {
+        File { .. } | Read(_) | Write { .. } => Blame::Machine,
+        _ => Blame::Input,
     }
 }

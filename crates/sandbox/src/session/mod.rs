@@ -12,6 +12,9 @@ mod exec;
 mod files;
 mod freeze;
 mod furnish;
+#[cfg(test)]
+mod golden;
+mod image;
 mod live;
 mod logs;
 mod manage;
@@ -28,6 +31,7 @@ pub use directory::Sandboxes;
 pub use error::Error;
 pub use exec::{ExecRequest, exec};
 pub use freeze::{Frozen, FrozenBy, Held, freeze};
+pub use image::unpack_image;
 pub use logs::Log;
 pub use manage::{Entry, Inspection, LayerSize, Listing, Running, State, inspect, list, remove, stop};
 pub use prune::{Prune, Scope, prunable};

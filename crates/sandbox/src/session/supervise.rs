@@ -108,9 +108,10 @@ impl Supervision<'_> {
     /// Ends the sandbox and waits until its mounts are gone.
     fn take_down(&self, mut sandbox: Box<dyn Running>) {
         sandbox.end();
-        if self.resolved().lifetime.value == Lifetime::Discard && !self.directory.has_groups() {
-            // While the kernel takes the sandbox down. What its last processes still write is removed after. A
-            // journal of control groups must outlive them.
+        if self.resolved().lifetime.value == Lifetime::Discard && !self.directory.has_left() {
+            // While the kernel takes the sandbox down. What its last processes still write is removed after. With
+            // control groups or a container the directory holds the journal of what is outside it, which must
+            // outlive that.
             let _once_more = self.directory.delete();
         }
         drop(sandbox);

@@ -1,0 +1,107 @@
+//! What a container engine will be told, as data: the words of its command line in order, each with where it
+//! came from, and what has to be there before.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+
+use sandtable_launch::op::{Beneath, Limits, Network};
+use serde::{Deserialize, Serialize};
+
+use super::Dialect;
+use crate::model::container::EngineRights;
+use crate::model::resolved::{Secrecy, Variable};
+use crate::model::secret::REDACTED;
+use crate::model::setting::Origin;
+
+/// One container, before it exists.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ContainerPlan {
+    pub dialect: Dialect,
+    pub rights: EngineRights,
+    pub program: PathBuf,
+    /// Exactly the variables the program gets.
+    pub variables: BTreeMap<String, Variable>,
+    /// The sandbox's own directory.
+    pub directory: PathBuf,
+    /// Our own executable.
+    pub init: PathBuf,
+    /// The image as it was named.
+    pub image: String,
+    /// Where people are sent when it cannot be had.
+    pub support: String,
+    /// What the container is called.
+    pub name: String,
+    /// Overlays that the engine mounts by name: made before the container, removed after it.
+    pub volumes: Vec<Volume>,
+    /// Small files that are shown inside: written before the container starts.
+    pub files: Vec<OwnFile>,
+    /// Directories of overlays in which the kernel leaves files that may not be the caller's.
+    pub works: Vec<PathBuf>,
+    /// A directory in which PID 1 finds its supervisor once.
+    pub door: PathBuf,
+    /// Where Landlock lets the workload do what.
+    pub landlock: Vec<Beneath>,
+    pub network: Network,
+    /// What the engine is asked to limit; read back from outside.
+    pub limits: Option<Limits>,
+    /// The words behind the program.
+    pub argv: Vec<Arg>,
+    /// Variables that reach the command without being seen by the engine.
+    pub concealed: Vec<String>,
+}
+
+/// One word for the engine.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Arg {
+    pub value: String,
+    /// Which part of the call it belongs to.
+    pub part: Part,
+    pub origin: Origin,
+    pub secrecy: Secrecy,
+}
+
+/// The parts of a call, in their order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Part {
+    Base,
+    Flags,
+    Limits,
+    Network,
+    Mounts,
+    SshAgent,
+    Ports,
+    Environment,
+    Identity,
+    Image,
+    Command,
+}
+
+/// A copy-on-write view that the engine mounts under a name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Volume {
+    pub name: String,
+    /// The kernel's mount options.
+    pub options: String,
+}
+
+/// A file of ours for the inside.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OwnFile {
+    pub path: PathBuf,
+    pub contents: String,
+}
+
+impl Arg {
+    /// The word, unless it is nobody's business.
+    pub fn shown(&self) -> &str {
+        if self.secrecy == Secrecy::Open { &self.value } else { REDACTED }
+    }
+}
+
+impl fmt::Debug for Arg {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} ({:?}, {})", self.shown(), self.part, self.origin)
+    }
+}

@@ -1,0 +1,130 @@
+//! What only container engines are asked for, and what they are told apart by.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use super::choice::choice;
+use super::image::Pull;
+use super::path::HostPath;
+use super::resolved::Variable;
+use super::setting::Setting;
+
+choice! {
+    /// Whether options of the engine that undo the sandbox are taken.
+    FlagGuard { Refuse = "refuse", Allow = "allow" }
+}
+
+choice! {
+    /// Whose rights the engine has on this machine.
+    EngineRights { Root = "root", Rootless = "rootless" }
+}
+
+/// What is asked of container engines only.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ContainerRequest {
+    pub pull: Setting<Pull>,
+    /// Options for the engine, word by word.
+    pub flags: Vec<Setting<String>>,
+    pub flag_guard: Setting<FlagGuard>,
+    pub ports: Vec<Setting<Port>>,
+    /// Where people are sent when an image cannot be had.
+    pub support: Setting<String>,
+}
+
+impl Default for ContainerRequest {
+    fn default() -> Self {
+        Self {
+            pull: Setting::default_value(Pull::Missing),
+            flags: Vec::new(),
+            flag_guard: Setting::default_value(FlagGuard::Refuse),
+            ports: Vec::new(),
+            support: Setting::default_value(SUPPORT.to_owned()),
+        }
+    }
+}
+
+/// Where people are sent by default.
+pub const SUPPORT: &str = "https://github.com/vybestack/llxprt-code/discussions";
+
+/// The container engine as it is on this machine, and what it is told besides the sandbox itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Container {
+    /// The engine's command line program.
+    pub program: HostPath,
+    /// Exactly the variables it gets.
+    pub variables: BTreeMap<String, Variable>,
+    pub rights: EngineRights,
+    /// Our own executable, which is PID 1 inside.
+    pub init: HostPath,
+    /// Options of the user for the engine, word by word.
+    pub flags: Vec<Setting<String>>,
+    pub ports: Vec<Setting<Port>>,
+    /// Where people are sent when an image cannot be had.
+    pub support: Setting<String>,
+}
+
+/// A port of the sandbox that the host's loopback address shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Port {
+    pub host: u16,
+    pub inside: u16,
+}
+
+/// Why a text is no port.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not a port: use a number from `1` to `65535`, or two of them as in `8080:80`")]
+pub struct PortError(pub String);
+
+impl FromStr for Port {
+    type Err = PortError;
+
+    fn from_str(text: &str) -> Result<Self, PortError> {
+        let number = |part: &str| {
+            let digits = !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+            part.parse::<u16>().ok().filter(|number| digits && *number > 0)
+        };
+        let (host, inside) = text.split_once(':').unwrap_or((text, text));
+        match (number(host), number(inside)) {
+            (Some(host), Some(inside)) => Ok(Self { host, inside }),
+            _ => Err(PortError(text.to_owned())),
+        }
+    }
+}
+
+impl fmt::Display for Port {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.host, self.inside)
+    }
+}
+
+impl TryFrom<String> for Port {
+    type Error = PortError;
+
+    fn try_from(text: String) -> Result<Self, PortError> {
+        text.parse()
+    }
+}
+
+impl From<Port> for String {
+    fn from(port: Port) -> Self {
+        port.to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_is_one_number_or_two() {
+        assert_eq!("8080".parse(), Ok(Port { host: 8080, inside: 8080 }));
+        assert_eq!("8080:80".parse(), Ok(Port { host: 8080, inside: 80 }));
+        for bad in ["", "0", "65536", "80:", ":80", "80:0", "a", "+80", "0.0.0.0:80:80", "80-90"] {
+            assert_eq!(bad.parse::<Port>(), Err(PortError(bad.to_owned())));
+        }
+    }
+}
