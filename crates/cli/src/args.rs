@@ -11,10 +11,10 @@ use sandtable_sandbox::model::choice::UnknownWord;
 use sandtable_sandbox::model::container::FlagGuard;
 use sandtable_sandbox::model::id::SandboxName;
 use sandtable_sandbox::model::limits::{Cpus, Limits, Memory, Pids, Timeout};
+use sandtable_sandbox::model::profile::Profile;
 use sandtable_sandbox::model::setting::{Origin, Setting};
 use sandtable_sandbox::model::spec::{
-    EngineChoice, GitConfig, Lifetime, Network, Profile, Secrets, SourceGuard, SshAgent, Strictness,
-    WorkspaceMode,
+    EngineChoice, GitConfig, Lifetime, Network, Secrets, SourceGuard, SshAgent, Strictness, WorkspaceMode,
 };
 
 use crate::commands;
@@ -26,9 +26,11 @@ use crate::exit;
 
 mod container;
 mod inside;
+mod profile;
 
 use container::ContainerArgs;
 use inside::InsideArgs;
+use profile::ProfileParser;
 
 /// Run a command on a private view of your repository, look at what it did, keep or drop it
 #[derive(Debug, Parser)]
@@ -90,7 +92,7 @@ pub(crate) struct SettingArgs {
     #[command(flatten)]
     container: ContainerArgs,
     /// A named bundle of settings
-    #[arg(long, value_name = "PROFILE", value_parser = words(Profile::ALL, Profile::word))]
+    #[arg(long, value_name = "PROFILE", value_parser = ProfileParser)]
     profile: Option<Profile>,
     /// Name of the sandbox instead of one made up
     #[arg(long, value_name = "NAME")]

@@ -8,10 +8,11 @@ use std::path::PathBuf;
 use sandtable_sandbox::model::hide::HidePattern;
 use sandtable_sandbox::model::id::SandboxName;
 use sandtable_sandbox::model::limits::Limits;
+use sandtable_sandbox::model::profile::Profile;
 use sandtable_sandbox::model::setting::{Origin, Setting};
 use sandtable_sandbox::model::spec::{
-    EngineChoice, EnvRequest, GitConfig, Lifetime, MountRequest, Network, Profile, Secrets, SourceGuard,
-    SshAgent, Strictness, WorkspaceMode,
+    EngineChoice, EnvRequest, GitConfig, Lifetime, MountRequest, Network, Secrets, SourceGuard, SshAgent,
+    Strictness, WorkspaceMode,
 };
 
 use super::container::ContainerLayer;

@@ -267,6 +267,56 @@ fn a_projects_profile_is_judged_by_what_it_changes() {
 }
 
 #[test]
+fn a_user_may_define_profiles_of_their_own() {
+    let file = "network = \"host\"\nprofile = \"mine\"\n[profiles.mine]\nnetwork = \"nat\"\npids = 99\n\
+        expose = [\"/opt/x\"]\n[profiles.other]\nnetwork = \"none\"";
+    let world = World::new().user(file);
+    assert_eq!(network(&world, &[]), "nat from profile mine");
+    assert_eq!(network(&world, &[(Key::Profile, text("other"))]), "none from profile other");
+    assert_eq!(network(&world, &[(Key::Network, text("none"))]), "none from flag");
+    let spec = world.load(&[]).expect("defined").spec;
+    assert_eq!(spec.limits.pids.map(|pids| pids.origin.to_string()), Some("profile mine".to_owned()));
+    assert_eq!(spec.expose[0].origin.to_string(), "profile mine");
+    assert_eq!(spec.profile.value.as_str(), "mine");
+    let unknown = world.load(&[(Key::Profile, text("nothing"))]);
+    let Err(Error::UnknownProfile { known, .. }) = unknown else { panic!("{unknown:?}") };
+    assert_eq!(known.join(" "), "none dev safe tight offline mine other");
+}
+
+#[test]
+fn a_profile_that_means_nothing_is_refused() {
+    for bad in [
+        "[profiles.safe]\nnetwork = \"host\"",
+        "[profiles.\"Not A Name\"]",
+        "[profiles]\nmine = 1",
+        "[profiles.mine]\nprofile = \"dev\"",
+        "[profiles.mine]\nnetwrok = \"none\"",
+        "[profiles.mine]\nnetwork = \"x\"",
+        "profiles = 1",
+    ] {
+        let refused = World::new().user(bad).load(&[]);
+        assert!(matches!(refused, Err(Error::File(_))), "{bad}: {refused:?}");
+    }
+}
+
+#[test]
+fn a_projects_own_profile_only_narrows_and_is_never_taken_for_the_users() {
+    let wide = "[profiles.mine]\nnetwork = \"host\"";
+    let narrow = "[profiles.mine]\nsecrets = \"mask\"";
+    let asked = [(Key::Profile, text("mine"))];
+    for project in [format!("profile = \"mine\"\n{wide}"), wide.to_owned()] {
+        let refused = World::new().project(&project).load(&asked);
+        let Err(Error::Widening(widening)) = refused else { panic!("{refused:?}") };
+        assert_eq!(widening.setting, Key::Network);
+    }
+    assert!(World::new().project(wide).load(&[]).is_ok(), "nobody asks for it");
+    let spec = World::new().project(narrow).load(&asked).expect("narrower").spec;
+    assert_eq!(spec.secrets.value, Secrets::Mask);
+    let both = World::new().user("[profiles.mine]\nnetwork = \"nat\"").project(wide);
+    assert_eq!(network(&both, &asked), "nat from profile mine");
+}
+
+#[test]
 fn a_project_may_set_a_limit_and_not_lift_one() {
     let set = World::new().project("memory = \"1g\"\npids = 64").load(&[]).expect("narrower than nothing");
     assert_eq!(set.spec.limits.memory.map(|limit| limit.value.to_string()), Some("1g".to_owned()));

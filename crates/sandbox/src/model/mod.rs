@@ -13,6 +13,7 @@ pub mod limits;
 pub mod mount;
 pub mod path;
 pub mod platform;
+pub mod profile;
 pub mod resolved;
 pub mod secret;
 pub mod setting;

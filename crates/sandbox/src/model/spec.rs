@@ -11,6 +11,7 @@ use super::hide::HidePattern;
 use super::id::SandboxName;
 use super::image::ImageRef;
 use super::limits::Limits;
+use super::profile::Profile;
 use super::secret::Secret;
 use super::setting::Setting;
 
@@ -75,11 +76,6 @@ pub enum EnvValue {
 choice! {
     /// Which engine is asked for.
     EngineChoice { Auto = "auto", Native = "native", Docker = "docker", Podman = "podman", Seatbelt = "seatbelt" }
-}
-
-choice! {
-    /// A named bundle of settings.
-    Profile { None = "none", Dev = "dev", Safe = "safe", Tight = "tight", Offline = "offline" }
 }
 
 choice! {
