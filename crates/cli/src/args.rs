@@ -11,6 +11,7 @@ use sandtable_sandbox::model::choice::UnknownWord;
 use sandtable_sandbox::model::id::SandboxName;
 use sandtable_sandbox::model::image::ImageRef;
 use sandtable_sandbox::model::limits::{Cpus, Limits, Memory, Pids, Timeout};
+use sandtable_sandbox::model::seatbelt::SeatbeltProfile;
 use sandtable_sandbox::model::setting::{Origin, Setting};
 use sandtable_sandbox::model::spec::{
     EngineChoice, GitConfig, Lifetime, Network, Profile, Secrets, SourceGuard, Strictness, WorkspaceMode,
@@ -87,6 +88,9 @@ pub(crate) struct SettingArgs {
     /// What the command sees as its system: a directory, a tar archive or an OCI layout, by its path
     #[arg(long, value_name = "IMAGE")]
     image: Option<ImageRef>,
+    /// With engine `seatbelt`: what is open besides files, and which connections are
+    #[arg(long, value_name = "PROFILE", value_parser = words(SeatbeltProfile::ALL, SeatbeltProfile::word))]
+    seatbelt_profile: Option<SeatbeltProfile>,
     /// A named bundle of settings
     #[arg(long, value_name = "PROFILE", value_parser = words(Profile::ALL, Profile::word))]
     profile: Option<Profile>,
@@ -181,6 +185,7 @@ impl SettingArgs {
         let mut layer = Layer {
             engine: flag(Key::Engine, self.engine),
             image: flag(Key::Image, self.image),
+            seatbelt_profile: flag(Key::SeatbeltProfile, self.seatbelt_profile),
             profile: flag(Key::Profile, self.profile),
             name: flag(Key::Name, self.name),
             directory: flag(Key::Directory, self.directory),

@@ -67,6 +67,7 @@ pub(crate) enum Dialect {
 pub(crate) const SETTINGS: &[SettingVariable] = &[
     own("SANDTABLE_ENGINE", Key::Engine),
     own("SANDTABLE_IMAGE", Key::Image),
+    own("SANDTABLE_SEATBELT_PROFILE", Key::SeatbeltProfile),
     own("SANDTABLE_PROFILE", Key::Profile),
     own("SANDTABLE_NAME", Key::Name),
     own("SANDTABLE_DIRECTORY", Key::Directory),
@@ -100,6 +101,7 @@ pub(crate) const SETTINGS: &[SettingVariable] = &[
     launcher("LLXPRT_SANDBOX_CPUS", Key::Cpus),
     launcher("LLXPRT_SANDBOX_MEMORY", Key::Memory),
     launcher("LLXPRT_SANDBOX_PIDS", Key::Pids),
+    launcher("SEATBELT_PROFILE", Key::SeatbeltProfile),
     launcher("SANDBOX_NETWORK", Key::Network),
     launcher("SANDBOX_MOUNTS", Key::Mounts),
     launcher("SANDBOX_ENV", Key::Env),

@@ -94,7 +94,7 @@ fn unknown_words_are_refused_with_the_known_ones() {
     for later in ["snapshot", "merge", "tool", "help"] {
         assert_eq!(refused(&[later]).exit(), exit::Own::Input, "{later}");
     }
-    for later in ["--image=x", "--base=source"] {
+    for later in ["--tool=x", "--base=source"] {
         assert_eq!(refused(&["run", later, "--", "x"]).exit(), exit::Own::Input, "{later}");
     }
 }
@@ -194,6 +194,7 @@ fn help_of_run() {
     Options:
           --engine <ENGINE>                What runs the sandbox [possible values: auto, native, docker, podman, seatbelt]
           --image <IMAGE>                  What the command sees as its system: a directory, a tar archive or an OCI layout, by its path
+          --seatbelt-profile <PROFILE>     With engine `seatbelt`: what is open besides files, and which connections are [possible values: permissive-open, permissive-closed, permissive-proxied, restrictive-open, restrictive-closed, restrictive-proxied]
           --profile <PROFILE>              A named bundle of settings [possible values: none, dev, safe, tight, offline]
           --name <NAME>                    Name of the sandbox instead of one made up
       -C, --directory <DIR>                Start in DIR; the repository around it is the source

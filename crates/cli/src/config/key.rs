@@ -5,6 +5,7 @@
 pub(crate) enum Key {
     Engine,
     Image,
+    SeatbeltProfile,
     Profile,
     Name,
     Directory,
@@ -49,6 +50,7 @@ impl Key {
     pub(crate) const ALL: &'static [Self] = &[
         Self::Engine,
         Self::Image,
+        Self::SeatbeltProfile,
         Self::Profile,
         Self::Name,
         Self::Directory,
@@ -83,6 +85,7 @@ impl Key {
         match self {
             Self::Engine => "engine",
             Self::Image => "image",
+            Self::SeatbeltProfile => "seatbelt_profile",
             Self::Profile => "profile",
             Self::Name => "name",
             Self::Directory => "directory",
@@ -118,6 +121,7 @@ impl Key {
         match self {
             Self::Engine => "--engine",
             Self::Image => "--image",
+            Self::SeatbeltProfile => "--seatbelt-profile",
             Self::Profile => "--profile",
             Self::Name => "--name",
             Self::Directory => "--directory",

@@ -9,6 +9,7 @@ use sandtable_sandbox::model::hide::HidePattern;
 use sandtable_sandbox::model::id::SandboxName;
 use sandtable_sandbox::model::image::ImageRef;
 use sandtable_sandbox::model::limits::Limits;
+use sandtable_sandbox::model::seatbelt::SeatbeltProfile;
 use sandtable_sandbox::model::setting::{Origin, Setting};
 use sandtable_sandbox::model::spec::{
     EngineChoice, EnvRequest, GitConfig, Lifetime, MountRequest, Network, Profile, Secrets, SourceGuard,
@@ -24,6 +25,7 @@ use super::{environment, mount};
 pub(crate) struct Layer {
     pub(crate) engine: Option<Setting<EngineChoice>>,
     pub(crate) image: Option<Setting<ImageRef>>,
+    pub(crate) seatbelt_profile: Option<Setting<SeatbeltProfile>>,
     pub(crate) profile: Option<Setting<Profile>>,
     pub(crate) name: Option<Setting<SandboxName>>,
     pub(crate) directory: Option<Setting<PathBuf>>,
@@ -57,6 +59,7 @@ impl Layer {
         match key {
             Key::Engine => put(&mut self.engine, origin, raw.word()?),
             Key::Image => put(&mut self.image, origin, raw.word()?),
+            Key::SeatbeltProfile => put(&mut self.seatbelt_profile, origin, raw.word()?),
             Key::Profile => put(&mut self.profile, origin, raw.word()?),
             Key::Name => put(&mut self.name, origin, raw.word()?),
             Key::Directory => put(&mut self.directory, origin, raw.text()?.into()),
@@ -102,6 +105,7 @@ impl Layer {
         Self {
             engine: self.engine.or(weaker.engine),
             image: self.image.or(weaker.image),
+            seatbelt_profile: self.seatbelt_profile.or(weaker.seatbelt_profile),
             profile: self.profile.or(weaker.profile),
             name: self.name.or(weaker.name),
             directory: self.directory.or(weaker.directory),
@@ -134,6 +138,7 @@ impl Layer {
         match key {
             Key::Engine => shown(self.engine.as_ref()),
             Key::Image => shown(self.image.as_ref()),
+            Key::SeatbeltProfile => shown(self.seatbelt_profile.as_ref()),
             Key::Profile => shown(self.profile.as_ref()),
             Key::Name => shown(self.name.as_ref()),
             Key::Directory => path(self.directory.as_ref()),

@@ -194,6 +194,7 @@ fn finished(layer: Layer, env: Vec<Setting<EnvRequest>>) -> Loaded {
     let spec = Spec {
         engine: always(layer.engine),
         image: layer.image,
+        seatbelt_profile: layer.seatbelt_profile,
         profile: always(layer.profile),
         directory: always(layer.directory),
         name: layer.name,

@@ -96,6 +96,7 @@ fn widened(key: Key, without: &Layer, with: &Layer) -> bool {
         // business; an engine or a mode is no wider than another, but not its choice either.
         Key::Engine
         | Key::Image
+        | Key::SeatbeltProfile
         | Key::Name
         | Key::Directory
         | Key::Mode

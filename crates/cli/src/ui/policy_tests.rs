@@ -17,6 +17,7 @@ pub(crate) fn spec() -> Spec {
     Spec {
         engine: Setting::default_value(EngineChoice::Auto),
         image: None,
+        seatbelt_profile: None,
         profile: Setting::new(Profile::Safe, Origin::Variable { name: "SANDTABLE_PROFILE".to_owned() }),
         directory: Setting::default_value(PathBuf::from("/repo/sub")),
         name: Some(Setting::new("try".parse().expect("a name"), Origin::Flag { name: "--name".to_owned() })),
@@ -74,6 +75,7 @@ pub(crate) fn resolved(spec: &Spec) -> ResolvedSpec {
         platform: sandtable_sandbox::model::platform::Platform::default(),
         image: None,
         container: None,
+        seatbelt: None,
         source: Source { root, kind: SourceKind::Git },
         mode: Mode { value: WorkspaceMode::Overlay, reason: "auto: it can be".to_owned() },
         identity: Identity { uid: 1000, gid: 1000 },

@@ -5,6 +5,7 @@ pub mod enforcement;
 mod nat;
 pub mod native;
 pub mod oci;
+pub mod seatbelt;
 
 use std::fmt;
 use std::os::fd::BorrowedFd;
@@ -35,6 +36,7 @@ pub struct Place {
 pub enum Plan {
     Native(sandtable_launch::op::Plan),
     Container(oci::ContainerPlan),
+    Seatbelt(seatbelt::SeatbeltPlan),
 }
 
 impl fmt::Display for Plan {
@@ -42,6 +44,7 @@ impl fmt::Display for Plan {
         match self {
             Self::Native(plan) => native::describe(plan, f),
             Self::Container(plan) => oci::describe(plan, f),
+            Self::Seatbelt(plan) => seatbelt::describe(plan, f),
         }
     }
 }
@@ -60,6 +63,8 @@ pub struct Handles<'fd> {
 pub enum LaunchError {
     #[error(transparent)]
     Native(#[from] sandtable_launch::supervisor::LaunchError),
+    #[error("engine `{engine}` starts sandboxes on {system} only")]
+    Elsewhere { engine: EngineName, system: &'static str },
     #[error("cannot give the sandbox its network")]
     Network(#[from] nat::Error),
 }
@@ -69,6 +74,7 @@ impl LaunchError {
     pub fn remedy(&self) -> Option<String> {
         match self {
             Self::Native(error) => native::remedy(error),
+            Self::Elsewhere { .. } => Some("leave out `--engine`".to_owned()),
             Self::Network(_) => Some("use `--network none` or `--network host`".to_owned()),
         }
     }
@@ -113,6 +119,7 @@ pub fn reap(directory: &HostPath) {
 pub fn engine(name: EngineName) -> Box<dyn Engine> {
     match name {
         EngineName::Native => Box::new(native::Native),
+        EngineName::Seatbelt => Box::new(seatbelt::Seatbelt),
         other => unreachable!("resolve gives no sandbox to `{other}` yet"),
     }
 }

@@ -13,6 +13,7 @@ pub mod mount;
 pub mod path;
 pub mod platform;
 pub mod resolved;
+pub mod seatbelt;
 pub mod secret;
 pub mod setting;
 pub mod spec;

@@ -10,6 +10,7 @@ use super::hide::HidePattern;
 use super::id::SandboxName;
 use super::image::ImageRef;
 use super::limits::Limits;
+use super::seatbelt::SeatbeltProfile;
 use super::secret::Secret;
 use super::setting::Setting;
 
@@ -19,6 +20,8 @@ pub struct Spec {
     pub engine: Setting<EngineChoice>,
     /// What the sandbox sees as its system, where that is not the host's.
     pub image: Option<Setting<ImageRef>>,
+    /// The profile of macOS's own sandbox, where that is used.
+    pub seatbelt_profile: Option<Setting<SeatbeltProfile>>,
     pub profile: Setting<Profile>,
     /// The directory the command starts in; the repository around it is the source.
     pub directory: Setting<PathBuf>,

@@ -8,12 +8,14 @@ use crate::facts::{Facts, Failure, MountPoint};
 use crate::host::Host;
 use crate::model::mount::FileIdentity;
 use crate::model::path::{BoxPath, HostPath};
+use crate::model::resolved::EngineName;
 use crate::model::spec::Spec;
 
 pub(super) struct Case<'a> {
     pub(super) spec: &'a Spec,
     pub(super) host: &'a Host,
     pub(super) facts: &'a dyn Facts,
+    pub(super) engine: EngineName,
     pub(super) home: Option<Home>,
     pub(super) state: State,
     mounts: OnceCell<Vec<MountPoint>>,
@@ -36,13 +38,18 @@ pub(super) struct State {
 }
 
 impl<'a> Case<'a> {
-    pub(super) fn new(spec: &'a Spec, host: &'a Host, facts: &'a dyn Facts) -> Result<Self, Error> {
+    pub(super) fn new(
+        spec: &'a Spec,
+        host: &'a Host,
+        facts: &'a dyn Facts,
+        engine: EngineName,
+    ) -> Result<Self, Error> {
         let home = host.home.as_ref().filter(|home| home.parent().is_some()).map(|written| {
             let real = facts.real_path(written).ok().and_then(|real| HostPath::new(real).ok());
             Home { written: written.clone(), real: real.unwrap_or_else(|| written.clone()) }
         });
         let state = state(&host.data, facts)?;
-        Ok(Self { spec, host, facts, home, state, mounts: OnceCell::new() })
+        Ok(Self { spec, host, facts, engine, home, state, mounts: OnceCell::new() })
     }
 
     /// The home directory as the sandbox sees it.

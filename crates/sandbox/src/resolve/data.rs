@@ -43,6 +43,7 @@ mod tests {
         ("expose", include_str!("expose.toml")),
         ("filesystems", include_str!("filesystems.toml")),
         ("gitconfig", include_str!("gitconfig.toml")),
+        ("macos", include_str!("macos.toml")),
         ("mounts", include_str!("mounts.toml")),
         ("secrets", include_str!("secrets.toml")),
         ("system", include_str!("system.toml")),

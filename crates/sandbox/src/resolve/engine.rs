@@ -4,6 +4,7 @@ use super::error::Error;
 use super::search;
 use crate::facts::Facts;
 use crate::host::Host;
+use crate::model::platform::Os;
 use crate::model::resolved::EngineName;
 use crate::model::setting::Setting;
 use crate::model::spec::EngineChoice;
@@ -15,6 +16,9 @@ pub(super) fn choose(
     facts: &dyn Facts,
 ) -> Result<(EngineName, String), Error> {
     let package = match asked.value {
+        EngineChoice::Auto if on_a_mac(facts) => {
+            return Ok((EngineName::Seatbelt, "auto: on macOS it needs no daemon and no image".into()));
+        }
         EngineChoice::Auto => {
             return Ok((
                 EngineName::Native,
@@ -23,6 +27,9 @@ pub(super) fn choose(
         }
         EngineChoice::Native => {
             return Ok((EngineName::Native, format!("asked for by {}", asked.origin)));
+        }
+        EngineChoice::Seatbelt if on_a_mac(facts) => {
+            return Ok((EngineName::Seatbelt, format!("asked for by {}", asked.origin)));
         }
         EngineChoice::Seatbelt => return Err(Error::EngineElsewhere { engine: asked.value }),
         EngineChoice::Docker => "docker.io",
@@ -33,4 +40,8 @@ pub(super) fn choose(
         Ok(program) => Error::EngineUnsupported { engine, program },
         Err(_) => Error::EngineMissing { engine, package },
     })
+}
+
+fn on_a_mac(facts: &dyn Facts) -> bool {
+    facts.platform().is_ok_and(|platform| platform.os == Os::MacOs)
 }

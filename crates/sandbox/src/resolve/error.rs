@@ -9,6 +9,7 @@ use crate::facts::Failure;
 use crate::model::blame::Blame;
 use crate::model::mount::MountError;
 use crate::model::path::{HostPath, PathError};
+use crate::model::seatbelt::Unsupported;
 use crate::model::spec::EngineChoice;
 
 /// Why there is no resolved request.
@@ -26,6 +27,8 @@ pub enum Error {
     ImageNamed { image: String },
     #[error("the image `{path}` has not been unpacked")]
     ImageNotUnpacked { path: HostPath },
+    #[error(transparent)]
+    Unsupported(Unsupported),
     #[error("network `nat` needs a program that carries packets: there is no `slirp4netns` on PATH")]
     NetworkHelperMissing,
     #[error("network `nat` needs the device `{}`, which cannot be opened", path.display())]
@@ -135,7 +138,8 @@ impl Error {
     /// Whose move it is.
     pub fn blame(&self) -> Blame {
         match self {
-            Self::EngineMissing { .. }
+            Self::EngineElsewhere { .. }
+            | Self::EngineMissing { .. }
             | Self::EngineUnsupported { .. }
             | Self::ImageNotUnpacked { .. }
             | Self::NetworkHelperMissing
@@ -146,7 +150,7 @@ impl Error {
             | Self::StateUnknown { .. }
             | Self::StateReadOnly { .. }
             | Self::StateFileSystem { .. } => Blame::Machine,
-            Self::EngineElsewhere { .. }
+            Self::Unsupported(_)
             | Self::ImageNamed { .. }
             | Self::EnvReserved { .. }
             | Self::EnvUnset { .. }
@@ -180,6 +184,7 @@ impl Error {
             Self::EngineElsewhere { .. } => "engine-elsewhere",
             Self::EngineMissing { .. } => "engine-missing",
             Self::EngineUnsupported { .. } => "engine-unsupported",
+            Self::Unsupported(_) => "engine-cannot",
             Self::ImageNamed { .. } => "image-named",
             Self::ImageNotUnpacked { .. } => "image-not-unpacked",
             Self::NetworkHelperMissing => "network-helper-missing",
@@ -225,6 +230,7 @@ impl Error {
             Self::EngineElsewhere { .. } | Self::EngineUnsupported { .. } => {
                 "use `--engine native`, or leave out `--engine`".to_owned()
             }
+            Self::Unsupported(unsupported) => unsupported.remedy().to_owned(),
             Self::ImageNamed { image } => {
                 format!("use `--engine docker` or `--engine podman`, or a path with a slash in front: `./{image}`")
             }

@@ -23,6 +23,7 @@ mod overlay;
 mod repository;
 mod rootfs;
 mod search;
+mod seatbelt;
 mod secrets;
 mod source;
 mod system;
@@ -56,8 +57,13 @@ use crate::model::spec::{EngineChoice, Spec};
 pub fn resolve(spec: &Spec, host: &Host, facts: &dyn Facts) -> Result<ResolvedSpec, Error> {
     let (engine, engine_reason) = engine::choose(&spec.engine, host, facts)?;
     let platform = facts.platform().unwrap_or_default();
-    let network_helper = network::helper(spec, host, facts)?;
-    let case = Case::new(spec, host, facts)?;
+    let case = Case::new(spec, host, facts, engine)?;
+    let (seatbelt, network) = if engine.makes_views() {
+        (None, spec.network.clone())
+    } else {
+        seatbelt::check(&case).map(|(profile, network)| (Some(profile), network))?
+    };
+    let network_helper = network::helper(&case, &network)?;
     let mut warnings = Vec::new();
     let workspace = source::find(&case, &mut warnings)?;
     overlay::check_state(&case.state, facts)?;
@@ -81,6 +87,7 @@ pub fn resolve(spec: &Spec, host: &Host, facts: &dyn Facts) -> Result<ResolvedSp
         platform,
         image: rootfs.map(|rootfs| rootfs.image),
         container: None,
+        seatbelt,
         identity: identity::of(host),
         home: case.home_inside(),
         directory: workspace.directory.same_inside(),
@@ -90,7 +97,7 @@ pub fn resolve(spec: &Spec, host: &Host, facts: &dyn Facts) -> Result<ResolvedSp
         seeds,
         hide: spec.hide.clone(),
         environment,
-        network: spec.network.clone(),
+        network,
         network_helper,
         limits: spec.limits.clone(),
         secrets: spec.secrets.clone(),
@@ -142,7 +149,8 @@ fn mounts(
 ) -> Result<MountTable, Error> {
     let Around { rootfs, warnings } = around;
     let OwnMounts { workspace: mut mounts, home, asked } = own;
-    let mut system = system::mounts(case, *rootfs)?;
+    let mut system =
+        if case.engine.makes_views() { system::mounts(case, *rootfs)? } else { seatbelt::mounts(case)? };
     system.retain(|mount| mount.target != workspace.root.same_inside());
     let mut shown = gitconfig::mounts(case, workspace, warnings);
     // Tools of the host are built for the host's libraries, not for those of an image.
@@ -151,8 +159,8 @@ fn mounts(
     }
     shown.retain(|mount| asked.iter().all(|request| request.target != mount.target));
     mounts.extend(home);
-    mounts.extend(asked);
-    mounts.extend(shown);
+    mounts.extend(seatbelt::copied_views(case, asked));
+    mounts.extend(seatbelt::read_only_views(case, shown));
     system::keep_temporary_directory(&mut system, &mounts);
     mounts.extend(system);
     if let Some(rootfs) = rootfs {
@@ -160,6 +168,7 @@ fn mounts(
         mounts.extend(image);
     }
     let table = MountTable::new(mounts).map_err(Error::Conflict)?;
+    seatbelt::check_table(case, &table)?;
     user_mounts::check_places(case, &table)?;
     if rootfs.is_some() { Ok(table) } else { system::with_state_masked(case, table) }
 }

@@ -16,6 +16,7 @@ mod lifecycle;
 mod limits;
 mod packaging;
 mod policy;
+mod seatbelt;
 mod streams;
 mod terminal;
 mod tidy;

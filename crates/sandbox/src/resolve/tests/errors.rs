@@ -39,7 +39,7 @@ fn engines() {
       use `--engine native`, or leave out `--engine`
     ");
     insta::assert_snapshot!(engine(EngineChoice::Seatbelt, &ann()), @"
-    input engine-elsewhere: engine `seatbelt` exists on macOS only
+    machine engine-elsewhere: engine `seatbelt` exists on macOS only
       use `--engine native`, or leave out `--engine`
     ");
     assert!(engine(EngineChoice::Native, &ann()).starts_with("source"));

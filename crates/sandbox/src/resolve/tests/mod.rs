@@ -7,6 +7,7 @@ mod git;
 mod inside;
 mod machines;
 mod mounts;
+mod rootfs;
 mod views;
 
 use std::fmt::Write as _;
@@ -32,6 +33,7 @@ fn spec(directory: &str) -> Spec {
     Spec {
         engine: Setting::default_value(EngineChoice::Auto),
         image: None,
+        seatbelt_profile: None,
         profile: Setting::default_value(Profile::None),
         directory: Setting::default_value(directory.into()),
         name: None,
