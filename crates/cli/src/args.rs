@@ -8,13 +8,14 @@ use clap::builder::{PossibleValuesParser, TypedValueParser as _, ValueParser};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, Parser, Subcommand};
 use sandtable_sandbox::model::choice::UnknownWord;
+use sandtable_sandbox::model::container::FlagGuard;
 use sandtable_sandbox::model::id::SandboxName;
-use sandtable_sandbox::model::image::ImageRef;
 use sandtable_sandbox::model::limits::{Cpus, Limits, Memory, Pids, Timeout};
 use sandtable_sandbox::model::seatbelt::SeatbeltProfile;
 use sandtable_sandbox::model::setting::{Origin, Setting};
 use sandtable_sandbox::model::spec::{
-    EngineChoice, GitConfig, Lifetime, Network, Profile, Secrets, SourceGuard, Strictness, WorkspaceMode,
+    EngineChoice, GitConfig, Lifetime, Network, Profile, Secrets, SourceGuard, SshAgent, Strictness,
+    WorkspaceMode,
 };
 
 use crate::commands;
@@ -24,8 +25,10 @@ use crate::config::layer::Layer;
 use crate::error::CliError;
 use crate::exit;
 
+mod container;
 mod inside;
 
+use container::ContainerArgs;
 use inside::InsideArgs;
 
 /// Run a command on a private view of your repository, look at what it did, keep or drop it
@@ -85,9 +88,8 @@ pub(crate) struct SettingArgs {
     /// What runs the sandbox
     #[arg(long, value_name = "ENGINE", value_parser = words(EngineChoice::ALL, EngineChoice::word))]
     engine: Option<EngineChoice>,
-    /// What the command sees as its system: a directory, a tar archive or an OCI layout, by its path
-    #[arg(long, value_name = "IMAGE")]
-    image: Option<ImageRef>,
+    #[command(flatten)]
+    container: ContainerArgs,
     /// With engine `seatbelt`: what is open besides files, and which connections are
     #[arg(long, value_name = "PROFILE", value_parser = words(SeatbeltProfile::ALL, SeatbeltProfile::word))]
     seatbelt_profile: Option<SeatbeltProfile>,
@@ -110,6 +112,9 @@ pub(crate) struct SettingArgs {
     network: Option<Network>,
     #[command(flatten)]
     limits: LimitArgs,
+    /// Whether the command may use your ssh-agent
+    #[arg(long, value_name = "WHETHER", value_parser = words(SshAgent::ALL, SshAgent::word))]
+    ssh_agent: Option<SshAgent>,
     /// How much of your git configuration the command sees
     #[arg(long, value_name = "HOW", value_parser = words(GitConfig::ALL, GitConfig::word))]
     git_config: Option<GitConfig>,
@@ -149,6 +154,9 @@ struct ConsentArgs {
     /// Allow `/`, the home directory or a tree with credentials as the source
     #[arg(long)]
     dangerously_allow_source: bool,
+    /// Allow options for docker or podman that undo the sandbox, like `--privileged`
+    #[arg(long)]
+    dangerously_engine_flags: bool,
 }
 
 /// What is shown of a command's end, and where.
@@ -184,7 +192,6 @@ impl SettingArgs {
     pub(crate) fn layer(self) -> Result<Layer, config::Error> {
         let mut layer = Layer {
             engine: flag(Key::Engine, self.engine),
-            image: flag(Key::Image, self.image),
             seatbelt_profile: flag(Key::SeatbeltProfile, self.seatbelt_profile),
             profile: flag(Key::Profile, self.profile),
             name: flag(Key::Name, self.name),
@@ -192,6 +199,7 @@ impl SettingArgs {
             mode: flag(Key::Mode, self.mode),
             network: flag(Key::Network, self.network),
             limits: self.limits.limits(),
+            ssh_agent: flag(Key::SshAgent, self.ssh_agent),
             git_config: flag(Key::GitConfig, self.git_config),
             secrets: flag(Key::Secrets, self.secrets),
             lifetime: flag(Key::Rm, self.rm.then_some(Lifetime::Discard)),
@@ -202,6 +210,9 @@ impl SettingArgs {
             ),
             ..Layer::default()
         };
+        let allow = self.consent.dangerously_engine_flags.then_some(FlagGuard::Allow);
+        self.container.add(&mut layer)?;
+        layer.container.flag_guard = flag(Key::AllowFlags, allow);
         self.inside.add(&mut layer)?;
         Ok(layer)
     }

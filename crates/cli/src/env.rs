@@ -67,6 +67,11 @@ pub(crate) enum Dialect {
 pub(crate) const SETTINGS: &[SettingVariable] = &[
     own("SANDTABLE_ENGINE", Key::Engine),
     own("SANDTABLE_IMAGE", Key::Image),
+    own("SANDTABLE_PULL", Key::Pull),
+    own("SANDTABLE_PUBLISH", Key::Publish),
+    own("SANDTABLE_ENGINE_FLAGS", Key::EngineFlags),
+    own("SANDTABLE_DANGEROUSLY_ENGINE_FLAGS", Key::AllowFlags),
+    own("SANDTABLE_SUPPORT_URL", Key::SupportUrl),
     own("SANDTABLE_SEATBELT_PROFILE", Key::SeatbeltProfile),
     own("SANDTABLE_PROFILE", Key::Profile),
     own("SANDTABLE_NAME", Key::Name),
@@ -84,6 +89,7 @@ pub(crate) const SETTINGS: &[SettingVariable] = &[
     own("SANDTABLE_MEMORY", Key::Memory),
     own("SANDTABLE_PIDS", Key::Pids),
     own("SANDTABLE_TIMEOUT", Key::Timeout),
+    own("SANDTABLE_SSH_AGENT", Key::SshAgent),
     own("SANDTABLE_GIT_CONFIG", Key::GitConfig),
     own("SANDTABLE_SECRETS", Key::Secrets),
     own("SANDTABLE_RM", Key::Rm),
@@ -96,11 +102,16 @@ pub(crate) const SETTINGS: &[SettingVariable] = &[
     own("SANDTABLE_TTY", Key::Tty),
     own("SANDTABLE_DETACH", Key::Detach),
     launcher("LLXPRT_SANDBOX", Key::Engine),
+    launcher("LLXPRT_SANDBOX_IMAGE", Key::Image),
     launcher("LLXPRT_SANDBOX_NETWORK", Key::Network),
     launcher("LLXPRT_SANDBOX_MOUNTS", Key::Mounts),
     launcher("LLXPRT_SANDBOX_CPUS", Key::Cpus),
     launcher("LLXPRT_SANDBOX_MEMORY", Key::Memory),
     launcher("LLXPRT_SANDBOX_PIDS", Key::Pids),
+    launcher("LLXPRT_SANDBOX_SSH_AGENT", Key::SshAgent),
+    launcher("SANDBOX_IMAGE", Key::Image),
+    launcher("SANDBOX_FLAGS", Key::EngineFlags),
+    launcher("SANDBOX_PORTS", Key::Publish),
     launcher("SEATBELT_PROFILE", Key::SeatbeltProfile),
     launcher("SANDBOX_NETWORK", Key::Network),
     launcher("SANDBOX_MOUNTS", Key::Mounts),
@@ -108,21 +119,13 @@ pub(crate) const SETTINGS: &[SettingVariable] = &[
     launcher("SANDBOX_CPUS", Key::Cpus),
     launcher("SANDBOX_MEMORY", Key::Memory),
     launcher("SANDBOX_PIDS", Key::Pids),
+    launcher("SANDBOX_SSH_AGENT", Key::SshAgent),
 ];
 
 /// Launcher variables whose part has not landed. They are reported, so that nobody believes in a limit
 /// that does not hold.
-pub(crate) const NOT_YET: &[&str] = &[
-    "LLXPRT_SANDBOX_IMAGE",
-    "LLXPRT_SANDBOX_PROXY_COMMAND",
-    "LLXPRT_SANDBOX_SSH_AGENT",
-    "SANDBOX_FLAGS",
-    "SANDBOX_IMAGE",
-    "SANDBOX_PORTS",
-    "SANDBOX_PROXY_COMMAND",
-    "SANDBOX_SET_UID_GID",
-    "SANDBOX_SSH_AGENT",
-];
+pub(crate) const NOT_YET: &[&str] =
+    &["LLXPRT_SANDBOX_PROXY_COMMAND", "SANDBOX_PROXY_COMMAND", "SANDBOX_SET_UID_GID"];
 
 const fn own(name: &'static str, key: Key) -> SettingVariable {
     SettingVariable { name, key, dialect: Dialect::Own }
@@ -139,6 +142,18 @@ pub(crate) enum Error {
     NoHome,
     #[error("variable `{name}` is not an absolute path: `{}`", .value.display())]
     NotAPath { name: &'static str, value: PathBuf },
+}
+
+/// The variables of this process as they are, for PID 1 of a container.
+#[expect(clippy::disallowed_methods, reason = "this is the one place that reads the environment")]
+pub(crate) fn pairs() -> Vec<OsString> {
+    let joined = |(name, value): (OsString, OsString)| {
+        let mut pair = name;
+        pair.push("=");
+        pair.push(value);
+        pair
+    };
+    std::env::vars_os().map(joined).collect()
 }
 
 /// The variables of this process, or of a test.
@@ -193,7 +208,9 @@ impl Environment {
         let (home, data) = (self.home()?, self.data()?);
         let uid = rustix::process::getuid().as_raw();
         let gid = rustix::process::getgid().as_raw();
-        let mut host = Host { uid, gid, home, data, environment: BTreeMap::new(), odd_variables: Vec::new() };
+        let executable = std::env::current_exe().ok().and_then(|path| HostPath::new(path).ok());
+        let (environment, odd_variables) = (BTreeMap::new(), Vec::new());
+        let mut host = Host { uid, gid, home, data, executable, environment, odd_variables };
         for (name, value) in &self.0 {
             if let (Some(name), Some(value)) = (name.to_str(), value.to_str()) {
                 host.environment.insert(name.to_owned(), value.to_owned());

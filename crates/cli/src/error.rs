@@ -181,6 +181,9 @@ fn config_hint(error: &config::Error) -> Option<String> {
             Some(format!("unset `{name}`, or run the command without sandtable"))
         }
         config::Error::Variable { source, .. } | config::Error::Flag { source, .. } => value_hint(source),
+        config::Error::Agent(contradiction) => {
+            Some(format!("leave the flag out, or unset the {}", contradiction.variable))
+        }
         config::Error::UnknownVariable { meant: Some(meant), .. } => Some(format!("did you mean `{meant}`?")),
         config::Error::UnknownVariable { name, .. } => Some(format!("unset `{name}`")),
         config::Error::File(error) => file_hint(error),
@@ -248,7 +251,7 @@ fn mount_hint(error: &MountError) -> String {
 fn flag_for(key: Key, asked: &str) -> String {
     match key.kind() {
         Kind::Switch => key.flag().to_owned(),
-        Kind::List | Kind::Words => format!("{} …", key.flag()),
+        Kind::Line | Kind::List | Kind::Words => format!("{} …", key.flag()),
         Kind::Text | Kind::Path => format!("{} {asked}", key.flag()),
     }
 }

@@ -3,6 +3,7 @@
 pub mod attach;
 pub mod cgroup;
 mod confine;
+pub mod container;
 pub mod detach;
 mod failpoint;
 pub mod follow;
@@ -14,6 +15,7 @@ pub mod log;
 mod mount;
 pub mod op;
 pub mod probe;
+pub mod relay;
 pub mod report;
 mod seccomp;
 mod setup;

@@ -22,6 +22,16 @@ pub struct Plan {
     pub landlock: Vec<Beneath>,
     /// How much of the machine everything inside may use together, if somebody asked for a limit.
     pub limits: Option<Limits>,
+    /// A socket of ours that stands for one the workload may not reach, if there is one.
+    #[serde(default)]
+    pub relay: Option<Relay>,
+}
+
+/// A socket whose clients are connected to another one by the supervisor.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Relay {
+    pub at: PathBuf,
+    pub to: PathBuf,
 }
 
 /// The control group of a sandbox.

@@ -132,6 +132,8 @@ impl TestEnv {
             .variable("LANG", "C.UTF-8")
             .variable("TERM", "dumb")
             .variable("GIT_CONFIG_NOSYSTEM", "1")
+            // Nothing is said about an agent where a test is not about it.
+            .variable("SANDTABLE_SSH_AGENT", "off")
             .variable("XDG_DATA_HOME", home.join(".local/share"))
             .variable("XDG_STATE_HOME", home.join(".local/state"))
             .variable("XDG_CACHE_HOME", home.join(".cache"))

@@ -1,9 +1,10 @@
 //! What the tests stand on: a hermetic environment for the real executable ([`mod@env`]), a fingerprint that
-//! shows any change of a tree ([`fingerprint`]), the attacks as a table ([`conformance`]),
-//! archives made by hand ([`archive`]), an evaluator of macOS profiles ([`sbpl`]), and the counts
-//! that may not shrink ([`counts`]).
+//! shows any change of a tree ([`fingerprint`]), a real ssh-agent ([`agent`]), archives made by hand
+//! ([`archive`]), the attacks as a table ([`conformance`]), an evaluator of macOS profiles ([`sbpl`]) with a Mac on
+//! paper ([`mac`]), and the counts that may not shrink ([`counts`]).
 #![forbid(unsafe_code)]
 
+pub mod agent;
 pub mod archive;
 pub mod bench;
 pub mod conformance;

@@ -210,6 +210,7 @@ fn help_of_run() {
       -m, --memory <SIZE>                  Memory with swap, such as 512m or 2g; everything in memory file systems counts
           --pids <NUMBER>                  Processes and threads
           --timeout <TIME>                 End the command after this time, such as 90s or 5m, with exit code 124
+          --ssh-agent <WHETHER>            Whether the command may use your ssh-agent [possible values: auto, on, off, required]
           --git-config <HOW>               How much of your git configuration the command sees [possible values: literal, sanitized, off]
           --secrets <HOW>                  What happens to files of the source whose names say secret [possible values: warn, mask]
           --rm                             Keep nothing: the sandbox goes when the command ends

@@ -38,8 +38,14 @@ pub(crate) fn run(app: &App, args: ExecArgs) -> Result<ExitCode, CliError> {
     let directory = args.directory.map(BoxPath::new).transpose().map_err(CliError::InsideDirectory)?;
     let report = output.report.as_deref().map(Report::open).transpose()?;
     let watcher = Attentive::new(app.ui, &output);
-    let request =
-        ExecRequest { command: &args.command, directory, terminal: output.terminal, watcher: &watcher };
+    let host = app.environment.host().map_err(config::Error::from)?;
+    let request = ExecRequest {
+        command: &args.command,
+        directory,
+        terminal: output.terminal,
+        watcher: &watcher,
+        host: &host,
+    };
     let outcome = session::exec(&app.sandboxes()?, &args.name, request)?;
     finish(app, &output, report, &outcome)
 }

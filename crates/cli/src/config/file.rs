@@ -186,7 +186,7 @@ impl Reader<'_> {
             Key::Expose => self.anchor_paths(&mut layer.expose)?,
             Key::AgentHome => self.anchor_paths(&mut layer.agent_homes)?,
             Key::Image => {
-                if let Some(image) = layer.image.as_mut().filter(|image| image.value.is_path()) {
+                if let Some(image) = layer.container.image.as_mut().filter(|image| image.value.is_path()) {
                     let path = self.anchored(Path::new(image.value.as_str()))?;
                     image.value = path.to_str().ok_or(ValueError::NotText)?.parse()?;
                 }
@@ -298,6 +298,7 @@ mod tests {
                 Kind::Switch => "\"yes\"",
                 Kind::List => "[\"/a:/b:rx\"]",
                 Kind::Words => "[\"./x/../= y\"]",
+                Kind::Line => "7",
             };
             let refused = Project::with(format!("{} = {bad}", key.word()).as_bytes()).refused();
             assert!(refused.starts_with(&format!("key `{}` at", key.word())), "{refused}");

@@ -5,6 +5,11 @@
 pub(crate) enum Key {
     Engine,
     Image,
+    Pull,
+    Publish,
+    EngineFlags,
+    AllowFlags,
+    SupportUrl,
     SeatbeltProfile,
     Profile,
     Name,
@@ -22,6 +27,7 @@ pub(crate) enum Key {
     Memory,
     Pids,
     Timeout,
+    SshAgent,
     GitConfig,
     Secrets,
     Rm,
@@ -44,12 +50,19 @@ pub(crate) enum Kind {
     List,
     /// A list whose items are taken as they are.
     Words,
+    /// A list that a variable writes as one line, in the manner of a shell.
+    Line,
 }
 
 impl Key {
     pub(crate) const ALL: &'static [Self] = &[
         Self::Engine,
         Self::Image,
+        Self::Pull,
+        Self::Publish,
+        Self::EngineFlags,
+        Self::AllowFlags,
+        Self::SupportUrl,
         Self::SeatbeltProfile,
         Self::Profile,
         Self::Name,
@@ -67,6 +80,7 @@ impl Key {
         Self::Memory,
         Self::Pids,
         Self::Timeout,
+        Self::SshAgent,
         Self::GitConfig,
         Self::Secrets,
         Self::Rm,
@@ -85,6 +99,11 @@ impl Key {
         match self {
             Self::Engine => "engine",
             Self::Image => "image",
+            Self::Pull => "pull",
+            Self::Publish => "publish",
+            Self::EngineFlags => "engine_flags",
+            Self::AllowFlags => "dangerously_engine_flags",
+            Self::SupportUrl => "support_url",
             Self::SeatbeltProfile => "seatbelt_profile",
             Self::Profile => "profile",
             Self::Name => "name",
@@ -102,6 +121,7 @@ impl Key {
             Self::Memory => "memory",
             Self::Pids => "pids",
             Self::Timeout => "timeout",
+            Self::SshAgent => "ssh_agent",
             Self::GitConfig => "git_config",
             Self::Secrets => "secrets",
             Self::Rm => "rm",
@@ -121,6 +141,11 @@ impl Key {
         match self {
             Self::Engine => "--engine",
             Self::Image => "--image",
+            Self::Pull => "--pull",
+            Self::Publish => "--publish",
+            Self::EngineFlags => "--engine-flags",
+            Self::AllowFlags => "--dangerously-engine-flags",
+            Self::SupportUrl => "--support-url",
             Self::SeatbeltProfile => "--seatbelt-profile",
             Self::Profile => "--profile",
             Self::Name => "--name",
@@ -138,6 +163,7 @@ impl Key {
             Self::Memory => "--memory",
             Self::Pids => "--pids",
             Self::Timeout => "--timeout",
+            Self::SshAgent => "--ssh-agent",
             Self::GitConfig => "--git-config",
             Self::Secrets => "--secrets",
             Self::Rm => "--rm",
@@ -156,12 +182,18 @@ impl Key {
         match self {
             Self::Directory | Self::Report => Kind::Path,
             Self::Mounts => Kind::List,
-            Self::Expose | Self::Hide | Self::AgentHome | Self::Env | Self::EnvFile | Self::PassEnv => {
-                Kind::Words
-            }
+            Self::EngineFlags => Kind::Line,
+            Self::Expose
+            | Self::Hide
+            | Self::AgentHome
+            | Self::Env
+            | Self::EnvFile
+            | Self::PassEnv
+            | Self::Publish => Kind::Words,
             Self::Rm
             | Self::BestEffort
             | Self::AllowSource
+            | Self::AllowFlags
             | Self::DryRun
             | Self::Json
             | Self::Quiet

@@ -7,15 +7,15 @@ use std::path::PathBuf;
 
 use sandtable_sandbox::model::hide::HidePattern;
 use sandtable_sandbox::model::id::SandboxName;
-use sandtable_sandbox::model::image::ImageRef;
 use sandtable_sandbox::model::limits::Limits;
 use sandtable_sandbox::model::seatbelt::SeatbeltProfile;
 use sandtable_sandbox::model::setting::{Origin, Setting};
 use sandtable_sandbox::model::spec::{
     EngineChoice, EnvRequest, GitConfig, Lifetime, MountRequest, Network, Profile, Secrets, SourceGuard,
-    Strictness, WorkspaceMode,
+    SshAgent, Strictness, WorkspaceMode,
 };
 
+use super::container::ContainerLayer;
 use super::key::Key;
 use super::value::{Raw, ValueError};
 use super::{environment, mount};
@@ -24,7 +24,7 @@ use super::{environment, mount};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Layer {
     pub(crate) engine: Option<Setting<EngineChoice>>,
-    pub(crate) image: Option<Setting<ImageRef>>,
+    pub(crate) container: ContainerLayer,
     pub(crate) seatbelt_profile: Option<Setting<SeatbeltProfile>>,
     pub(crate) profile: Option<Setting<Profile>>,
     pub(crate) name: Option<Setting<SandboxName>>,
@@ -39,6 +39,7 @@ pub(crate) struct Layer {
     pub(crate) pass_env: Vec<Setting<EnvRequest>>,
     pub(crate) network: Option<Setting<Network>>,
     pub(crate) limits: Limits,
+    pub(crate) ssh_agent: Option<Setting<SshAgent>>,
     pub(crate) git_config: Option<Setting<GitConfig>>,
     pub(crate) secrets: Option<Setting<Secrets>>,
     pub(crate) lifetime: Option<Setting<Lifetime>>,
@@ -58,7 +59,9 @@ impl Layer {
     pub(crate) fn set(&mut self, key: Key, raw: Raw, origin: &Origin) -> Result<(), ValueError> {
         match key {
             Key::Engine => put(&mut self.engine, origin, raw.word()?),
-            Key::Image => put(&mut self.image, origin, raw.word()?),
+            Key::Image | Key::Pull | Key::Publish | Key::EngineFlags | Key::AllowFlags | Key::SupportUrl => {
+                self.container.set(key, raw, origin)?;
+            }
             Key::SeatbeltProfile => put(&mut self.seatbelt_profile, origin, raw.word()?),
             Key::Profile => put(&mut self.profile, origin, raw.word()?),
             Key::Name => put(&mut self.name, origin, raw.word()?),
@@ -80,6 +83,7 @@ impl Layer {
             Key::Memory => put(&mut self.limits.memory, origin, raw.limit()?),
             Key::Pids => put(&mut self.limits.pids, origin, raw.limit()?),
             Key::Timeout => put(&mut self.limits.timeout, origin, raw.limit()?),
+            Key::SshAgent => put(&mut self.ssh_agent, origin, raw.word()?),
             Key::GitConfig => put(&mut self.git_config, origin, raw.word()?),
             Key::Secrets => put(&mut self.secrets, origin, raw.word()?),
             Key::Rm => put(&mut self.lifetime, origin, either(raw, Lifetime::Discard, Lifetime::Keep)?),
@@ -104,7 +108,7 @@ impl Layer {
     pub(crate) fn or(self, weaker: Self) -> Self {
         Self {
             engine: self.engine.or(weaker.engine),
-            image: self.image.or(weaker.image),
+            container: self.container.or(weaker.container),
             seatbelt_profile: self.seatbelt_profile.or(weaker.seatbelt_profile),
             profile: self.profile.or(weaker.profile),
             name: self.name.or(weaker.name),
@@ -119,6 +123,7 @@ impl Layer {
             pass_env: united(self.pass_env, weaker.pass_env, |a, b| a.name == b.name),
             network: self.network.or(weaker.network),
             limits: self.limits.or(weaker.limits),
+            ssh_agent: self.ssh_agent.or(weaker.ssh_agent),
             git_config: self.git_config.or(weaker.git_config),
             secrets: self.secrets.or(weaker.secrets),
             lifetime: self.lifetime.or(weaker.lifetime),
@@ -137,7 +142,9 @@ impl Layer {
     pub(crate) fn shown(&self, key: Key) -> String {
         match key {
             Key::Engine => shown(self.engine.as_ref()),
-            Key::Image => shown(self.image.as_ref()),
+            Key::Image | Key::Pull | Key::Publish | Key::EngineFlags | Key::AllowFlags | Key::SupportUrl => {
+                self.container.shown(key)
+            }
             Key::SeatbeltProfile => shown(self.seatbelt_profile.as_ref()),
             Key::Profile => shown(self.profile.as_ref()),
             Key::Name => shown(self.name.as_ref()),
@@ -156,6 +163,7 @@ impl Layer {
             Key::Memory => shown(self.limits.memory.as_ref()),
             Key::Pids => shown(self.limits.pids.as_ref()),
             Key::Timeout => shown(self.limits.timeout.as_ref()),
+            Key::SshAgent => shown(self.ssh_agent.as_ref()),
             Key::GitConfig => shown(self.git_config.as_ref()),
             Key::Secrets => shown(self.secrets.as_ref()),
             Key::Rm => said(self.lifetime.as_ref(), &Lifetime::Discard),

@@ -16,6 +16,8 @@ use sandtable_sandbox::session::Terminal;
 
 use crate::env::{self, Environment};
 
+mod agent;
+pub(crate) mod container;
 pub(crate) mod environment;
 pub(crate) mod file;
 pub(crate) mod key;
@@ -23,6 +25,7 @@ pub(crate) mod layer;
 pub(crate) mod mount;
 pub(crate) mod narrow;
 mod profiles;
+pub(crate) mod shellwords;
 pub(crate) mod trust;
 pub(crate) mod value;
 mod variables;
@@ -65,6 +68,8 @@ pub(crate) enum Error {
     Flag { name: &'static str, source: ValueError },
     #[error("variable `{name}` has no usable value")]
     Variable { name: &'static str, source: ValueError },
+    #[error(transparent)]
+    Agent(#[from] agent::Contradiction),
     #[error("unknown variable `{name}`")]
     UnknownVariable { name: String, meant: Option<&'static str> },
     #[error(transparent)]
@@ -83,12 +88,15 @@ pub(crate) enum Error {
 
 /// Puts the layers together for a sandbox.
 pub(crate) fn load(environment: &Environment, flags: Layer) -> Result<Loaded, Error> {
-    let strong = flags.or(variables::layer(environment)?);
+    let strong = agent::joined(flags, variables::layer(environment)?)?;
     let user = user_layer(environment)?;
     let directory = directory(&strong, &user)?;
     let strong = Layer {
         directory: Some(directory),
-        image: anchored_image(strong.image)?,
+        container: container::ContainerLayer {
+            image: anchored_image(strong.container.image)?,
+            ..strong.container
+        },
         mounts: anchored(strong.mounts)?,
         expose: anchored_paths(strong.expose)?,
         agent_homes: anchored_paths(strong.agent_homes)?,
@@ -193,7 +201,8 @@ fn finished(layer: Layer, env: Vec<Setting<EnvRequest>>) -> Loaded {
     let output = shown(layer.clone());
     let spec = Spec {
         engine: always(layer.engine),
-        image: layer.image,
+        image: layer.container.image.clone(),
+        container: layer.container.request(),
         seatbelt_profile: layer.seatbelt_profile,
         profile: always(layer.profile),
         directory: always(layer.directory),
@@ -206,6 +215,7 @@ fn finished(layer: Layer, env: Vec<Setting<EnvRequest>>) -> Loaded {
         env,
         network: always(layer.network),
         limits: layer.limits,
+        ssh_agent: always(layer.ssh_agent),
         git_config: always(layer.git_config),
         secrets: always(layer.secrets),
         source_guard: always(layer.source_guard),

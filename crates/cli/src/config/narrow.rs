@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 
 use sandtable_sandbox::model::setting::Setting;
-use sandtable_sandbox::model::spec::{GitConfig, Network, Secrets, SourceGuard, Strictness};
+use sandtable_sandbox::model::spec::{GitConfig, Network, Secrets, SourceGuard, SshAgent, Strictness};
 
 use super::file::{ConfigFile, Place};
 use super::key::Key;
@@ -69,6 +69,10 @@ fn widened(key: Key, without: &Layer, with: &Layer) -> bool {
             let order = [Secrets::Mask, Secrets::Warn];
             wider(&order, without.secrets.as_ref(), with.secrets.as_ref())
         }
+        Key::SshAgent => {
+            let order = [SshAgent::Off, SshAgent::Auto, SshAgent::On, SshAgent::Required];
+            wider(&order, without.ssh_agent.as_ref(), with.ssh_agent.as_ref())
+        }
         Key::GitConfig => {
             let order = [GitConfig::Off, GitConfig::Sanitized, GitConfig::Literal];
             wider(&order, without.git_config.as_ref(), with.git_config.as_ref())
@@ -94,8 +98,14 @@ fn widened(key: Key, without: &Layer, with: &Layer) -> bool {
         Key::Profile | Key::Hide => false,
         // Where the user works, what is kept, what is shown and where it is written is not the project's
         // business; an engine or a mode is no wider than another, but not its choice either.
+        // What runs inside, and how, is the user's choice.
         Key::Engine
         | Key::Image
+        | Key::Pull
+        | Key::Publish
+        | Key::EngineFlags
+        | Key::AllowFlags
+        | Key::SupportUrl
         | Key::SeatbeltProfile
         | Key::Name
         | Key::Directory
@@ -155,6 +165,11 @@ mod tests {
         ranks(Secrets::ALL, |a, b| {
             let layer = |value| Layer { secrets: set(value), ..Layer::default() };
             widened(Key::Secrets, &layer(a), &layer(b))
+        });
+        let set = |value| Some(Setting::default_value(value));
+        ranks(SshAgent::ALL, |a, b| {
+            let layer = |value| Layer { ssh_agent: set(value), ..Layer::default() };
+            widened(Key::SshAgent, &layer(a), &layer(b))
         });
         let set = |value| Some(Setting::default_value(value));
         ranks(GitConfig::ALL, |a, b| {

@@ -75,18 +75,18 @@ mod tests {
     fn the_table_is_the_one_of_the_interface() {
         let row = |profile_name: Profile| {
             let layer = profile(profile_name).or(defaults());
-            [Key::Network, Key::GitConfig, Key::Secrets, Key::Cpus, Key::Memory, Key::Pids]
+            [Key::Network, Key::SshAgent, Key::GitConfig, Key::Secrets, Key::Cpus, Key::Memory, Key::Pids]
                 .map(|key| layer.shown(key))
                 .join(" ")
         };
         let rows: Vec<String> =
             Profile::ALL.iter().map(|profile| format!("{profile}: {}", row(*profile))).collect();
         insta::assert_snapshot!(rows.join("\n"), @r"
-        none: none literal warn nothing nothing nothing
-        dev: nat literal warn 2 4g 256
-        safe: none sanitized mask 2 4g 128
-        tight: none sanitized mask 1 2g 64
-        offline: none literal mask 2 4g 128
+        none: none auto literal warn nothing nothing nothing
+        dev: nat auto literal warn 2 4g 256
+        safe: none off sanitized mask 2 4g 128
+        tight: none off sanitized mask 1 2g 64
+        offline: none off literal mask 2 4g 128
         ");
     }
 }

@@ -120,7 +120,7 @@ fn every_setting_can_be_set_by_file_and_by_variable() {
             Key::Memory => ("\"2g\"", "2g"),
             Key::Pids => ("64", "64"),
             Key::Timeout => ("90", "90s"),
-            Key::GitConfig => ("\"off\"", "off"),
+            Key::GitConfig | Key::SshAgent => ("\"off\"", "off"),
             Key::Secrets => ("\"mask\"", "mask"),
             _ => ("true", "1"),
         };
@@ -184,9 +184,10 @@ fn project_over_user(key: &str, held: &str, value: &str) -> Result<Loaded, Error
 #[test]
 fn a_project_may_narrow_and_nothing_else() {
     // Narrowest first: a project may go to the front of its line, never to the back.
-    let lines: [(&str, &[&str]); 10] = [
+    let lines: [(&str, &[&str]); 11] = [
         ("network", &["\"none\"", "\"nat\"", "\"host\""]),
         ("secrets", &["\"mask\"", "\"warn\""]),
+        ("ssh_agent", &["\"off\"", "\"auto\"", "\"on\""]),
         ("git_config", &["\"off\"", "\"sanitized\"", "\"literal\""]),
         ("best_effort", &["false", "true"]),
         ("dangerously_allow_source", &["false", "true"]),

@@ -10,6 +10,7 @@ use sandtable_sandbox::model::resolved::Warning;
 use sandtable_sandbox::model::setting::Origin;
 
 use super::Error;
+use super::agent;
 use super::key::{Key, closest};
 use super::layer::Layer;
 use super::value::{Raw, ValueError};
@@ -27,7 +28,7 @@ pub(crate) fn layer(environment: &Environment) -> Result<Layer, Error> {
             // The variables are names of one list, not lists that add up.
             one.mounts.clear();
         }
-        all = all.or(one);
+        all = agent::with_switch(all.or(one.clone()), one);
     }
     Ok(all)
 }
@@ -59,6 +60,7 @@ fn read(variable: &SettingVariable, value: &OsStr) -> Result<Layer, ValueError> 
     let raw = match (variable.dialect, variable.key) {
         (Dialect::Launcher, Key::Engine) => Raw::Text(launcher_engine(value)?.into()),
         (Dialect::Launcher, Key::Network) => Raw::Text(launcher_network(value)?.into()),
+        (_, Key::SshAgent) => Raw::Text(agent::word(value)?.into()),
         (_, key) => Raw::from_variable(key.kind(), value.to_owned())?,
     };
     let mut layer = Layer::default();

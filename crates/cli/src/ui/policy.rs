@@ -65,6 +65,7 @@ pub(crate) fn settings(spec: &Spec, resolved: &ResolvedSpec) -> String {
     ]);
     rows.extend(limits(&spec.limits));
     rows.extend([
+        word(Key::SshAgent, &spec.ssh_agent),
         word(Key::GitConfig, &spec.git_config),
         word(Key::Secrets, &spec.secrets),
         switch(Key::Rm, &spec.lifetime, &Lifetime::Discard),
@@ -164,6 +165,7 @@ fn mount(mount: &Mount) -> [String; 5] {
         Content::Link { to } => ("ro", format!("link to {}", escape::name(to))),
         Content::Text { .. } => ("ro", "a file of our own".to_owned()),
         Content::Masked => ("--", "hidden".to_owned()),
+        Content::Agent => ("ro", "your ssh-agent".to_owned()),
         Content::Processes => ("ro", "the sandbox's processes".to_owned()),
         Content::Devices => ("rw", "a few harmless devices".to_owned()),
     };

@@ -1,12 +1,13 @@
 use std::path::PathBuf;
 
+use sandtable_sandbox::model::agent::Agent;
 use sandtable_sandbox::model::mount::{MountTable, Pins};
 use sandtable_sandbox::model::path::{BoxPath, HostPath};
 use sandtable_sandbox::model::resolved::{
     EngineName, HelperKind, Identity, Mode, NetworkHelper, Source, Warning,
 };
 use sandtable_sandbox::model::spec::{
-    EngineChoice, EnvRequest, EnvValue, GitConfig, Network, Profile, Secrets, WorkspaceMode,
+    EngineChoice, EnvRequest, EnvValue, GitConfig, Network, Profile, Secrets, SshAgent, WorkspaceMode,
 };
 
 use super::*;
@@ -17,6 +18,7 @@ pub(crate) fn spec() -> Spec {
     Spec {
         engine: Setting::default_value(EngineChoice::Auto),
         image: None,
+        container: sandtable_sandbox::model::container::ContainerRequest::default(),
         seatbelt_profile: None,
         profile: Setting::new(Profile::Safe, Origin::Variable { name: "SANDTABLE_PROFILE".to_owned() }),
         directory: Setting::default_value(PathBuf::from("/repo/sub")),
@@ -35,6 +37,7 @@ pub(crate) fn spec() -> Spec {
         )],
         network: Setting::new(Network::Host, Origin::Flag { name: "--network".to_owned() }),
         limits: limits(),
+        ssh_agent: Setting::default_value(SshAgent::Off),
         git_config: Setting::new(GitConfig::Sanitized, Origin::Profile { name: "safe".to_owned() }),
         secrets: Setting::new(
             Secrets::Mask,
@@ -107,6 +110,7 @@ pub(crate) fn resolved(spec: &Spec) -> ResolvedSpec {
             program: HostPath::new("/usr/bin/slirp4netns").expect("absolute"),
         }),
         limits: spec.limits.clone(),
+        ssh_agent: Agent::default(),
         secrets: spec.secrets.clone(),
         strictness: spec.strictness.clone(),
         lifetime: spec.lifetime.clone(),
@@ -130,6 +134,7 @@ fn every_line_of_the_policy_has_its_origin() {
       cpus                      0.5                                  flag --cpus
       memory                    4g (where possible)                  profile safe
       timeout                   90s                                  flag --timeout
+      ssh_agent                 off                                  default
       git_config                sanitized                            profile safe
       secrets                   mask                                 project file /re\u{1b}po/.sandtable.toml
       rm                        true                                 user file /home/u/.config/sandtable/config.toml

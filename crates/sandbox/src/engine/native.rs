@@ -1,8 +1,7 @@
 //! The native engine: namespaces, mounts, Landlock and a system call filter, on Linux, without a daemon.
 
 use std::fmt;
-use std::os::unix::ffi::OsStrExt as _;
-use std::path::Path;
+use std::path::PathBuf;
 use std::time::Instant;
 
 use rustix::io::Errno;
@@ -12,7 +11,9 @@ use sandtable_launch::op::{self, Allow, Beneath, Ids, Op, Owner, Shift};
 use sandtable_launch::report::Report;
 use sandtable_launch::supervisor;
 
-use super::{Engine, Handles, LaunchError, Place, Plan, Running, nat};
+use super::ssh_agent::relay;
+use super::{Engine, Handles, LaunchError, Place, Plan, Running, fingerprint, nat};
+use crate::model::agent::Forwarding;
 use crate::model::limits::Limits;
 use crate::model::mount::{Content, FileIdentity, HostAccess, Mount, Ownership, Pins};
 use crate::model::path::HostPath;
@@ -21,6 +22,9 @@ use crate::model::spec::Network;
 
 /// The file of a sandbox that names its control groups while it runs.
 const JOURNAL: &str = "cgroups";
+
+/// The file of a sandbox of root that is a socket for its ssh-agent while it runs.
+const AGENT: &str = "agent";
 
 /// How many ids a root sandbox has.
 pub const ID_COUNT: u32 = 1 << 16;
@@ -45,26 +49,29 @@ impl Engine for Native {
             ops: spec.mounts.iter().map(|mount| lower(mount, spec, place)).collect(),
             landlock: landlock(spec),
             limits: limits(&spec.limits, place),
+            relay: agent_relay(spec, place),
         })
     }
 
     fn launch(&self, plan: &Plan, handles: &Handles<'_>) -> Result<Box<dyn Running>, LaunchError> {
         let Plan::Native(plan) = plan else { unreachable!("an engine launches its own plans") };
         let handles = supervisor::Handles { listener: handles.control, lock: handles.lock };
+        let agent = plan.relay.as_ref().map(relay::Guard::prepare).transpose()?;
         let sandbox = supervisor::launch(plan, &handles)?;
         let way_out = match (&plan.network, sandbox.namespaces()) {
             (op::Network::Nat { program }, Some(namespaces)) => Some(nat::start(program, namespaces)?),
             _ => None,
         };
-        Ok(Box::new(Launched { sandbox, _way_out: way_out }))
+        Ok(Box::new(Launched { sandbox, _way_out: way_out, agent }))
     }
 }
 
-/// A running sandbox, and the program that gives it a network.
+/// A running sandbox, the program that gives it a network, and the way to its ssh-agent.
 #[derive(Debug)]
 struct Launched {
     sandbox: supervisor::Sandbox,
     _way_out: Option<nat::WayOut>,
+    agent: Option<relay::Guard>,
 }
 
 impl Running for Launched {
@@ -73,7 +80,12 @@ impl Running for Launched {
     }
 
     fn run(&self, invocation: Invocation, started: &mut dyn FnMut()) -> Result<Ending, AttachError> {
-        attach::run(self.sandbox.socket(), invocation, |_| started())
+        attach::run(self.sandbox.socket(), invocation, |_| {
+            if let Some(agent) = &self.agent {
+                agent.start();
+            }
+            started();
+        })
     }
 
     fn end(&mut self) {
@@ -91,7 +103,7 @@ impl Running for Launched {
 
 /// The control group: named after the sandbox, and after its directory as well, because another user or
 /// another home may have a sandbox of the same name. The time a command has is the session's business.
-fn limits(asked: &Limits, place: &Place) -> Option<op::Limits> {
+pub(super) fn limits(asked: &Limits, place: &Place) -> Option<op::Limits> {
     let limits = op::Limits {
         group: format!("{PREFIX}{}-{:016x}", place.name, fingerprint(place.directory.as_path())),
         journal: place.directory.join(JOURNAL).into(),
@@ -101,12 +113,6 @@ fn limits(asked: &Limits, place: &Place) -> Option<op::Limits> {
     };
     let any = limits.memory.is_some() || limits.cpus.is_some() || limits.pids.is_some();
     any.then_some(limits)
-}
-
-/// A short stand-in for a path (FNV-1a): the same in every version, and no secret is behind it.
-fn fingerprint(path: &Path) -> u64 {
-    let mix = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
-    path.as_os_str().as_bytes().iter().fold(0xcbf2_9ce4_8422_2325, mix)
 }
 
 fn network(spec: &ResolvedSpec) -> op::Network {
@@ -167,6 +173,36 @@ fn lower(mount: &Mount, spec: &ResolvedSpec, place: &Place) -> Op {
         Content::Masked => Op::Mask { target },
         Content::Processes => Op::Proc { target },
         Content::Devices => Op::Dev { target },
+        Content::Agent => agent_socket(target, spec, place),
+    }
+}
+
+/// The agent's socket, or ours that stands for it. Connecting to a socket needs no mount that can be written.
+fn agent_socket(target: PathBuf, spec: &ResolvedSpec, place: &Place) -> Op {
+    let access = op::Access::Read;
+    if let Some(relay) = agent_relay(spec, place) {
+        return Op::Bind { source: relay.at, target, access, shift: Shift::Shift, pinned: None };
+    }
+    match &spec.ssh_agent.forwarding {
+        Some(Forwarding::Direct { socket, identity }) => Op::Bind {
+            source: socket.as_path().to_owned(),
+            target,
+            access,
+            shift: Shift::Keep,
+            pinned: identity.map(pinned),
+        },
+        // The other ways lead into virtual machines, where there is no native engine.
+        _ => Op::Mask { target },
+    }
+}
+
+/// An agent answers its own user and root, not the private ids that a sandbox of root has.
+fn agent_relay(spec: &ResolvedSpec, place: &Place) -> Option<op::Relay> {
+    match (&spec.ssh_agent.forwarding, place.id_base) {
+        (Some(Forwarding::Direct { socket, .. }), Some(_)) => {
+            Some(op::Relay { at: place.directory.join(AGENT).into(), to: socket.as_path().to_owned() })
+        }
+        _ => None,
     }
 }
 
@@ -175,11 +211,11 @@ fn pinned(identity: FileIdentity) -> op::Identity {
 }
 
 /// Everything may be read, since the mounts decide what is there; changed may be what is meant to be.
-fn landlock(spec: &ResolvedSpec) -> Vec<Beneath> {
+pub(super) fn landlock(spec: &ResolvedSpec) -> Vec<Beneath> {
     let mut rules = vec![Beneath { target: "/".into(), allow: Allow::Read }];
     for mount in spec.mounts.iter() {
         let target = mount.target.as_path();
-        let mut allow = |target: std::path::PathBuf, allow| rules.push(Beneath { target, allow });
+        let mut allow = |target: PathBuf, allow| rules.push(Beneath { target, allow });
         match &mount.content {
             Content::Cow { .. }
             | Content::Copy { .. }
@@ -195,6 +231,7 @@ fn landlock(spec: &ResolvedSpec) -> Vec<Beneath> {
             | Content::Empty
             | Content::Link { .. }
             | Content::Text { .. }
+            | Content::Agent
             | Content::Masked => {}
         }
     }
@@ -253,6 +290,9 @@ pub(super) fn describe(plan: &op::Plan, f: &mut fmt::Formatter<'_>) -> fmt::Resu
     writeln!(f, "network    {network}")?;
     if let Some(limits) = &plan.limits {
         writeln!(f, "limits     {limits}")?;
+    }
+    if let Some(relay) = &plan.relay {
+        writeln!(f, "relay      {} to {}", relay.at.display(), relay.to.display())?;
     }
     for op in &plan.ops {
         writeln!(f, "  {op}")?;

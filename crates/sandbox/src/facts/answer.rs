@@ -54,6 +54,10 @@ pub enum Question {
     Groups,
     /// The version of the kernel's Landlock.
     Landlock,
+    /// Whether the socket at `path` accepts a connection of this process.
+    Accepts {
+        path: PathBuf,
+    },
     /// Whether this process may write to `path`.
     Writable {
         path: PathBuf,

@@ -37,6 +37,8 @@ enum NodeContent {
     File(String),
     Link(PathBuf),
     Socket,
+    /// A socket that nobody listens at.
+    DeadSocket,
 }
 
 impl Fake {
@@ -73,6 +75,11 @@ impl Fake {
 
     pub(crate) fn socket(mut self, path: &str) -> Self {
         self.put(path, NodeContent::Socket, 0o666);
+        self
+    }
+
+    pub(crate) fn dead_socket(mut self, path: &str) -> Self {
+        self.put(path, NodeContent::DeadSocket, 0o666);
         self
     }
 
@@ -120,7 +127,7 @@ impl Fake {
     }
 
     /// What a program says; `call` is its path and its arguments, with blanks between them.
-    pub(crate) fn said(mut self, call: &str, code: i32, stdout: &str, stderr: &str) -> Self {
+    pub(crate) fn said(mut self, call: &str, code: i32, [stdout, stderr]: [&str; 2]) -> Self {
         let said = Said { code: Some(code), stdout: stdout.to_owned(), stderr: stderr.to_owned() };
         self.said.insert(call.to_owned(), said);
         self
@@ -192,7 +199,7 @@ impl Fake {
             NodeContent::Directory => Kind::Directory,
             NodeContent::File(_) => Kind::File,
             NodeContent::Link(_) => Kind::Symlink,
-            NodeContent::Socket => Kind::Socket,
+            NodeContent::Socket | NodeContent::DeadSocket => Kind::Socket,
         };
         let bits = if node.uid == self.uid { 0o400 } else { 0o004 };
         let readable = self.uid == 0 || node.mode & bits != 0;
@@ -257,6 +264,14 @@ impl Fake {
                 Answer::Text(text.trim().to_owned())
             }
             Question::Landlock => Answer::Version(self.landlock.clone()?),
+            Question::Accepts { path } => {
+                let node = self.node(&self.real(path)?)?;
+                let bits = if node.uid == self.uid { 0o200 } else { 0o002 };
+                if self.uid != 0 && node.mode & bits == 0 {
+                    return Err(Failure::Denied);
+                }
+                Answer::Truth(matches!(node.content, NodeContent::Socket))
+            }
             Question::Writable { path } => {
                 let node = self.node(&self.real(path)?)?;
                 let bits = if node.uid == self.uid { 0o200 } else { 0o002 };

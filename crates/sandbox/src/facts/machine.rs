@@ -1,10 +1,13 @@
 //! The real machine. Every question is a system call or two; nothing is kept.
 
 use std::io::{self, Read as _};
+use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Access, FileType, StatVfsMountFlags};
+use rustix::fs::{Access, FileType, OFlags, StatVfsMountFlags};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 
 use super::{Answer, Entry, Facts, Failure, FileSystem, Kind, Owned, Question, Said, parse_mountinfo};
 use crate::model::path::HostPath;
@@ -47,6 +50,7 @@ fn answer(question: &Question) -> io::Result<Answer> {
             Answer::Text(text.trim().to_owned())
         }
         Question::Landlock => Answer::Version(sandtable_launch::landlock_abi()?),
+        Question::Accepts { path } => Answer::Truth(accepts(path)?),
         Question::Writable { path } => Answer::Truth(writable(path)?),
         Question::Groups => {
             Answer::Groups(rustix::process::getgroups()?.into_iter().map(rustix::fs::Gid::as_raw).collect())
@@ -61,7 +65,7 @@ fn output(program: &Path, arguments: &[String], variables: &[(String, String)]) 
         .fold(Cli::new(program).args(arguments), |call, (name, value)| call.variable(name, value));
     let finished = call.finish().map_err(|error| match error {
         CliError::Start { source, .. } => source,
-        failed @ CliError::Failed { .. } => io::Error::other(failed),
+        failed => io::Error::other(failed),
     })?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let (stdout, stderr) = (text(&finished.stdout), text(&finished.stderr));
@@ -125,6 +129,20 @@ fn writable(path: &Path) -> io::Result<bool> {
     }
 }
 
+/// Connects without waiting: a full queue is as good as an answer. The path goes through a handle, because it may
+/// be longer than an address can be.
+fn accepts(path: &Path) -> io::Result<bool> {
+    let handle = rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, rustix::fs::Mode::empty())?;
+    let address = SocketAddrUnix::new(format!("/proc/self/fd/{}", handle.as_fd().as_raw_fd()))?;
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    match connect(&socket, &address) {
+        Ok(()) | Err(Errno::AGAIN) => Ok(true),
+        Err(Errno::CONNREFUSED | Errno::PROTOTYPE | Errno::NOTSOCK) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
 fn top_level(path: &Path, limit: usize) -> io::Result<Vec<Owned>> {
     let mut entries = Vec::new();
     for entry in fs_err::read_dir(path)?.take(limit) {
@@ -184,6 +202,20 @@ mod tests {
         let pipe = dir.path().join("pipe");
         rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RUSR).unwrap();
         assert!(matches!(facts().read_small(&pipe, 10), Err(Failure::Other(_))));
+    }
+
+    #[test]
+    fn a_socket_accepts_while_somebody_listens() {
+        let dir = tempfile::tempdir().unwrap();
+        let (socket, file) = (dir.path().join("socket"), dir.path().join("file"));
+        let listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+        fs_err::write(&file, "").unwrap();
+        let facts = facts();
+        assert_eq!(facts.accepts(&socket), Ok(true));
+        drop(listener);
+        assert_eq!(facts.accepts(&socket), Ok(false));
+        assert_eq!(facts.accepts(&file), Ok(false));
+        assert_eq!(facts.accepts(dir.path().join("none")), Err(Failure::Missing));
     }
 
     #[test]

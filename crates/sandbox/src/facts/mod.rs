@@ -125,6 +125,11 @@ impl dyn Facts + '_ {
         expected!(self, Question::Writable { path: path.as_ref().to_owned() }, Truth)
     }
 
+    /// Whether the socket at `path` accepts a connection of this process. Nothing is said over it.
+    pub fn accepts(&self, path: impl AsRef<Path>) -> Result<bool, Failure> {
+        expected!(self, Question::Accepts { path: path.as_ref().to_owned() }, Truth)
+    }
+
     /// The supplementary groups of this process.
     pub fn groups(&self) -> Result<Vec<u32>, Failure> {
         expected!(self, Question::Groups, Groups)

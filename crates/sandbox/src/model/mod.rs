@@ -1,6 +1,7 @@
 //! The nouns of the product: what is asked ([`spec`]), what it means here ([`resolved`]), and the values
 //! both are made of. Nothing in here touches the machine.
 
+pub mod agent;
 pub mod blame;
 pub mod check;
 pub mod choice;

@@ -43,6 +43,8 @@ pub enum Content {
     Processes,
     /// The few devices every program may have.
     Devices,
+    /// The socket of the caller's ssh-agent, by the way that the request names.
+    Agent,
 }
 
 /// What may be done with a host file or directory.
@@ -148,7 +150,8 @@ impl MountTable {
                 | Content::Empty
                 | Content::Link { .. }
                 | Content::Text { .. }
-                | Content::Processes,
+                | Content::Processes
+                | Content::Agent,
             ) => Access::Read,
         }
     }
@@ -161,6 +164,7 @@ impl MountTable {
             Content::Masked => "a masked path",
             Content::Processes => "the process file system",
             Content::Devices => "the devices",
+            Content::Agent => "a socket",
             _ => return Ok(()),
         };
         Err(MountError::Below { target: mount.target.clone(), above: above.target.clone(), what })

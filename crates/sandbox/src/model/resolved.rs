@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use super::agent::Agent;
 use super::choice::choice;
 use super::container::Container;
 use super::hide::HidePattern;
@@ -55,6 +56,8 @@ pub struct ResolvedSpec {
     pub network_helper: Option<NetworkHelper>,
     #[serde(default)]
     pub limits: Limits,
+    #[serde(default)]
+    pub ssh_agent: Agent,
     pub secrets: Setting<Secrets>,
     pub strictness: Setting<Strictness>,
     pub lifetime: Setting<Lifetime>,

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::choice::choice;
+use super::container::ContainerRequest;
 use super::hide::HidePattern;
 use super::id::SandboxName;
 use super::image::ImageRef;
@@ -20,6 +21,7 @@ pub struct Spec {
     pub engine: Setting<EngineChoice>,
     /// What the sandbox sees as its system, where that is not the host's.
     pub image: Option<Setting<ImageRef>>,
+    pub container: ContainerRequest,
     /// The profile of macOS's own sandbox, where that is used.
     pub seatbelt_profile: Option<Setting<SeatbeltProfile>>,
     pub profile: Setting<Profile>,
@@ -38,6 +40,7 @@ pub struct Spec {
     pub env: Vec<Setting<EnvRequest>>,
     pub network: Setting<Network>,
     pub limits: Limits,
+    pub ssh_agent: Setting<SshAgent>,
     pub git_config: Setting<GitConfig>,
     pub secrets: Setting<Secrets>,
     pub source_guard: Setting<SourceGuard>,
@@ -95,6 +98,12 @@ choice! {
 choice! {
     /// Which network the sandbox sees: none, a way out only, or the host's.
     Network { None = "none", Nat = "nat", Host = "host" }
+}
+
+choice! {
+    /// Whether the caller's ssh-agent is reachable inside: if there is one, with a word if there is none, never,
+    /// or else nothing runs.
+    SshAgent { Auto = "auto", On = "on", Off = "off", Required = "required" }
 }
 
 choice! {

@@ -11,11 +11,15 @@ use super::error::Error;
 use super::glob::matches;
 use super::rootfs::Rootfs;
 use super::{search, shows_host, warnings};
+use crate::model::agent::{self, Agent};
 use crate::model::mount::MountTable;
 use crate::model::path::BoxPath;
-use crate::model::resolved::{Variable, Warning};
+use crate::model::resolved::{EngineName, Variable, Warning};
 use crate::model::setting::{Origin, Setting};
 use crate::model::spec::{EnvRequest, EnvValue};
+
+/// Git looks for its repository above a mount as well.
+const DISCOVERY: &str = "GIT_DISCOVERY_ACROSS_FILESYSTEM";
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -49,13 +53,19 @@ pub(super) fn build(
     for name in case.host.odd_variables.iter().filter(|name| is_allowed(name)) {
         found.push(warnings::variable_not_unicode(name));
     }
-    let (path, shell) = match rootfs {
-        Some(rootfs) => (made(search::of_image(case, rootfs)), made("/bin/sh".to_owned())),
-        None => (from_caller("PATH", search::inside(case, mounts, found)), shell(case, mounts)),
-    };
-    environment.insert("PATH".to_owned(), path);
     environment.insert("HOME".to_owned(), made(case.home_inside().to_string()));
-    environment.insert("SHELL".to_owned(), shell);
+    if case.container.is_some() {
+        // The image knows where its programs are.
+        environment.remove("PATH");
+        environment.remove("SHELL");
+    } else {
+        let (path, shell) = match rootfs {
+            Some(rootfs) => (made(search::of_image(case, rootfs)), made("/bin/sh".to_owned())),
+            None => (from_caller("PATH", search::inside(case, mounts, found)), shell(case, mounts)),
+        };
+        environment.insert("PATH".to_owned(), path);
+        environment.insert("SHELL".to_owned(), shell);
+    }
     environment.insert("TMPDIR".to_owned(), made("/tmp".to_owned()));
     environment
 }
@@ -83,6 +93,17 @@ pub(super) fn asked(case: &Case<'_>) -> Result<BTreeMap<String, Variable>, Error
         }
     }
     Ok(variables)
+}
+
+/// What holds whatever the user says: git finds a repository whose top is a mount of its own, and whoever looks
+/// for the agent looks in its one place.
+pub(super) fn last(agent: &Agent, engine: EngineName) -> BTreeMap<String, Variable> {
+    let discovery = (DISCOVERY.to_owned(), made("1".to_owned()));
+    let socket = agent.place(engine).map(|place| {
+        let value = Variable::open(place.to_string(), agent.asked.origin.clone());
+        (agent::VARIABLE.to_owned(), value)
+    });
+    std::iter::once(discovery).chain(socket).collect()
 }
 
 fn is_allowed(name: &str) -> bool {

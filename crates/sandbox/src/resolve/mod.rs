@@ -7,11 +7,13 @@
 mod agents;
 mod card;
 mod case;
+mod contained;
 mod data;
 mod engine;
 mod environment;
 mod error;
 mod expose;
+mod flags;
 mod gitconfig;
 mod glob;
 mod hide;
@@ -20,12 +22,14 @@ mod identity;
 mod mode;
 mod network;
 mod overlay;
+mod renew;
 mod repository;
 mod rootfs;
 mod search;
 mod seatbelt;
 mod secrets;
 mod source;
+mod ssh_agent;
 mod system;
 #[cfg(test)]
 mod tests;
@@ -39,31 +43,32 @@ pub use environment::environment_rules;
 pub use error::Error;
 pub use hide::Hidden;
 pub use mode::WORKSPACE;
+pub use renew::renew;
 pub use secrets::{says_secret, secret_names};
+pub use ssh_agent::ConnectionError;
 
 use case::Case;
 use rootfs::Rootfs;
 use source::Workspace;
+use ssh_agent::Surroundings;
 
 use crate::facts::Facts;
 use crate::host::Host;
 use crate::model::mount::{Content, Mount, MountTable};
 use crate::model::path::BoxPath;
 use crate::model::resolved::{EngineName, ResolvedSpec, Seed, Source, Warning};
-use crate::model::setting::Setting;
 use crate::model::spec::{EngineChoice, Spec};
 
 /// Says what `spec` means for `host` on the machine that `facts` describes.
 pub fn resolve(spec: &Spec, host: &Host, facts: &dyn Facts) -> Result<ResolvedSpec, Error> {
-    let (engine, engine_reason) = engine::choose(&spec.engine, host, facts)?;
-    let platform = facts.platform().unwrap_or_default();
-    let case = Case::new(spec, host, facts, engine)?;
-    let (seatbelt, network) = if engine.makes_views() {
+    let chosen = engine::choose(spec, host, facts)?;
+    let case = Case::new(spec, host, facts, chosen.engine)?.contained(chosen.container.as_ref());
+    let (seatbelt, network) = if chosen.engine.makes_views() {
         (None, spec.network.clone())
     } else {
         seatbelt::check(&case).map(|(profile, network)| (Some(profile), network))?
     };
-    let network_helper = network::helper(&case, &network)?;
+    let network_helper = if case.container.is_none() { network::helper(&case, &network)? } else { None };
     let mut warnings = Vec::new();
     let workspace = source::find(&case, &mut warnings)?;
     overlay::check_state(&case.state, facts)?;
@@ -73,20 +78,26 @@ pub fn resolve(spec: &Spec, host: &Host, facts: &dyn Facts) -> Result<ResolvedSp
     agents::add(&case, &workspace, &mut asked, &mut warnings)?;
     let Asked { mounts: asked, seeds } = asked;
     let home = home::mounts(&case, &workspace, &seeds);
+    let engine = chosen.engine;
+    let surroundings =
+        Surroundings { host, facts, os: chosen.platform.os, engine, container: chosen.container.as_ref() };
+    let ssh_agent = ssh_agent::decide(&spec.ssh_agent, &surroundings, &mut warnings)?;
+    let agent = ssh_agent::mounts(&case, &workspace, &ssh_agent, engine);
     let rootfs = rootfs::find(&case)?;
-    let own = OwnMounts { workspace: workspace.mounts(&case, &mode)?, home, asked };
+    let own = OwnMounts { workspace: workspace.mounts(&case, &mode)?, home, asked, agent };
     let mounts =
         mounts(&case, &workspace, own, &mut Around { rootfs: rootfs.as_ref(), warnings: &mut warnings })?;
     identity::check_owners(&case, &workspace.root, &mut warnings);
     let mut environment = environment::build(&case, &mounts, rootfs.as_ref(), &mut warnings);
     environment.append(&mut variables);
     environment.append(&mut environment::asked(&case)?);
+    environment.append(&mut environment::last(&ssh_agent, engine));
     card::with_card(ResolvedSpec {
-        engine,
-        engine_reason,
-        platform,
-        image: rootfs.map(|rootfs| rootfs.image),
-        container: None,
+        engine: chosen.engine,
+        engine_reason: chosen.reason,
+        platform: chosen.platform,
+        image: chosen.image.or(rootfs.map(|rootfs| rootfs.image)),
+        container: chosen.container.clone(),
         seatbelt,
         identity: identity::of(host),
         home: case.home_inside(),
@@ -100,6 +111,7 @@ pub fn resolve(spec: &Spec, host: &Host, facts: &dyn Facts) -> Result<ResolvedSp
         network,
         network_helper,
         limits: spec.limits.clone(),
+        ssh_agent,
         secrets: spec.secrets.clone(),
         strictness: spec.strictness.clone(),
         lifetime: spec.lifetime.clone(),
@@ -116,7 +128,7 @@ pub fn check_state(host: &Host, facts: &dyn Facts) -> Result<(), Error> {
 
 /// Whether there is such an engine here. Only what can be known without starting it.
 pub fn check_engine(engine: EngineChoice, host: &Host, facts: &dyn Facts) -> Result<EngineName, Error> {
-    engine::choose(&Setting::default_value(engine), host, facts).map(|(name, _)| name)
+    engine::check(engine, host, facts)
 }
 
 /// What the user wants to see inside besides the workspace.
@@ -131,6 +143,7 @@ struct OwnMounts {
     workspace: Vec<Mount>,
     home: Vec<Mount>,
     asked: Vec<Mount>,
+    agent: Vec<Mount>,
 }
 
 /// What the file system is built around, and who hears of it.
@@ -148,11 +161,20 @@ fn mounts(
     around: &mut Around<'_>,
 ) -> Result<MountTable, Error> {
     let Around { rootfs, warnings } = around;
-    let OwnMounts { workspace: mut mounts, home, asked } = own;
+    let OwnMounts { workspace: mut mounts, home, asked, agent } = own;
+    if case.container.is_some() {
+        return contained_mounts(
+            case,
+            workspace,
+            OwnMounts { workspace: mounts, home, asked, agent },
+            warnings,
+        );
+    }
     let mut system =
         if case.engine.makes_views() { system::mounts(case, *rootfs)? } else { seatbelt::mounts(case)? };
     system.retain(|mount| mount.target != workspace.root.same_inside());
     let mut shown = gitconfig::mounts(case, workspace, warnings);
+    shown.extend(agent);
     // Tools of the host are built for the host's libraries, not for those of an image.
     if rootfs.is_none() {
         shown.extend(toolchains::mounts(case, workspace, &system, warnings)?);
@@ -171,6 +193,28 @@ fn mounts(
     seatbelt::check_table(case, &table)?;
     user_mounts::check_places(case, &table)?;
     if rootfs.is_some() { Ok(table) } else { system::with_state_masked(case, table) }
+}
+
+/// The same where an image brings the system, and with it the programs.
+fn contained_mounts(
+    case: &Case<'_>,
+    workspace: &Workspace,
+    own: OwnMounts,
+    warnings: &mut Vec<Warning>,
+) -> Result<MountTable, Error> {
+    let OwnMounts { workspace: mut mounts, home, asked, agent } = own;
+    let mut shown = gitconfig::mounts(case, workspace, warnings);
+    shown.extend(agent);
+    shown.retain(|mount| asked.iter().all(|request| request.target != mount.target));
+    mounts.extend(contained::without_links(home));
+    mounts.extend(asked);
+    mounts.extend(shown);
+    let mut system = contained::mounts(case);
+    contained::give_way(&mut system, &mounts);
+    mounts.extend(system);
+    let table = MountTable::new(mounts).map_err(Error::Conflict)?;
+    user_mounts::check_places(case, &table)?;
+    system::with_state_masked(case, table)
 }
 
 /// Whether `path` shows files of the host, by way of a link of ours or not.

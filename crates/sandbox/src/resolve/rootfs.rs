@@ -48,6 +48,9 @@ struct Meta {
 /// The image that is asked for, if one is.
 pub(super) fn find(case: &Case<'_>) -> Result<Option<Rootfs>, Error> {
     let Some(Setting { value: image, origin }) = &case.spec.image else { return Ok(None) };
+    if case.container.is_some() {
+        return Ok(None);
+    }
     if !image.is_path() {
         return Err(Error::ImageNamed { image: image.to_string() });
     }
@@ -170,7 +173,7 @@ impl View<'_> {
             Content::Link { .. } | Content::Empty => return false,
             // What is not there needs no mask.
             Content::Masked => return true,
-            Content::Text { .. } => Kind::File,
+            Content::Text { .. } | Content::Agent => Kind::File,
             Content::Host { source, .. } => match kind(source) {
                 Some(Kind::Directory) => Kind::Directory,
                 _ => Kind::File,

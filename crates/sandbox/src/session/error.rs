@@ -10,6 +10,7 @@ use crate::engine::LaunchError;
 use crate::engine::enforcement::Refusal;
 use crate::model::blame::Blame;
 use crate::model::id::SandboxName;
+use crate::resolve;
 
 /// Why an operation on a sandbox failed.
 #[derive(Debug, thiserror::Error)]
@@ -41,6 +42,8 @@ pub enum Error {
     },
     #[error("`{}` has schema {found}, this version knows {known}", path.display())]
     Schema { path: PathBuf, found: u32, known: u32 },
+    #[error(transparent)]
+    Meaning(#[from] resolve::Error),
     #[error(transparent)]
     Launch(#[from] LaunchError),
     #[error(transparent)]
@@ -113,6 +116,7 @@ impl Error {
 
     pub fn blame(&self) -> Blame {
         match self {
+            Self::Meaning(error) => error.blame(),
             Self::NameTaken(_)
             | Self::Unknown(_)
             | Self::StillRunning(_)
@@ -122,6 +126,7 @@ impl Error {
             | Self::CommandNotExecutable { .. }
             | Self::Directory { .. }
             | Self::Lost(AttachError::DirectoryStream) => Blame::Input,
+            Self::Launch(error) => error.blame(),
             Self::Image { source, .. } => image_blame(source),
             _ => Blame::Machine,
         }
@@ -138,7 +143,8 @@ impl Error {
             Self::Busy(_) => "busy",
             Self::State { .. } => "state",
             Self::Record { .. } | Self::Schema { .. } => "record",
-            Self::Launch(_) => "launch",
+            Self::Meaning(error) => error.code(),
+            Self::Launch(error) => error.code(),
             Self::Refused(_) => "control-missing",
             Self::Lost(_) => "lost",
             Self::CommandNotFound { .. } => "command-not-found",
@@ -171,6 +177,7 @@ impl Error {
             Self::Lost(AttachError::DirectoryStream) => {
                 Some("redirect it, for example with `< /dev/null`".to_owned())
             }
+            Self::Meaning(error) => error.remedy(),
             Self::Image { source, .. } => source.remedy().map(str::to_owned),
             Self::Launch(error) => error.remedy(),
             Self::Refused(refusal) => Some(refusal.remedy()),

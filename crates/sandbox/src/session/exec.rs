@@ -18,8 +18,11 @@ use super::run::{Request, Streams};
 use super::supervise::supervise;
 use super::task::{First, Task, exit, invocation, millis, outcome};
 use super::watcher::Watcher;
+use crate::facts::MachineFacts;
+use crate::host::Host;
 use crate::model::id::SandboxName;
 use crate::model::path::BoxPath;
+use crate::resolve::renew;
 
 /// How long a sandbox may be starting or ending before we give up.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -32,6 +35,8 @@ pub struct ExecRequest<'a> {
     pub directory: Option<BoxPath>,
     pub terminal: Terminal,
     pub watcher: &'a dyn Watcher,
+    /// Who calls now.
+    pub host: &'a Host,
 }
 
 /// Runs a command in the sandbox `name`.
@@ -42,7 +47,7 @@ pub fn exec(sandboxes: &Sandboxes, name: &SandboxName, request: ExecRequest<'_>)
     }
     let mut record = directory.read_record()?;
     directory.fill_in_values(&mut record)?;
-    let ExecRequest { command, directory: start, terminal, watcher } = request;
+    let ExecRequest { command, directory: start, terminal, watcher, host } = request;
     let start = start.unwrap_or_else(|| record.resolved.directory.clone());
     let request = Request { command, resolve_ms: 0, streams: Streams::Caller(terminal), watcher };
     let task = Task { request, directory: start, began: Instant::now(), first: First::No };
@@ -52,6 +57,8 @@ pub fn exec(sandboxes: &Sandboxes, name: &SandboxName, request: ExecRequest<'_>)
                 return Err(Error::Unknown(name.clone()));
             }
             renew_work(&directory, &record.resolved)?;
+            let mut record = record.clone();
+            renew(&mut record.resolved, host, &MachineFacts)?;
             return supervise(&directory, &lock, &record, &task).map(Some);
         }
         join(&directory, &record, &task)

@@ -181,7 +181,7 @@ fn a_hostile_image_is_refused_and_nothing_is_touched() {
 fn a_wrong_image_is_explained() {
     let Some(world) = World::new(Caller::Same) else { return };
     let explained = |image: &Path, code: i32, words: &str| {
-        let ended = world.run(image, &["--rm"], "true");
+        let ended = world.run(image, &["--rm", "--engine", "native"], "true");
         assert_eq!(ended.code, code, "{}", ended.stderr);
         assert!(ended.stderr.contains(words), "{}", ended.stderr);
     };

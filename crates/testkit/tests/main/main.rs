@@ -17,6 +17,7 @@ mod limits;
 mod packaging;
 mod policy;
 mod seatbelt;
+mod ssh_agent;
 mod streams;
 mod terminal;
 mod tidy;

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use sandtable_sandbox::engine::Place;
 use sandtable_sandbox::engine::seatbelt::{PROGRAM, SeatbeltPlan, lower};
+use sandtable_sandbox::model::container::ContainerRequest;
 use sandtable_sandbox::model::hide::HidePattern;
 use sandtable_sandbox::model::limits::Limits;
 use sandtable_sandbox::model::mount::{Access, Content, HostAccess, Mount, MountTable, Ownership};
@@ -15,7 +16,7 @@ use sandtable_sandbox::model::seatbelt::SeatbeltProfile;
 use sandtable_sandbox::model::setting::{Origin, Setting};
 use sandtable_sandbox::model::spec::{
     EngineChoice, GitConfig, Lifetime, MountAccess, MountRequest, Network, Profile as Bundle, Secrets,
-    SourceGuard, Spec, Strictness, WorkspaceMode,
+    SourceGuard, Spec, SshAgent, Strictness, WorkspaceMode,
 };
 use sandtable_sandbox::resolve::{Error, resolve};
 use sandtable_testkit::conformance::cases;
@@ -31,6 +32,7 @@ fn spec() -> Spec {
     Spec {
         engine: Setting::default_value(EngineChoice::Auto),
         image: None,
+        container: ContainerRequest::default(),
         seatbelt_profile: None,
         profile: Setting::default_value(Bundle::None),
         directory: Setting::default_value("/Users/ann/repo/src".into()),
@@ -47,6 +49,7 @@ fn spec() -> Spec {
         secrets: Setting::default_value(Secrets::Warn),
         source_guard: Setting::default_value(SourceGuard::Refuse),
         strictness: Setting::default_value(Strictness::Strict),
+        ssh_agent: Setting::default_value(SshAgent::Off),
         lifetime: Setting::default_value(Lifetime::Keep),
     }
 }
@@ -62,7 +65,7 @@ fn resolved(spec: &Spec) -> Result<ResolvedSpec, Error> {
 
 fn place() -> Place {
     let directory = HostPath::new("/Users/ann/.local/share/sandtable/sandboxes/try").unwrap();
-    Place { directory, name: "try".parse().unwrap(), id_base: None }
+    Place { directory, name: "try".parse().unwrap(), id_base: None, pid: 7, started: 0 }
 }
 
 fn planned(spec: &Spec) -> SeatbeltPlan {

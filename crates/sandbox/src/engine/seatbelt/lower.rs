@@ -38,7 +38,7 @@ pub fn lower(spec: &ResolvedSpec, place: &Place) -> Result<SeatbeltPlan, Unsuppo
     for mount in spec.mounts.iter() {
         lowering.mount(mount)?;
     }
-    let Lowering { rules, late, ancestors, mut parameters, moved, links, files, .. } = lowering;
+    let Lowering { rules, late, ancestors, sockets, mut parameters, moved, links, files, .. } = lowering;
     for (name, below, reason) in GUARDED {
         let value = text(real(&spec.home).join(below).as_path())?;
         parameters.push(Parameter { name: name.to_owned(), value, reason: reason.to_owned() });
@@ -61,7 +61,7 @@ pub fn lower(spec: &ResolvedSpec, place: &Place) -> Result<SeatbeltPlan, Unsuppo
         )
         .expect("a string takes everything");
     }
-    profile.extend([traffic, include_str!("guard.sbpl")]);
+    profile.extend([traffic, &sockets, include_str!("guard.sbpl")]);
     let mut plan = SeatbeltPlan {
         name,
         profile,
@@ -102,6 +102,8 @@ struct Lowering<'a> {
     late: String,
     /// Directories on the way to what is shown: they can be passed through, not listed.
     ancestors: BTreeSet<PathBuf>,
+    /// Rules about sockets that may be connected to.
+    sockets: String,
     parameters: Vec<Parameter>,
     moved: Vec<Moved>,
     links: Vec<Link>,
@@ -116,6 +118,7 @@ impl<'a> Lowering<'a> {
             rules: String::new(),
             late: String::new(),
             ancestors: BTreeSet::new(),
+            sockets: String::new(),
             parameters: Vec::new(),
             moved: Vec::new(),
             links: Vec::new(),
@@ -164,6 +167,15 @@ impl<'a> Lowering<'a> {
             }
             Content::Devices => {
                 self.rules.push_str(include_str!("devices.sbpl"));
+                Ok(())
+            }
+            Content::Agent => {
+                self.link(target, &at);
+                self.rule(&at, Rule::Read, &mount.reason)?;
+                let name = parameter(&mut self.parameters, 'P', at.as_path(), &mount.reason)?;
+                let allow = format!("(allow network-outbound (literal (param \"{name}\")))\n");
+                self.sockets
+                    .push_str(&format!("; A socket that the user brings in: see the parameter.\n{allow}"));
                 Ok(())
             }
             Content::Cow { .. } => Err(Unsupported::CopyOnWrite { target: target.clone() }),

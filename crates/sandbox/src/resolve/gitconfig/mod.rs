@@ -17,7 +17,7 @@ use crate::model::resolved::Warning;
 use crate::model::spec::GitConfig;
 
 /// Shown as they are in mode `literal`.
-const FILES: &[&str] = &[".gitconfig", ".config/git/config", ".gitignore_global"];
+pub(super) const FILES: &[&str] = &[".gitconfig", ".config/git/config", ".gitignore_global"];
 /// Read in this order for the filtered copy; a later one wins, as with git.
 const CONFIGURATION: &[&str] = &[".config/git/config", ".gitconfig"];
 

@@ -6,7 +6,7 @@ use super::machines::ann;
 use super::{host, spec};
 use crate::resolve::{CARD_VARIABLE, environment_rules, resolve};
 
-const MADE: &[&str] = &["HOME", "PATH", "SHELL", "TMPDIR", CARD_VARIABLE];
+const MADE: &[&str] = &["GIT_DISCOVERY_ACROSS_FILESYSTEM", "HOME", "PATH", "SHELL", "TMPDIR", CARD_VARIABLE];
 
 /// Names as they occur, and names that look like allowed ones.
 fn name() -> impl Strategy<Value = String> {

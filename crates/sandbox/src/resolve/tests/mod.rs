@@ -8,6 +8,7 @@ mod inside;
 mod machines;
 mod mounts;
 mod rootfs;
+mod ssh_agent;
 mod views;
 
 use std::fmt::Write as _;
@@ -18,6 +19,7 @@ use crate::facts::fake::Fake;
 use crate::facts::{Recorder, Replay};
 use crate::host::Host;
 use crate::model::blame::Blame;
+use crate::model::container::ContainerRequest;
 use crate::model::limits::Limits;
 use crate::model::mount::{Content, HostAccess, Mount, Ownership};
 use crate::model::path::HostPath;
@@ -25,7 +27,7 @@ use crate::model::resolved::ResolvedSpec;
 use crate::model::setting::{Origin, Setting};
 use crate::model::spec::{
     EngineChoice, GitConfig, Lifetime, MountAccess, MountRequest, Network, Profile, Secrets, SourceGuard,
-    Spec, Strictness, WorkspaceMode,
+    Spec, SshAgent, Strictness, WorkspaceMode,
 };
 
 /// A request for `directory` with every default.
@@ -33,6 +35,7 @@ fn spec(directory: &str) -> Spec {
     Spec {
         engine: Setting::default_value(EngineChoice::Auto),
         image: None,
+        container: ContainerRequest::default(),
         seatbelt_profile: None,
         profile: Setting::default_value(Profile::None),
         directory: Setting::default_value(directory.into()),
@@ -45,6 +48,7 @@ fn spec(directory: &str) -> Spec {
         env: Vec::new(),
         network: Setting::default_value(Network::None),
         limits: Limits::default(),
+        ssh_agent: Setting::default_value(SshAgent::Off),
         git_config: Setting::default_value(GitConfig::Literal),
         secrets: Setting::default_value(Secrets::Warn),
         source_guard: Setting::default_value(SourceGuard::Refuse),
@@ -79,6 +83,7 @@ fn host(uid: u32, home: &str, path: &str) -> Host {
         gid: uid,
         data: home.join(".local/share/sandtable"),
         home: Some(home),
+        executable: Some(HostPath::new("/usr/bin/sandtable").unwrap()),
         environment: variables.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
         odd_variables: Vec::new(),
     }
@@ -180,5 +185,6 @@ fn line(mount: &Mount) -> String {
         Content::Masked => format!("{target}: masked"),
         Content::Processes => format!("{target}: processes"),
         Content::Devices => format!("{target}: devices"),
+        Content::Agent => format!("{target}: agent"),
     }
 }

@@ -35,6 +35,7 @@ fn an_ordinary_user_on_debian() {
     /usr: read system
     /var: empty
     /var/tmp: link /tmp
+    GIT_DISCOVERY_ACROSS_FILESYSTEM=1
     HOME=/home/ann
     LC_ALL=C.UTF-8
     PATH=/home/ann/.cargo/bin:/usr/local/bin:/usr/bin:/usr/local/sbin:/usr/sbin:/sbin:/bin
@@ -74,6 +75,7 @@ fn root_with_a_repository_elsewhere() {
     /usr: read system
     /var: empty
     /var/tmp: link /tmp
+    GIT_DISCOVERY_ACROSS_FILESYSTEM=1
     HOME=/root
     LC_ALL=C.UTF-8
     PATH=/usr/sbin:/usr/bin:/usr/local/sbin:/usr/local/bin:/sbin:/bin
@@ -118,6 +120,7 @@ fn a_nix_system() {
     /usr: read system
     /var: empty
     /var/tmp: link /tmp
+    GIT_DISCOVERY_ACROSS_FILESYSTEM=1
     HOME=/home/ann
     LC_ALL=C.UTF-8
     PATH=/home/ann/.nix-profile/bin:/run/current-system/sw/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/bin

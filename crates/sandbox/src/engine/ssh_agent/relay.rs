@@ -1,0 +1,46 @@
+//! The relay of a native sandbox of root. Its workload has an id of a private range, and an agent answers nobody
+//! but its own user and root; so we, who are root, listen on its behalf.
+
+use std::cell::RefCell;
+use std::path::PathBuf;
+
+use sandtable_launch::op;
+use sandtable_launch::relay::{Listening, Relay};
+
+/// The relay could not be set up.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot listen at `{}` for the ssh-agent", at.display())]
+pub struct Error {
+    at: PathBuf,
+    source: std::io::Error,
+}
+
+/// A relay that is ready, works, or has ended. Dropping it removes the socket.
+#[derive(Debug)]
+pub(in crate::engine) struct Guard(RefCell<State>);
+
+#[derive(Debug)]
+enum State {
+    Ready(Listening),
+    Works(#[expect(dead_code, reason = "held until it is dropped")] Relay),
+    Ended,
+}
+
+impl Guard {
+    /// Makes the socket that is mounted inside.
+    pub(in crate::engine) fn prepare(relay: &op::Relay) -> Result<Self, Error> {
+        let listening = Listening::new(&relay.at, &relay.to);
+        let listening = listening.map_err(|source| Error { at: relay.at.clone(), source })?;
+        Ok(Self(RefCell::new(State::Ready(listening))))
+    }
+
+    /// Begins to carry, once: no thread may be there before the command runs. Where none can be started the
+    /// socket refuses, which its clients will say.
+    pub(in crate::engine) fn start(&self) {
+        let mut state = self.0.borrow_mut();
+        *state = match std::mem::replace(&mut *state, State::Ended) {
+            State::Ready(listening) => listening.start().map_or(State::Ended, State::Works),
+            other => other,
+        };
+    }
+}
