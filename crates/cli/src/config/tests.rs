@@ -106,6 +106,10 @@ fn every_setting_can_be_set_by_file_and_by_variable() {
     for key in Key::ALL {
         let (in_file, in_variable) = match key {
             Key::Engine => ("\"native\"", "native"),
+            Key::Pull => ("\"never\"", "never"),
+            Key::Publish => ("[\"80:81\", \"90\"]", "80:81,90"),
+            Key::EngineFlags => ("[\"--label\", \"a b\"]", "--label 'a b'"),
+            Key::SupportUrl => ("\"https://help.example\"", "https://help.example"),
             Key::SeatbeltProfile => ("\"restrictive-open\"", "restrictive-open"),
             Key::Profile => ("\"safe\"", "safe"),
             Key::Name => ("\"try\"", "try"),
