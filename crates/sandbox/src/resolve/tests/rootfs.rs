@@ -4,7 +4,7 @@ use super::machines::ann;
 use super::{check, host, spec, with_mount};
 use crate::facts::fake::Fake;
 use crate::model::setting::{Origin, Setting};
-use crate::model::spec::{Network, Spec};
+use crate::model::spec::{EngineChoice, Network, Spec};
 
 const PATH: &str = "/home/ann/.cargo/bin:/usr/bin:/odd";
 
@@ -45,6 +45,7 @@ fn a_directory_is_the_system() {
     /var: empty
     /var/lib: read caller from /srv/root/var/lib
     /var/tmp: link /tmp
+    GIT_DISCOVERY_ACROSS_FILESYSTEM=1
     HOME=/home/ann
     LC_ALL=C.UTF-8
     PATH=/usr/bin:/bin
@@ -112,7 +113,8 @@ fn an_archive_is_what_was_unpacked_of_it() {
 #[test]
 fn what_cannot_be_an_image_is_refused() {
     let caller = host(1000, "/home/ann", PATH);
-    insta::assert_snapshot!(check(&with_image("debian"), &caller, &ann()), @"
+    let native = Spec { engine: Setting::default_value(EngineChoice::Native), ..with_image("debian") };
+    insta::assert_snapshot!(check(&native, &caller, &ann()), @"
     input image-named: image `debian` is a name, and the native engine runs a directory, a tar archive or an OCI layout
       use `--engine docker` or `--engine podman`, or a path with a slash in front: `./debian`
     ");
