@@ -363,6 +363,33 @@ fn links_of_the_root_are_resolved() {
     }
 }
 
+/// macOS keeps the agent's socket among temporary files, which are the sandbox's own otherwise.
+#[test]
+fn the_agents_socket_can_be_reached_and_no_other() {
+    let socket = "/private/tmp/com.apple.launchd.x/Listeners";
+    let mount = |target: &str, content| Mount {
+        target: inside(target),
+        content,
+        reason: "a test".to_owned(),
+        origin: Origin::Default,
+    };
+    for name in SeatbeltProfile::ALL {
+        let mounts = vec![mount("/private/tmp", Content::Scratch { size: 0 }), mount(socket, Content::Agent)];
+        let mut resolved = with(&resolved(&spec()).unwrap(), mounts);
+        resolved.seatbelt = Some(*name);
+        let plan = lower(&resolved, &place()).unwrap();
+        assert_eq!(
+            disagreement(&resolved.mounts, &plan, &[socket.to_owned(), "/private/tmp/x".to_owned()]),
+            None
+        );
+        let profile = profile(&plan);
+        assert_eq!(profile.verdict("network-outbound", socket), Verdict::Allow, "{name}");
+        let open = matches!(name, SeatbeltProfile::PermissiveOpen | SeatbeltProfile::RestrictiveOpen);
+        let other = profile.verdict("network-outbound", "/private/tmp/com.apple.launchd.y/Listeners");
+        assert_eq!(other == Verdict::Allow, open, "{name}");
+    }
+}
+
 /// Seatbelt is macOS's; on any other machine the engine is refused, as something that the machine lacks.
 #[test]
 fn elsewhere_it_is_refused_with_125() {
