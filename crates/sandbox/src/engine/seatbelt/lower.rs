@@ -173,9 +173,9 @@ impl<'a> Lowering<'a> {
                 self.link(target, &at);
                 self.rule(&at, Rule::Read, &mount.reason)?;
                 let name = parameter(&mut self.parameters, 'P', at.as_path(), &mount.reason)?;
-                let allow = format!("(allow network-outbound (literal (param \"{name}\")))\n");
-                self.sockets
-                    .push_str(&format!("; A socket that the user brings in: see the parameter.\n{allow}"));
+                self.sockets.push_str("; A socket that the user brings in: see the parameter.\n");
+                writeln!(self.sockets, "(allow network-outbound (literal (param \"{name}\")))")
+                    .expect("a string takes everything");
                 Ok(())
             }
             Content::Cow { .. } => Err(Unsupported::CopyOnWrite { target: target.clone() }),
