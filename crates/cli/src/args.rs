@@ -12,6 +12,7 @@ use sandtable_sandbox::model::container::FlagGuard;
 use sandtable_sandbox::model::id::SandboxName;
 use sandtable_sandbox::model::limits::{Cpus, Limits, Memory, Pids, Timeout};
 use sandtable_sandbox::model::profile::Profile;
+use sandtable_sandbox::model::seatbelt::SeatbeltProfile;
 use sandtable_sandbox::model::setting::{Origin, Setting};
 use sandtable_sandbox::model::spec::{
     EngineChoice, GitConfig, Lifetime, Network, Secrets, SourceGuard, SshAgent, Strictness, WorkspaceMode,
@@ -91,6 +92,9 @@ pub(crate) struct SettingArgs {
     engine: Option<EngineChoice>,
     #[command(flatten)]
     container: ContainerArgs,
+    /// With engine `seatbelt`: what is open besides files, and which connections are
+    #[arg(long, value_name = "PROFILE", value_parser = words(SeatbeltProfile::ALL, SeatbeltProfile::word))]
+    seatbelt_profile: Option<SeatbeltProfile>,
     /// A named bundle of settings
     #[arg(long, value_name = "PROFILE", value_parser = ProfileParser)]
     profile: Option<Profile>,
@@ -190,6 +194,7 @@ impl SettingArgs {
     pub(crate) fn layer(self) -> Result<Layer, config::Error> {
         let mut layer = Layer {
             engine: flag(Key::Engine, self.engine),
+            seatbelt_profile: flag(Key::SeatbeltProfile, self.seatbelt_profile),
             profile: flag(Key::Profile, self.profile),
             name: flag(Key::Name, self.name),
             directory: flag(Key::Directory, self.directory),

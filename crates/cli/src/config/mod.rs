@@ -233,6 +233,7 @@ fn finished(layer: Layer, env: Vec<Setting<EnvRequest>>) -> Loaded {
         engine: always(layer.engine),
         image: layer.container.image.clone(),
         container: layer.container.request(),
+        seatbelt_profile: layer.seatbelt_profile,
         profile: always(layer.profile),
         directory: always(layer.directory),
         name: layer.name,

@@ -106,14 +106,14 @@ fn every_setting_can_be_set_by_file_and_by_variable() {
     for key in Key::ALL {
         let (in_file, in_variable) = match key {
             Key::Engine => ("\"native\"", "native"),
-            Key::Image => ("\"/x\"", "/x"),
             Key::Pull => ("\"never\"", "never"),
             Key::Publish => ("[\"80:81\", \"90\"]", "80:81,90"),
             Key::EngineFlags => ("[\"--label\", \"a b\"]", "--label 'a b'"),
             Key::SupportUrl => ("\"https://help.example\"", "https://help.example"),
+            Key::SeatbeltProfile => ("\"restrictive-open\"", "restrictive-open"),
             Key::Profile => ("\"safe\"", "safe"),
             Key::Name => ("\"try\"", "try"),
-            Key::Directory | Key::Report => ("\"/x\"", "/x"),
+            Key::Image | Key::Directory | Key::Report => ("\"/x\"", "/x"),
             Key::Mode => ("\"overlay\"", "overlay"),
             Key::Mounts | Key::Expose | Key::AgentHome | Key::EnvFile => ("[\"/x\"]", "/x"),
             Key::Env => ("[\"A=x\", \"B\"]", "A=x,B"),
@@ -218,6 +218,7 @@ fn what_is_not_a_projects_business_must_stay_as_it_is() {
     let cases = [
         ("engine", "\"native\"", "\"docker\""),
         ("image", "\"/a\"", "\"/b\""),
+        ("seatbelt_profile", "\"permissive-closed\"", "\"permissive-open\""),
         ("name", "\"mine\"", "\"yours\""),
         ("mode", "\"overlay\"", "\"auto\""),
         ("mounts", "[\"/a:/a:ro\"]", "[\"/a:/a:rw\"]"),

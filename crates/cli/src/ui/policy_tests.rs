@@ -20,6 +20,7 @@ pub(crate) fn spec() -> Spec {
         engine: Setting::default_value(EngineChoice::Auto),
         image: None,
         container: sandtable_sandbox::model::container::ContainerRequest::default(),
+        seatbelt_profile: None,
         profile: Setting::new(
             BuiltIn::Safe.into(),
             Origin::Variable { name: "SANDTABLE_PROFILE".to_owned() },
@@ -81,6 +82,7 @@ pub(crate) fn resolved(spec: &Spec) -> ResolvedSpec {
         platform: sandtable_sandbox::model::platform::Platform::default(),
         image: None,
         container: None,
+        seatbelt: None,
         source: Source { root, kind: SourceKind::Git },
         mode: Mode { value: WorkspaceMode::Overlay, reason: "auto: it can be".to_owned() },
         identity: Identity { uid: 1000, gid: 1000 },

@@ -15,6 +15,7 @@ pub mod path;
 pub mod platform;
 pub mod profile;
 pub mod resolved;
+pub mod seatbelt;
 pub mod secret;
 pub mod setting;
 pub mod spec;

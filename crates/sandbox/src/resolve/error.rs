@@ -13,6 +13,7 @@ use crate::model::image::ImageRef;
 use crate::model::mount::MountError;
 use crate::model::path::{HostPath, PathError};
 use crate::model::resolved::EngineName;
+use crate::model::seatbelt::Unsupported;
 use crate::model::spec::EngineChoice;
 
 /// Why there is no resolved request.
@@ -52,6 +53,8 @@ pub enum Error {
     ImageNamed { image: String },
     #[error("the image `{path}` has not been unpacked")]
     ImageNotUnpacked { path: HostPath },
+    #[error(transparent)]
+    Unsupported(Unsupported),
     #[error("network `nat` needs a program that carries packets: there is no `slirp4netns` on PATH")]
     NetworkHelperMissing,
     #[error("network `nat` needs the device `{}`, which cannot be opened", path.display())]
@@ -165,7 +168,8 @@ impl Error {
     /// Whose move it is.
     pub fn blame(&self) -> Blame {
         match self {
-            Self::EngineMissing { .. }
+            Self::EngineElsewhere { .. }
+            | Self::EngineMissing { .. }
             | Self::EngineDown { .. }
             | Self::EngineDenied { .. }
             | Self::NoExecutable
@@ -181,7 +185,7 @@ impl Error {
             | Self::StateUnknown { .. }
             | Self::StateReadOnly { .. }
             | Self::StateFileSystem { .. } => Blame::Machine,
-            Self::EngineElsewhere { .. }
+            Self::Unsupported(_)
             | Self::ImageUnnamed { .. }
             | Self::ImageElsewhere { .. }
             | Self::EngineRemote { .. }
@@ -222,6 +226,7 @@ impl Error {
         match self {
             Self::EngineElsewhere { .. } => "engine-elsewhere",
             Self::EngineMissing { .. } => "engine-missing",
+            Self::Unsupported(_) => "engine-cannot",
             Self::ImageUnnamed { .. } => "image-unnamed",
             Self::ImageElsewhere { .. } => "image-elsewhere",
             Self::EngineRemote { .. } => "engine-remote",
@@ -284,6 +289,7 @@ impl Error {
                  configuration"
                     .to_owned()
             }
+            Self::Unsupported(unsupported) => unsupported.remedy().to_owned(),
             Self::ImageElsewhere { image, .. } if image.is_path() => {
                 format!("make an image of it: `tar -C DIR -c . | docker import - NAME`, or name one instead of `{image}`")
             }

@@ -19,6 +19,7 @@ mod limits;
 mod packaging;
 mod policy;
 mod snapshots;
+mod seatbelt;
 mod ssh_agent;
 mod streams;
 mod terminal;

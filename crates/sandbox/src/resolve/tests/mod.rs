@@ -7,6 +7,7 @@ mod git;
 mod inside;
 mod machines;
 mod mounts;
+mod rootfs;
 mod ssh_agent;
 mod views;
 
@@ -36,6 +37,7 @@ pub(crate) fn spec(directory: &str) -> Spec {
         engine: Setting::default_value(EngineChoice::Auto),
         image: None,
         container: ContainerRequest::default(),
+        seatbelt_profile: None,
         profile: Setting::default_value(BuiltIn::None.into()),
         directory: Setting::default_value(directory.into()),
         name: None,
