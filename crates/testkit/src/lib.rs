@@ -1,5 +1,6 @@
 //! What the tests stand on: a hermetic environment for the real executable ([`mod@env`]), a fingerprint that
-//! shows any change of a tree ([`fingerprint`]), a real ssh-agent ([`agent`]), the attacks as a table ([`conformance`]), and the counts
+//! shows any change of a tree ([`fingerprint`]), a real ssh-agent ([`agent`]) and a
+//! machine to log in to ([`machine`]), the attacks as a table ([`conformance`]), and the counts
 //! that may not shrink ([`counts`]).
 #![forbid(unsafe_code)]
 
@@ -9,6 +10,7 @@ pub mod conformance;
 pub mod counts;
 pub mod env;
 pub mod fingerprint;
+pub mod machine;
 pub mod process;
 pub mod require;
 pub mod tmux;

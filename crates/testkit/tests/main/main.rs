@@ -16,6 +16,7 @@ mod limits;
 mod packaging;
 mod policy;
 mod ssh_agent;
+mod ssh_tunnel;
 mod streams;
 mod terminal;
 mod tidy;
