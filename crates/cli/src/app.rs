@@ -6,7 +6,7 @@ use sandtable_sandbox::facts::MachineFacts;
 use sandtable_sandbox::model::id::SandboxName;
 use sandtable_sandbox::model::resolved::ResolvedSpec;
 use sandtable_sandbox::resolve;
-use sandtable_sandbox::session::Sandboxes;
+use sandtable_sandbox::session::{self, Sandboxes};
 
 use crate::config::Loaded;
 use crate::env::Environment;
@@ -40,7 +40,16 @@ impl App {
     /// What a request means on this machine, with our own warnings among those of the library.
     pub(crate) fn resolve(&self, loaded: &Loaded) -> Result<ResolvedSpec, CliError> {
         let facts = MachineFacts;
-        let mut resolved = resolve::resolve(&loaded.spec, &self.environment.host()?, &facts)?;
+        let host = self.environment.host()?;
+        let resolved = match resolve::resolve(&loaded.spec, &host, &facts) {
+            // Only the unpacked image can say what it will show.
+            Err(resolve::Error::ImageNotUnpacked { path }) => {
+                session::unpack_image(&host.data, &path)?;
+                resolve::resolve(&loaded.spec, &host, &facts)
+            }
+            answer => answer,
+        };
+        let mut resolved = resolved?;
         resolved.warnings.splice(0..0, loaded.warnings.iter().cloned());
         Ok(resolved)
     }

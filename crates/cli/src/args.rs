@@ -8,6 +8,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser as _, ValueParser};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, Parser, Subcommand};
 use sandtable_sandbox::model::choice::UnknownWord;
+use sandtable_sandbox::model::container::FlagGuard;
 use sandtable_sandbox::model::id::SandboxName;
 use sandtable_sandbox::model::limits::{Cpus, Limits, Memory, Pids, Timeout};
 use sandtable_sandbox::model::setting::{Origin, Setting};
@@ -23,8 +24,10 @@ use crate::config::layer::Layer;
 use crate::error::CliError;
 use crate::exit;
 
+mod container;
 mod inside;
 
+use container::ContainerArgs;
 use inside::InsideArgs;
 
 /// Run a command on a private view of your repository, look at what it did, keep or drop it
@@ -84,6 +87,8 @@ pub(crate) struct SettingArgs {
     /// What runs the sandbox
     #[arg(long, value_name = "ENGINE", value_parser = words(EngineChoice::ALL, EngineChoice::word))]
     engine: Option<EngineChoice>,
+    #[command(flatten)]
+    container: ContainerArgs,
     /// A named bundle of settings
     #[arg(long, value_name = "PROFILE", value_parser = words(Profile::ALL, Profile::word))]
     profile: Option<Profile>,
@@ -145,6 +150,9 @@ struct ConsentArgs {
     /// Allow `/`, the home directory or a tree with credentials as the source
     #[arg(long)]
     dangerously_allow_source: bool,
+    /// Allow options for docker or podman that undo the sandbox, like `--privileged`
+    #[arg(long)]
+    dangerously_engine_flags: bool,
 }
 
 /// What is shown of a command's end, and where.
@@ -197,6 +205,9 @@ impl SettingArgs {
             ),
             ..Layer::default()
         };
+        let allow = self.consent.dangerously_engine_flags.then_some(FlagGuard::Allow);
+        self.container.add(&mut layer)?;
+        layer.container.flag_guard = flag(Key::AllowFlags, allow);
         self.inside.add(&mut layer)?;
         Ok(layer)
     }

@@ -66,6 +66,12 @@ pub(crate) enum Dialect {
 /// Every variable that sets a setting. Of two for the same setting, the earlier wins.
 pub(crate) const SETTINGS: &[SettingVariable] = &[
     own("SANDTABLE_ENGINE", Key::Engine),
+    own("SANDTABLE_IMAGE", Key::Image),
+    own("SANDTABLE_PULL", Key::Pull),
+    own("SANDTABLE_PUBLISH", Key::Publish),
+    own("SANDTABLE_ENGINE_FLAGS", Key::EngineFlags),
+    own("SANDTABLE_DANGEROUSLY_ENGINE_FLAGS", Key::AllowFlags),
+    own("SANDTABLE_SUPPORT_URL", Key::SupportUrl),
     own("SANDTABLE_PROFILE", Key::Profile),
     own("SANDTABLE_NAME", Key::Name),
     own("SANDTABLE_DIRECTORY", Key::Directory),
@@ -95,12 +101,16 @@ pub(crate) const SETTINGS: &[SettingVariable] = &[
     own("SANDTABLE_TTY", Key::Tty),
     own("SANDTABLE_DETACH", Key::Detach),
     launcher("LLXPRT_SANDBOX", Key::Engine),
+    launcher("LLXPRT_SANDBOX_IMAGE", Key::Image),
     launcher("LLXPRT_SANDBOX_NETWORK", Key::Network),
     launcher("LLXPRT_SANDBOX_MOUNTS", Key::Mounts),
     launcher("LLXPRT_SANDBOX_CPUS", Key::Cpus),
     launcher("LLXPRT_SANDBOX_MEMORY", Key::Memory),
     launcher("LLXPRT_SANDBOX_PIDS", Key::Pids),
     launcher("LLXPRT_SANDBOX_SSH_AGENT", Key::SshAgent),
+    launcher("SANDBOX_IMAGE", Key::Image),
+    launcher("SANDBOX_FLAGS", Key::EngineFlags),
+    launcher("SANDBOX_PORTS", Key::Publish),
     launcher("SANDBOX_NETWORK", Key::Network),
     launcher("SANDBOX_MOUNTS", Key::Mounts),
     launcher("SANDBOX_ENV", Key::Env),
@@ -112,15 +122,8 @@ pub(crate) const SETTINGS: &[SettingVariable] = &[
 
 /// Launcher variables whose part has not landed. They are reported, so that nobody believes in a limit
 /// that does not hold.
-pub(crate) const NOT_YET: &[&str] = &[
-    "LLXPRT_SANDBOX_IMAGE",
-    "LLXPRT_SANDBOX_PROXY_COMMAND",
-    "SANDBOX_FLAGS",
-    "SANDBOX_IMAGE",
-    "SANDBOX_PORTS",
-    "SANDBOX_PROXY_COMMAND",
-    "SANDBOX_SET_UID_GID",
-];
+pub(crate) const NOT_YET: &[&str] =
+    &["LLXPRT_SANDBOX_PROXY_COMMAND", "SANDBOX_PROXY_COMMAND", "SANDBOX_SET_UID_GID"];
 
 const fn own(name: &'static str, key: Key) -> SettingVariable {
     SettingVariable { name, key, dialect: Dialect::Own }
@@ -137,6 +140,18 @@ pub(crate) enum Error {
     NoHome,
     #[error("variable `{name}` is not an absolute path: `{}`", .value.display())]
     NotAPath { name: &'static str, value: PathBuf },
+}
+
+/// The variables of this process as they are, for PID 1 of a container.
+#[expect(clippy::disallowed_methods, reason = "this is the one place that reads the environment")]
+pub(crate) fn pairs() -> Vec<OsString> {
+    let joined = |(name, value): (OsString, OsString)| {
+        let mut pair = name;
+        pair.push("=");
+        pair.push(value);
+        pair
+    };
+    std::env::vars_os().map(joined).collect()
 }
 
 /// The variables of this process, or of a test.
@@ -191,7 +206,9 @@ impl Environment {
         let (home, data) = (self.home()?, self.data()?);
         let uid = rustix::process::getuid().as_raw();
         let gid = rustix::process::getgid().as_raw();
-        let mut host = Host { uid, gid, home, data, environment: BTreeMap::new(), odd_variables: Vec::new() };
+        let executable = std::env::current_exe().ok().and_then(|path| HostPath::new(path).ok());
+        let (environment, odd_variables) = (BTreeMap::new(), Vec::new());
+        let mut host = Host { uid, gid, home, data, executable, environment, odd_variables };
         for (name, value) in &self.0 {
             if let (Some(name), Some(value)) = (name.to_str(), value.to_str()) {
                 host.environment.insert(name.to_owned(), value.to_owned());

@@ -251,7 +251,7 @@ fn mount_hint(error: &MountError) -> String {
 fn flag_for(key: Key, asked: &str) -> String {
     match key.kind() {
         Kind::Switch => key.flag().to_owned(),
-        Kind::List | Kind::Words => format!("{} …", key.flag()),
+        Kind::Line | Kind::List | Kind::Words => format!("{} …", key.flag()),
         Kind::Text | Kind::Path => format!("{} {asked}", key.flag()),
     }
 }

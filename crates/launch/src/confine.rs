@@ -57,8 +57,7 @@ pub(crate) fn confine(plan: &Plan, keep: &[BorrowedFd<'_>]) -> Done<Confined> {
         set_no_new_privs(true).context(|| "give up new privileges".to_owned())
     })?;
     step(Control::SealedInit, || {
-        scrub_environment();
-        scrub_arguments();
+        forget();
         Ok(())
     })?;
     let forgotten = nothing_remembered()?;
@@ -71,19 +70,25 @@ pub(crate) fn confine(plan: &Plan, keep: &[BorrowedFd<'_>]) -> Done<Confined> {
     let landlock = if skips(Control::Landlock) {
         Observed::Absent { why: "the step was skipped".to_owned() }
     } else {
-        landlock::restrict(plan)?
+        landlock::restrict(&plan.landlock, &plan.network)?
     };
     step(Control::Seccomp, || seccomp::install().context(|| "install the system call filter".to_owned()))?;
     Ok(Confined { landlock, keyring, forgotten })
 }
 
-fn step(control: Control, run: impl FnOnce() -> Done) -> Done {
+/// Forgets what this process was started with.
+pub(crate) fn forget() {
+    scrub_environment();
+    scrub_arguments();
+}
+
+pub(crate) fn step(control: Control, run: impl FnOnce() -> Done) -> Done {
     if skips(control) { Ok(()) } else { run() }
 }
 
 /// Standard streams become `/dev/null`, everything else but `keep` is closed. Owners of the closed
 /// descriptors still exist in this copy of the supervisor's memory, but PID 1 never returns to drop them.
-fn close_descriptors(keep: &[BorrowedFd<'_>]) -> Done {
+pub(crate) fn close_descriptors(keep: &[BorrowedFd<'_>]) -> Done {
     let what = || "close descriptors".to_owned();
     let null = open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()).context(what)?;
     // Above the standard streams, one of which it may have become.
@@ -129,7 +134,7 @@ fn drop_capabilities() -> Done {
 }
 
 /// Whether the kernel shows only zeros for the environment and the arguments of this process.
-fn nothing_remembered() -> Done<bool> {
+pub(crate) fn nothing_remembered() -> Done<bool> {
     // The change of ids of a root sandbox has closed these files already.
     set_dumpable_behavior(DumpableBehavior::Dumpable).context(|| "look at PID 1".to_owned())?;
     let zero = |file: &&str| fs_err::read(file).is_ok_and(|bytes| bytes.iter().all(|byte| *byte == 0));

@@ -3,6 +3,7 @@
 
 use rustix::fs::{AtFlags, Mode, OFlags, open, stat, statat};
 use rustix::io::Result;
+use serde::{Deserialize, Serialize};
 
 use crate::report::Control;
 use crate::sys::privilege::session_keyring;
@@ -20,7 +21,7 @@ pub(crate) const NAMESPACES: [(Control, &str, u64); 7] = [
 ];
 
 /// What identifies the host.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct HostView {
     /// Inode numbers, in the order of [`NAMESPACES`].
     pub(crate) namespaces: [u64; 7],

@@ -6,7 +6,9 @@
 mod leader;
 mod spawn;
 
+use std::ffi::OsString;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -17,16 +19,34 @@ use rustix::process::{Signal, WaitOptions, kill_process, kill_process_group, wai
 use crate::report::Report;
 use crate::sys::process::exit_now;
 use crate::sys::signal::{next_signal, signal_descriptor};
-use crate::wire::{self, Ask, Frame, Status, Tell};
+use crate::wire::{self, Ask, Command, Frame, Status, Tell};
 use spawn::{NotSpawned, Patience, Process, Settled, Starting};
 
+/// What PID 1 starts with.
+#[derive(Debug)]
+pub(crate) struct Seat {
+    pub(crate) supervisor: OwnedFd,
+    /// Where further clients come from.
+    pub(crate) listener: OwnedFd,
+    pub(crate) report: Report,
+    /// What every command has in its environment unless it brings its own.
+    pub(crate) environment: Vec<OsString>,
+}
+
 /// Serves clients until the supervisor is gone.
-pub(crate) fn serve(supervisor: OwnedFd, listener: OwnedFd, report: Report) -> ! {
+pub(crate) fn serve(seat: Seat) -> ! {
     let Ok(signals) = signal_descriptor(&[libc::SIGCHLD]) else { exit_now(125) };
-    let clients = vec![Client::new(supervisor)];
-    let listener = Some(listener);
-    let mut init =
-        Init { report, signals, listener, clients, finished: false, stopping: false, deadline: None };
+    let Seat { supervisor, listener, report, environment } = seat;
+    let mut init = Init {
+        report,
+        environment,
+        signals,
+        listener: Some(listener),
+        clients: vec![Client::new(supervisor)],
+        finished: false,
+        stopping: false,
+        deadline: None,
+    };
     loop {
         init.turn();
     }
@@ -34,6 +54,7 @@ pub(crate) fn serve(supervisor: OwnedFd, listener: OwnedFd, report: Report) -> !
 
 struct Init {
     report: Report,
+    environment: Vec<OsString>,
     signals: OwnedFd,
     /// Closed once the sandbox is about to end, so that late clients try again with a new sandbox.
     listener: Option<OwnedFd>,
@@ -134,7 +155,7 @@ impl Init {
         match frame.message {
             // One command at a time for each client.
             Ask::Run(_) if self.clients[index].is_busy() => self.leave(index),
-            Ask::Run(command) => match spawn::spawn(&command, frame.descriptors) {
+            Ask::Run(mut command) => match spawn::spawn(self.completed(&mut command), frame.descriptors) {
                 Ok(starting) => self.clients[index].starting = Some(starting),
                 Err(failure) => self.not_started(index, failure),
             },
@@ -154,8 +175,17 @@ impl Init {
             }
             Ask::Limits(limits) if index == 0 => self.report.controls.extend(limits.controls),
             // Only meaningful during set-up, and from the supervisor.
-            Ask::Mounts | Ask::Limits(_) => self.leave(index),
+            Ask::Mounts | Ask::Adopt(_) | Ask::Limits(_) => self.leave(index),
         }
+    }
+
+    /// `command` with what every command has in its environment.
+    fn completed<'c>(&self, command: &'c mut Command) -> &'c Command {
+        let name = |pair: &OsString| pair.as_bytes().split(|byte| *byte == b'=').next().map(<[u8]>::to_vec);
+        let given: Vec<Option<Vec<u8>>> = command.environment.iter().map(name).collect();
+        let added = self.environment.iter().filter(|pair| !given.contains(&name(pair)));
+        command.environment.extend(added.cloned());
+        command
     }
 
     /// Tells a client what became of the start of its command, once that is known.

@@ -9,7 +9,7 @@ use landlock::{
     RulesetCreatedAttr as _, RulesetStatus, Scope,
 };
 
-use crate::op::{Allow, Beneath, Network, Plan};
+use crate::op::{Allow, Beneath, Network};
 use crate::report::Observed;
 use crate::wire::Failure;
 
@@ -21,21 +21,22 @@ pub fn abi() -> rustix::io::Result<u32> {
     crate::sys::privilege::landlock_version()
 }
 
-/// Restricts this process to the rules of `plan` and says how far the kernel went along.
-pub(crate) fn restrict(plan: &Plan) -> Result<Observed, Failure> {
+/// Restricts this process to `rules` and says how far the kernel went along. What it lacks may not matter,
+/// depending on the network.
+pub(crate) fn restrict(rules: &[Beneath], network: &Network) -> Result<Observed, Failure> {
     let failed = |error: &dyn Display| Failure { step: format!("restrict with Landlock: {error}"), errno: 0 };
     let mut ruleset = Ruleset::default()
         .handle_access(AccessFs::from_all(KNOWN))
         .and_then(|ruleset| ruleset.scope(Scope::from_all(KNOWN)))
         .and_then(Ruleset::create)
         .map_err(|error| failed(&error))?;
-    for Beneath { target, allow } in &plan.landlock {
+    for Beneath { target, allow } in rules {
         let place = PathFd::new(target).map_err(|error| failed(&error))?;
         ruleset =
             ruleset.add_rule(PathBeneath::new(place, rights(*allow))).map_err(|error| failed(&error))?;
     }
     let status = ruleset.no_new_privs(false).restrict_self().map_err(|error| failed(&error))?;
-    Ok(match (status.ruleset, &plan.network) {
+    Ok(match (status.ruleset, network) {
         (RulesetStatus::FullyEnforced, _)
         | (RulesetStatus::PartiallyEnforced, Network::Own | Network::Nat { .. }) => Observed::Enforced,
         (RulesetStatus::PartiallyEnforced, Network::Host) => Observed::Partial {

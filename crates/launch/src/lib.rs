@@ -3,6 +3,7 @@
 pub mod attach;
 pub mod cgroup;
 mod confine;
+pub mod container;
 pub mod detach;
 mod failpoint;
 pub mod follow;

@@ -200,7 +200,8 @@ fn child(plan: &Plan, host: &HostView, socket: OwnedFd, handles: &Handles<'_>) -
             let listener = handles.listener.try_clone_to_owned();
             if let (Ok(listener), Ok(())) = (listener, wire::send(&socket, &Tell::Ready(report.clone()), &[]))
             {
-                init::serve(socket, listener, report)
+                let environment = Vec::new();
+                init::serve(init::Seat { supervisor: socket, listener, report, environment })
             }
             exit_now(125)
         }

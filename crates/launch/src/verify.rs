@@ -29,7 +29,7 @@ pub(crate) struct Seen<'a> {
 /// Every control, observed.
 pub(crate) fn observe(seen: &Seen<'_>) -> Report {
     let status = read("/proc/self/status");
-    let mut controls = BTreeMap::new();
+    let mut controls = common(&status, &Sealed { forgotten: seen.confined.forgotten });
     let ours = namespaces().unwrap_or(seen.host.namespaces);
     for (((control, _, _), ours), theirs) in NAMESPACES.into_iter().zip(ours).zip(seen.host.namespaces) {
         controls.insert(control, Observed::when(ours != theirs, "the namespace is the host's"));
@@ -42,23 +42,36 @@ pub(crate) fn observe(seen: &Seen<'_>) -> Report {
     controls.insert(Control::RootView, root_view(seen.host));
     controls.insert(Control::ReadOnlySystem, read_only_system(seen.plan));
     controls.insert(Control::ProcMasks, proc_masks());
-    controls.insert(Control::MinimalDev, minimal_dev());
+    controls.insert(Control::MinimalDev, minimal_dev(&[]));
     let own_keyring = seen.confined.keyring.is_none() || seen.confined.keyring != seen.host.keyring;
     controls.insert(Control::Keyring, Observed::when(own_keyring, "the session keyring is the host's"));
     controls.insert(Control::Session, session());
-    let core = getrlimit(Resource::Core);
-    let no_core = core.current == Some(0) && core.maximum == Some(0);
-    controls.insert(Control::NoCoreDumps, Observed::when(no_core, "core dumps are possible"));
     controls.insert(Control::Descriptors, descriptors(seen.keep));
     controls.insert(Control::NoCapabilities, no_capabilities(&status));
-    let privileges = field(&status, "NoNewPrivs") == Some("1");
-    controls.insert(Control::NoNewPrivileges, Observed::when(privileges, "programs can gain privileges"));
     controls.insert(Control::Landlock, seen.confined.landlock.clone());
     // A container may have put a filter on the supervisor already: ours must have come on top.
     let filtered = field(&status, "Seccomp") == Some("2") && filters(&status) != Some(seen.host.filters);
     controls.insert(Control::Seccomp, Observed::when(filtered, "no system call filter is in force"));
-    controls.insert(Control::SealedInit, sealed_init(&seen.confined));
     Report { controls }
+}
+
+/// Whether the kernel shows nothing of what this process was started with.
+pub(crate) struct Sealed {
+    pub(crate) forgotten: bool,
+}
+
+/// What is looked for in the same way whoever built the sandbox.
+pub(crate) fn common(status: &str, sealed: &Sealed) -> BTreeMap<Control, Observed> {
+    let core = getrlimit(Resource::Core);
+    let no_core = core.current == Some(0) && core.maximum == Some(0);
+    let privileges = field(status, "NoNewPrivs") == Some("1");
+    let hidden = dumpable_behavior() == Ok(DumpableBehavior::NotDumpable);
+    let sealed = hidden && sealed.forgotten;
+    BTreeMap::from([
+        (Control::NoCoreDumps, Observed::when(no_core, "core dumps are possible")),
+        (Control::NoNewPrivileges, Observed::when(privileges, "programs can gain privileges")),
+        (Control::SealedInit, Observed::when(sealed, "PID 1 can be inspected from inside")),
+    ])
 }
 
 /// The first namespace of `plan` that is still the host's: the check before anything is mounted.
@@ -72,7 +85,7 @@ pub(crate) fn shared_namespace(plan: &Plan, host: &HostView) -> Option<Control> 
     shared.map(|(((control, _, _), _), _)| control)
 }
 
-fn private_ids() -> Observed {
+pub(crate) fn private_ids() -> Observed {
     let map = read("/proc/self/uid_map");
     let holds_root = map.lines().any(|line| {
         let mut numbers = line.split_ascii_whitespace().map(str::parse::<u64>);
@@ -82,7 +95,7 @@ fn private_ids() -> Observed {
     Observed::when(!map.is_empty() && !holds_root, "an id inside is root for the kernel")
 }
 
-fn root_view(host: &HostView) -> Observed {
+pub(crate) fn root_view(host: &HostView) -> Observed {
     let identity = |path: &str| stat(path).map(|found| (found.st_dev, found.st_ino));
     let own = identity("/").is_ok_and(|root| root != host.root);
     // Were anything still mounted over the root, the way up would lead into it.
@@ -122,9 +135,10 @@ fn proc_masks() -> Observed {
     }
 }
 
-fn minimal_dev() -> Observed {
+pub(crate) fn minimal_dev(besides: &[&str]) -> Observed {
     let known = |name: &str| {
-        mount::NODES.contains(&name)
+        besides.contains(&name)
+            || mount::NODES.contains(&name)
             || mount::DIRECTORIES.contains(&name)
             || mount::LINKS.iter().any(|(link, _)| *link == name)
     };
@@ -138,13 +152,13 @@ fn minimal_dev() -> Observed {
     }
 }
 
-fn session() -> Observed {
+pub(crate) fn session() -> Observed {
     let leader = leads_session();
     let terminal = open("/dev/tty", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).is_ok();
     Observed::when(leader && !terminal, "the session is the host's")
 }
 
-fn descriptors(keep: &[BorrowedFd<'_>]) -> Observed {
+pub(crate) fn descriptors(keep: &[BorrowedFd<'_>]) -> Observed {
     let Ok(entries) = fs::read_dir("/proc/self/fd") else {
         return Observed::Absent { why: "`/proc/self/fd` cannot be read".to_owned() };
     };
@@ -158,25 +172,25 @@ fn descriptors(keep: &[BorrowedFd<'_>]) -> Observed {
 }
 
 fn no_capabilities(status: &str) -> Observed {
+    let locked = capabilities_secure_bits().is_ok_and(|bits| {
+        bits.contains(CapabilitiesSecureBits::NO_ROOT | CapabilitiesSecureBits::NO_ROOT_LOCKED)
+    });
+    match no_sets(status) {
+        Observed::Enforced => Observed::when(locked, "root could regain capabilities"),
+        other => other,
+    }
+}
+
+/// Whether every set of capabilities is empty; with an empty bounding set none can be regained.
+pub(crate) fn no_sets(status: &str) -> Observed {
     let sets = ["CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"];
     let left = sets
         .into_iter()
         .find(|set| field(status, set).is_none_or(|bits| u64::from_str_radix(bits, 16) != Ok(0)));
-    let locked = capabilities_secure_bits().is_ok_and(|bits| {
-        bits.contains(CapabilitiesSecureBits::NO_ROOT | CapabilitiesSecureBits::NO_ROOT_LOCKED)
-    });
-    match left {
-        Some(set) => Observed::Absent { why: format!("{set} is not empty") },
-        None => Observed::when(locked, "root could regain capabilities"),
-    }
+    left.map_or(Observed::Enforced, |set| Observed::Absent { why: format!("{set} is not empty") })
 }
 
-fn sealed_init(confined: &Confined) -> Observed {
-    let hidden = dumpable_behavior() == Ok(DumpableBehavior::NotDumpable);
-    Observed::when(hidden && confined.forgotten, "PID 1 can be inspected from inside")
-}
-
-fn read(path: &str) -> String {
+pub(crate) fn read(path: &str) -> String {
     fs::read_to_string(path).unwrap_or_default()
 }
 
@@ -185,7 +199,7 @@ pub(crate) fn filters(status: &str) -> Option<u64> {
     field(status, "Seccomp_filters")?.parse().ok()
 }
 
-fn field<'a>(status: &'a str, name: &str) -> Option<&'a str> {
+pub(crate) fn field<'a>(status: &'a str, name: &str) -> Option<&'a str> {
     let line =
         status.lines().find(|line| line.strip_prefix(name).is_some_and(|rest| rest.starts_with(':')))?;
     line.split_once(':').map(|(_, value)| value.trim())

@@ -18,6 +18,7 @@ use rustix::net::{
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::container::Terms;
 use crate::report::Report;
 
 /// Longest frame: the kernel's own limit on arguments and environment is smaller, even written as JSON.
@@ -34,6 +35,9 @@ pub enum Ask {
     /// What the supervisor found to hold beside what PID 1 reported: a control group can be seen from outside
     /// only. From the supervisor, before its command.
     Limits(Report),
+    /// What a container is like, with the socket for further clients and the lock of the layer attached. From
+    /// the supervisor, before anything else.
+    Adopt(Terms),
     /// Run a command. With `Stdio::Descriptors` three descriptors are attached.
     Run(Command),
     /// Send a signal to the command of this connection, to its whole process group.

@@ -14,6 +14,8 @@ pub struct Host {
     pub home: Option<HostPath>,
     /// Where our own state lives: `$XDG_DATA_HOME/sandtable`.
     pub data: HostPath,
+    /// Our own executable, if it can be found: PID 1 of a container.
+    pub executable: Option<HostPath>,
     /// The caller's environment; variables that are not UTF-8 are left out and named in `odd_variables`.
     pub environment: BTreeMap<String, String>,
     pub odd_variables: Vec<String>,

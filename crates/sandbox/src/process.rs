@@ -2,7 +2,7 @@
 //! nothing from our standard input, and never goes through a shell.
 
 use std::ffi::{OsStr, OsString};
-use std::io;
+use std::io::{self, BufRead as _};
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
@@ -125,6 +125,32 @@ impl Cli {
         command.spawn().map_err(|source| CliError::Start { argv: self.argv(), source })
     }
 
+    /// Runs the program to its end and hands over every line that it prints, on whichever stream, as it comes.
+    pub fn lines(&self, hears: &mut dyn FnMut(&str)) -> Result<(), CliError> {
+        let failed = |source| CliError::Start { argv: self.argv(), source };
+        let (read, write) = io::pipe().map_err(failed)?;
+        let mut command = self.command();
+        command.stdin(Stdio::null()).stdout(write.try_clone().map_err(failed)?).stderr(write);
+        let mut child = command.spawn().map_err(failed)?;
+        // It holds the pipe open.
+        drop(command);
+        let mut tail = String::new();
+        for line in io::BufReader::new(read).split(b'\n').map_while(Result::ok) {
+            let line = String::from_utf8_lossy(&line);
+            hears(line.trim_end());
+            tail.push_str(line.trim_end());
+            tail.push('\n');
+            let start = tail.len().saturating_sub(TAIL);
+            let start = (start..=tail.len()).find(|at| tail.is_char_boundary(*at)).unwrap_or(0);
+            tail.drain(..start);
+        }
+        let status = child.wait().map_err(failed)?;
+        if status.success() {
+            return Ok(());
+        }
+        Err(CliError::Failed { argv: self.argv(), status, stderr: tail.trim().to_owned() })
+    }
+
     /// Runs the program and returns its standard output; any status but success is an error.
     pub fn output(&self) -> Result<Vec<u8>, CliError> {
         let finished = self.finish()?;
@@ -189,6 +215,16 @@ mod tests {
         let CliError::Failed { argv, status, stderr } = error else { panic!("{error:?}") };
         assert_eq!((argv[0].as_str(), status.code()), ("/bin/sh", Some(3)));
         assert!(stderr.ends_with("the end") && stderr.len() <= TAIL);
+    }
+
+    #[test]
+    fn lines_come_from_both_streams_and_the_last_ones_are_kept() {
+        let mut heard = Vec::new();
+        let call = program("/bin/sh").args(["-c", "echo one; echo two >&2; exit 4"]);
+        let error = call.lines(&mut |line| heard.push(line.to_owned())).unwrap_err();
+        assert_eq!(heard, ["one", "two"]);
+        let CliError::Failed { status, stderr, .. } = error else { panic!("{error:?}") };
+        assert_eq!((status.code(), stderr.as_str()), (Some(4), "one\ntwo"));
     }
 
     #[test]

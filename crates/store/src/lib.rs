@@ -10,15 +10,21 @@
 #![forbid(unsafe_code)]
 
 pub mod copy;
+pub mod diff;
 pub mod dir;
 pub mod id;
+pub mod image;
 pub mod layer;
 pub mod lock;
 pub mod name_pattern;
 pub mod object;
+pub mod pack;
 pub mod path;
 pub mod remove;
+pub mod safe;
 pub mod size;
 pub mod source;
+pub mod state;
 
 pub use path::RelPath;
+pub use safe::{SafePath, open_safe};

@@ -153,7 +153,7 @@ pub fn escape(bytes: &[u8]) -> String {
 
 /// Characters that a terminal obeys or does not show: controls, line separators, bidirectional marks,
 /// invisible joiners and tags.
-fn is_hidden(char: char) -> bool {
+pub(crate) fn is_hidden(char: char) -> bool {
     char.is_control()
         || matches!(char,
             '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'

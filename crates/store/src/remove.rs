@@ -5,6 +5,7 @@
 
 use std::io;
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, AtFlags, CWD, Mode, OFlags, accessat, chmodat, openat, renameat, unlinkat};
@@ -34,8 +35,20 @@ pub fn remove_tree_and_last(path: &Path, last: &str) -> std::result::Result<(), 
     remove(path, last.as_bytes()).map_err(|errno| Error { path: path.to_owned(), source: errno.into() })
 }
 
+/// Removes whatever `name` in `parent` is, if it is there; a symbolic link itself.
+pub(crate) fn remove_at(parent: BorrowedFd<'_>, name: &[u8]) -> Result<()> {
+    match unlink(parent, name)? {
+        Gone::Yes => Ok(()),
+        Gone::No => remove_in(parent, name, b""),
+    }
+}
+
 fn remove(path: &Path, last: &[u8]) -> Result<()> {
-    let top = match open_writable(CWD, path) {
+    remove_in(CWD, path.as_os_str().as_bytes(), last)
+}
+
+fn remove_in(parent: BorrowedFd<'_>, path: &[u8], last: &[u8]) -> Result<()> {
+    let top = match open_writable(parent, path) {
         Err(Errno::NOENT) => return Ok(()),
         opened => opened?,
     };
@@ -46,7 +59,7 @@ fn remove(path: &Path, last: &[u8]) -> Result<()> {
         unlink(top.as_fd(), last)?;
     }
     drop(top);
-    unlinkat(CWD, path, AtFlags::REMOVEDIR)
+    unlinkat(parent, path, AtFlags::REMOVEDIR)
 }
 
 /// How much deeper the walk may go, and where to put what lies below.

@@ -1,10 +1,11 @@
 //! What the tests stand on: a hermetic environment for the real executable ([`mod@env`]), a fingerprint that
-//! shows any change of a tree ([`fingerprint`]), a real ssh-agent ([`agent`]) and a
-//! machine to log in to ([`machine`]), the attacks as a table ([`conformance`]), and the counts
+//! shows any change of a tree ([`fingerprint`]), a real ssh-agent ([`agent`]) and a machine to log in to
+//! ([`machine`]), archives made by hand ([`archive`]), the attacks as a table ([`conformance`]), and the counts
 //! that may not shrink ([`counts`]).
 #![forbid(unsafe_code)]
 
 pub mod agent;
+pub mod archive;
 pub mod bench;
 pub mod conformance;
 pub mod counts;

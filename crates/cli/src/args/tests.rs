@@ -193,6 +193,7 @@ fn help_of_run() {
 
     Options:
           --engine <ENGINE>                What runs the sandbox [possible values: auto, native, docker, podman, seatbelt]
+          --image <IMAGE>                  What the command sees as its system: a directory, a tar archive or an OCI layout, by its path
           --profile <PROFILE>              A named bundle of settings [possible values: none, dev, safe, tight, offline]
           --name <NAME>                    Name of the sandbox instead of one made up
       -C, --directory <DIR>                Start in DIR; the repository around it is the source

@@ -40,6 +40,8 @@ impl Line {
 }
 
 impl Watcher for Line {
+    fn fetching(&self, _: &str, _: &str) {}
+
     fn copying(&self, _: CopyNews) {}
 
     fn started(&self, name: &SandboxName) {

@@ -56,6 +56,12 @@ impl Watcher for Attentive {
         }
     }
 
+    fn fetching(&self, image: &str, line: &str) {
+        if self.copy.is_some() {
+            self.ui.say(&format!("fetching {}: {}", escape::name(image), escape::name(line)));
+        }
+    }
+
     fn started(&self, _: &SandboxName) {}
 
     fn waiting(&self, others: usize) {

@@ -185,6 +185,12 @@ impl Reader<'_> {
             }
             Key::Expose => self.anchor_paths(&mut layer.expose)?,
             Key::AgentHome => self.anchor_paths(&mut layer.agent_homes)?,
+            Key::Image => {
+                if let Some(image) = layer.container.image.as_mut().filter(|image| image.value.is_path()) {
+                    let path = self.anchored(Path::new(image.value.as_str()))?;
+                    image.value = path.to_str().ok_or(ValueError::NotText)?.parse()?;
+                }
+            }
             Key::EnvFile => {
                 for path in &mut layer.env_files {
                     path.value = self.anchored(&path.value)?;
@@ -292,6 +298,7 @@ mod tests {
                 Kind::Switch => "\"yes\"",
                 Kind::List => "[\"/a:/b:rx\"]",
                 Kind::Words => "[\"./x/../= y\"]",
+                Kind::Line => "7",
             };
             let refused = Project::with(format!("{} = {bad}", key.word()).as_bytes()).refused();
             assert!(refused.starts_with(&format!("key `{}` at", key.word())), "{refused}");

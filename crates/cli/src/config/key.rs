@@ -4,6 +4,12 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Key {
     Engine,
+    Image,
+    Pull,
+    Publish,
+    EngineFlags,
+    AllowFlags,
+    SupportUrl,
     Profile,
     Name,
     Directory,
@@ -43,11 +49,19 @@ pub(crate) enum Kind {
     List,
     /// A list whose items are taken as they are.
     Words,
+    /// A list that a variable writes as one line, in the manner of a shell.
+    Line,
 }
 
 impl Key {
     pub(crate) const ALL: &'static [Self] = &[
         Self::Engine,
+        Self::Image,
+        Self::Pull,
+        Self::Publish,
+        Self::EngineFlags,
+        Self::AllowFlags,
+        Self::SupportUrl,
         Self::Profile,
         Self::Name,
         Self::Directory,
@@ -82,6 +96,12 @@ impl Key {
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Engine => "engine",
+            Self::Image => "image",
+            Self::Pull => "pull",
+            Self::Publish => "publish",
+            Self::EngineFlags => "engine_flags",
+            Self::AllowFlags => "dangerously_engine_flags",
+            Self::SupportUrl => "support_url",
             Self::Profile => "profile",
             Self::Name => "name",
             Self::Directory => "directory",
@@ -117,6 +137,12 @@ impl Key {
     pub(crate) fn flag(self) -> &'static str {
         match self {
             Self::Engine => "--engine",
+            Self::Image => "--image",
+            Self::Pull => "--pull",
+            Self::Publish => "--publish",
+            Self::EngineFlags => "--engine-flags",
+            Self::AllowFlags => "--dangerously-engine-flags",
+            Self::SupportUrl => "--support-url",
             Self::Profile => "--profile",
             Self::Name => "--name",
             Self::Directory => "--directory",
@@ -152,12 +178,18 @@ impl Key {
         match self {
             Self::Directory | Self::Report => Kind::Path,
             Self::Mounts => Kind::List,
-            Self::Expose | Self::Hide | Self::AgentHome | Self::Env | Self::EnvFile | Self::PassEnv => {
-                Kind::Words
-            }
+            Self::EngineFlags => Kind::Line,
+            Self::Expose
+            | Self::Hide
+            | Self::AgentHome
+            | Self::Env
+            | Self::EnvFile
+            | Self::PassEnv
+            | Self::Publish => Kind::Words,
             Self::Rm
             | Self::BestEffort
             | Self::AllowSource
+            | Self::AllowFlags
             | Self::DryRun
             | Self::Json
             | Self::Quiet

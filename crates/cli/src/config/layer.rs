@@ -14,6 +14,7 @@ use sandtable_sandbox::model::spec::{
     SshAgent, Strictness, WorkspaceMode,
 };
 
+use super::container::ContainerLayer;
 use super::key::Key;
 use super::value::{Raw, ValueError};
 use super::{environment, mount};
@@ -22,6 +23,7 @@ use super::{environment, mount};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Layer {
     pub(crate) engine: Option<Setting<EngineChoice>>,
+    pub(crate) container: ContainerLayer,
     pub(crate) profile: Option<Setting<Profile>>,
     pub(crate) name: Option<Setting<SandboxName>>,
     pub(crate) directory: Option<Setting<PathBuf>>,
@@ -55,6 +57,9 @@ impl Layer {
     pub(crate) fn set(&mut self, key: Key, raw: Raw, origin: &Origin) -> Result<(), ValueError> {
         match key {
             Key::Engine => put(&mut self.engine, origin, raw.word()?),
+            Key::Image | Key::Pull | Key::Publish | Key::EngineFlags | Key::AllowFlags | Key::SupportUrl => {
+                self.container.set(key, raw, origin)?;
+            }
             Key::Profile => put(&mut self.profile, origin, raw.word()?),
             Key::Name => put(&mut self.name, origin, raw.word()?),
             Key::Directory => put(&mut self.directory, origin, raw.text()?.into()),
@@ -100,6 +105,7 @@ impl Layer {
     pub(crate) fn or(self, weaker: Self) -> Self {
         Self {
             engine: self.engine.or(weaker.engine),
+            container: self.container.or(weaker.container),
             profile: self.profile.or(weaker.profile),
             name: self.name.or(weaker.name),
             directory: self.directory.or(weaker.directory),
@@ -132,6 +138,9 @@ impl Layer {
     pub(crate) fn shown(&self, key: Key) -> String {
         match key {
             Key::Engine => shown(self.engine.as_ref()),
+            Key::Image | Key::Pull | Key::Publish | Key::EngineFlags | Key::AllowFlags | Key::SupportUrl => {
+                self.container.shown(key)
+            }
             Key::Profile => shown(self.profile.as_ref()),
             Key::Name => shown(self.name.as_ref()),
             Key::Directory => path(self.directory.as_ref()),

@@ -8,6 +8,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use sandtable_sandbox::model::image::ImageRef;
 use sandtable_sandbox::model::resolved::Warning;
 use sandtable_sandbox::model::setting::{Origin, Setting};
 use sandtable_sandbox::model::spec::{EnvRequest, MountRequest, Profile, Spec};
@@ -16,6 +17,7 @@ use sandtable_sandbox::session::Terminal;
 use crate::env::{self, Environment};
 
 mod agent;
+pub(crate) mod container;
 pub(crate) mod environment;
 pub(crate) mod file;
 pub(crate) mod key;
@@ -23,6 +25,7 @@ pub(crate) mod layer;
 pub(crate) mod mount;
 pub(crate) mod narrow;
 mod profiles;
+pub(crate) mod shellwords;
 pub(crate) mod trust;
 pub(crate) mod value;
 mod variables;
@@ -90,6 +93,10 @@ pub(crate) fn load(environment: &Environment, flags: Layer) -> Result<Loaded, Er
     let directory = directory(&strong, &user)?;
     let strong = Layer {
         directory: Some(directory),
+        container: container::ContainerLayer {
+            image: anchored_image(strong.container.image)?,
+            ..strong.container
+        },
         mounts: anchored(strong.mounts)?,
         expose: anchored_paths(strong.expose)?,
         agent_homes: anchored_paths(strong.agent_homes)?,
@@ -194,7 +201,8 @@ fn finished(layer: Layer, env: Vec<Setting<EnvRequest>>) -> Loaded {
     let output = shown(layer.clone());
     let spec = Spec {
         engine: always(layer.engine),
-        image: None,
+        image: layer.container.image.clone(),
+        container: layer.container.request(),
         profile: always(layer.profile),
         directory: always(layer.directory),
         name: layer.name,
@@ -253,6 +261,18 @@ fn anchored_paths(settings: Vec<Setting<PathBuf>>) -> Result<Vec<Setting<PathBuf
         Ok(Setting::new(absolute(&setting.value)?, setting.origin))
     };
     settings.into_iter().map(anchor).collect()
+}
+
+/// The same for an image, which may be a name as well.
+fn anchored_image(image: Option<Setting<ImageRef>>) -> Result<Option<Setting<ImageRef>>, Error> {
+    match image {
+        Some(Setting { value, origin }) if value.is_path() => {
+            let path = absolute(Path::new(value.as_str()))?;
+            // Where the current directory has no name in text, what was written is all there is.
+            Ok(Some(Setting::new(path.to_str().and_then(|path| path.parse().ok()).unwrap_or(value), origin)))
+        }
+        other => Ok(other),
+    }
 }
 
 fn absolute(path: &Path) -> Result<PathBuf, Error> {

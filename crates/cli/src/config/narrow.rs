@@ -98,7 +98,14 @@ fn widened(key: Key, without: &Layer, with: &Layer) -> bool {
         Key::Profile | Key::Hide => false,
         // Where the user works, what is kept, what is shown and where it is written is not the project's
         // business; an engine or a mode is no wider than another, but not its choice either.
+        // What runs inside, and how, is the user's choice.
         Key::Engine
+        | Key::Image
+        | Key::Pull
+        | Key::Publish
+        | Key::EngineFlags
+        | Key::AllowFlags
+        | Key::SupportUrl
         | Key::Name
         | Key::Directory
         | Key::Mode

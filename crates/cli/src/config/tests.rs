@@ -106,6 +106,7 @@ fn every_setting_can_be_set_by_file_and_by_variable() {
     for key in Key::ALL {
         let (in_file, in_variable) = match key {
             Key::Engine => ("\"native\"", "native"),
+            Key::Image => ("\"/x\"", "/x"),
             Key::Profile => ("\"safe\"", "safe"),
             Key::Name => ("\"try\"", "try"),
             Key::Directory | Key::Report => ("\"/x\"", "/x"),
@@ -212,6 +213,7 @@ fn a_project_may_narrow_and_nothing_else() {
 fn what_is_not_a_projects_business_must_stay_as_it_is() {
     let cases = [
         ("engine", "\"native\"", "\"docker\""),
+        ("image", "\"/a\"", "\"/b\""),
         ("name", "\"mine\"", "\"yours\""),
         ("mode", "\"overlay\"", "\"auto\""),
         ("mounts", "[\"/a:/a:ro\"]", "[\"/a:/a:rw\"]"),

@@ -5,13 +5,16 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use sandtable_sandbox::model::choice::UnknownWord;
+use sandtable_sandbox::model::container::PortError;
 use sandtable_sandbox::model::hide::HideError;
 use sandtable_sandbox::model::id::NameError;
+use sandtable_sandbox::model::image::ImageRefError;
 use sandtable_sandbox::model::limits::LimitError;
 
 use super::environment::EnvError;
 use super::key::Kind;
 use super::mount::{self, MountError};
+use super::shellwords::{self, WordsError};
 
 /// A value of one of the shapes that files and variables know.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,6 +38,14 @@ pub(crate) enum ValueError {
     #[error(transparent)]
     Mount(#[from] MountError),
     #[error(transparent)]
+    Image(#[from] ImageRefError),
+    #[error(transparent)]
+    Port(#[from] PortError),
+    #[error(transparent)]
+    Words(#[from] WordsError),
+    #[error("`{0}` is no address: use one that starts with `https://`")]
+    Address(String),
+    #[error(transparent)]
     Hide(#[from] HideError),
     #[error(transparent)]
     Variable(#[from] EnvError),
@@ -57,6 +68,10 @@ impl Raw {
             Kind::Text | Kind::Path => Ok(Self::Text(text)),
             Kind::List => Ok(Self::List(mount::list(&text))),
             Kind::Words => Ok(Self::List(mount::words(&text))),
+            Kind::Line => {
+                let text = text.into_string().map_err(|_| ValueError::NotText)?;
+                Ok(Self::List(shellwords::split(&text)?.into_iter().map(OsString::from).collect()))
+            }
             Kind::Switch => match text.to_str() {
                 Some("1" | "true") => Ok(Self::Switch(true)),
                 Some("0" | "false") => Ok(Self::Switch(false)),

@@ -51,6 +51,9 @@ pub(crate) fn settings(spec: &Spec, resolved: &ResolvedSpec) -> String {
         ["source".to_owned(), path(resolved.source.root.as_path()), source],
         row(Key::Directory, path(resolved.directory.as_path()), &spec.directory.origin),
     ];
+    if let Some(image) = &spec.image {
+        rows.insert(1, row(Key::Image, escape::name(image.value.as_str()), &image.origin));
+    }
     if let Some(name) = &spec.name {
         rows.push(row(Key::Name, name.value.to_string(), &name.origin));
     }

@@ -18,6 +18,7 @@ pub(crate) fn spec() -> Spec {
     Spec {
         engine: Setting::default_value(EngineChoice::Auto),
         image: None,
+        container: sandtable_sandbox::model::container::ContainerRequest::default(),
         profile: Setting::new(Profile::Safe, Origin::Variable { name: "SANDTABLE_PROFILE".to_owned() }),
         directory: Setting::default_value(PathBuf::from("/repo/sub")),
         name: Some(Setting::new("try".parse().expect("a name"), Origin::Flag { name: "--name".to_owned() })),

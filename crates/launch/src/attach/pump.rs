@@ -6,15 +6,17 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use std::rc::Rc;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{SeekFrom, seek};
+use rustix::fs::{OFlags, SeekFrom, fcntl_setfl, seek};
 use rustix::io::{Errno, ioctl_fionread, read, write};
 use rustix::pipe::{SpliceFlags, splice};
 
 use super::filter::Filter;
 use crate::log::{Stream, Writer};
 
-/// At most this much is written at once: a pipe that polls writable takes it without blocking.
+/// At most this much is written at once to what may block: a pipe that polls writable takes it without.
 const PIECE: usize = 4096;
+/// At most this much is read at once for what cannot block us, a log or the command's input.
+const CHUNK: usize = 128 << 10;
 /// At most this much is moved by the kernel at once.
 const BULK: usize = 1 << 20;
 /// More than a pipe or a terminal can hold: what comes after is written by somebody who goes on writing.
@@ -28,6 +30,8 @@ pub(super) struct Pump {
     from: Option<OwnedFd>,
     to: Option<Sink>,
     held: VecDeque<u8>,
+    /// Where a piece is read to.
+    room: Vec<u8>,
     last: u8,
     bulk: Bulk,
     flow: Flow,
@@ -51,10 +55,15 @@ enum Bulk {
     No,
 }
 
+/// Makes the end of a pipe that nobody else has answer at once when there is no room.
+pub(super) fn unblock(end: &OwnedFd) -> Result<(), Errno> {
+    fcntl_setfl(end, OFlags::NONBLOCK)
+}
+
 /// Where bytes go.
 #[derive(Debug)]
 pub(super) enum Sink {
-    /// The command's input, closed when there is no more.
+    /// The command's input, closed when there is no more. It does not block: see [`unblock`].
     Pipe(OwnedFd),
     /// The input of the command's terminal, which is told of the end by Ctrl-D.
     Input(OwnedFd),
@@ -78,8 +87,8 @@ impl Pump {
     pub(super) fn new(from: OwnedFd, to: Sink) -> Self {
         let bulk = if matches!(to, Sink::Plain(_)) { Bulk::Yes } else { Bulk::No };
         let flow = if matches!(to, Sink::Pipe(_) | Sink::Input(_)) { Flow::In } else { Flow::Out };
-        let held = VecDeque::new();
-        Self { from: Some(from), to: Some(to), held, last: b'\n', bulk, flow, far_end: None }
+        let (held, room) = (VecDeque::new(), Vec::new());
+        Self { from: Some(from), to: Some(to), held, room, last: b'\n', bulk, flow, far_end: None }
     }
 
     /// Puts the file back to where the command stopped reading, so that whoever reads it next misses nothing.
@@ -107,8 +116,13 @@ impl Pump {
     pub(super) fn turn(&mut self) {
         if self.bulk == Bulk::NoRoom {
             self.bulk = Bulk::Yes;
+            self.fill();
         } else if self.held.is_empty() {
             self.fill();
+            if self.chunk() == CHUNK {
+                // What does not block need not be asked first.
+                self.empty();
+            }
         } else {
             self.empty();
         }
@@ -195,10 +209,10 @@ impl Pump {
             return 0;
         }
         let Some(from) = &self.from else { return 0 };
-        let mut piece = [0; PIECE];
-        match read(from.as_fd(), &mut piece) {
+        self.room.resize(self.chunk(), 0);
+        match read(from.as_fd(), &mut self.room) {
             Ok(count) if count > 0 => {
-                self.take(&piece[..count]);
+                self.take(count);
                 return count;
             }
             Err(Errno::INTR | Errno::AGAIN) => {}
@@ -211,7 +225,13 @@ impl Pump {
         0
     }
 
-    fn take(&mut self, piece: &[u8]) {
+    /// How much is read and written at once.
+    fn chunk(&self) -> usize {
+        if matches!(self.to, Some(Sink::Pipe(_) | Sink::Log(..))) { CHUNK } else { PIECE }
+    }
+
+    fn take(&mut self, count: usize) {
+        let piece = &self.room[..count];
         self.last = piece.last().copied().unwrap_or(self.last);
         match &mut self.to {
             Some(Sink::Screen(_, filter)) => self.held.extend(filter.pass(piece)),
@@ -229,9 +249,10 @@ impl Pump {
     }
 
     fn empty(&mut self) {
+        let most = self.chunk();
         let Some(to) = self.to.as_ref().and_then(Sink::descriptor) else { return self.held.clear() };
         let (piece, _) = self.held.as_slices();
-        match write(to.as_fd(), &piece[..piece.len().min(PIECE)]) {
+        match write(to.as_fd(), &piece[..piece.len().min(most)]) {
             Ok(count) => drop(self.held.drain(..count)),
             Err(Errno::INTR | Errno::AGAIN) => {}
             // Nobody reads any more: what is held is lost, and the command finds out at its next write.

@@ -8,12 +8,12 @@ use std::rc::Rc;
 use rustix::event::PollFd;
 use rustix::fs::{FileType, Mode, OFlags, Stat, fchmod, fstat, fstatfs, open};
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
-use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
 use rustix::process::geteuid;
 use rustix::stdio::{stderr, stdin, stdout};
 use rustix::termios::{Winsize, isatty};
 
-use super::pump::{Flow, Pump, Sink};
+use super::pump::{Flow, Pump, Sink, unblock};
 use super::terminal::{self, RawMode};
 use super::{Carrier, Terminal};
 use crate::log::{Stream, Writer};
@@ -21,6 +21,10 @@ use crate::wire::Stdio;
 
 /// The file system of pipes without a name.
 const PIPES: i64 = 0x5049_5045;
+
+/// What a pipe of ours holds: four times the usual, so that files are not carried in small pieces. No more: what
+/// all pipes of a user hold is limited, and other programs of theirs would get tiny ones.
+const ROOM: usize = 256 << 10;
 
 /// The streams of one command.
 #[derive(Debug)]
@@ -202,9 +206,12 @@ impl Wires {
         // So that `/dev/stdout` and its like can be opened by a command with other ids. Who can reach the name
         // of a pipe can reach the pipe.
         fchmod(&read, Mode::from_raw_mode(0o666))?;
+        // A user who has many pipes already may not: the usual size does too.
+        let _usual_size = fcntl_setpipe_size(&write, ROOM);
         match flow {
             Flow::In => {
                 let far_end = fcntl_dupfd_cloexec(&read, 3)?;
+                unblock(&write)?;
                 let pump = Pump::new(own, Sink::Pipe(write));
                 let seekable = FileType::from_raw_mode(found.st_mode) == FileType::RegularFile;
                 self.pumps.push(if seekable { pump.giving_back(far_end) } else { pump });

@@ -27,8 +27,13 @@ pub(super) struct Hierarchy {
 impl Hierarchy {
     /// Every hierarchy that this process can see itself in.
     pub(super) fn all() -> Vec<Self> {
-        let read = |path| fs::read_to_string(path).unwrap_or_default();
-        parse(&read("/proc/self/mountinfo"), &read("/proc/self/cgroup"))
+        Self::of("self")
+    }
+
+    /// Every hierarchy that this process can see another one in; `own` is the other's group.
+    pub(super) fn of(process: &str) -> Vec<Self> {
+        let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
+        parse(&read("/proc/self/mountinfo"), &read(&format!("/proc/{process}/cgroup")))
     }
 }
 

@@ -90,6 +90,11 @@ pub(super) fn memory_kills(directory: &Path, version: Version) -> u64 {
 }
 
 impl Knob {
+    /// Whether it bounds something, and does not only say what happens at the bound.
+    pub(super) fn is_limit(&self) -> bool {
+        self.file != "memory.oom.group"
+    }
+
     /// Writes the value, or says why that cannot be.
     pub(super) fn set(&self, directory: &Path) -> Result<(), String> {
         let written = fs::OpenOptions::new()

@@ -9,6 +9,7 @@
 //! A user without privileges needs a group that was delegated to it. We do not ask systemd for one, which
 //! would need a D-Bus client; `systemd-run --user --scope` does that for us.
 
+mod foreign;
 mod hierarchy;
 mod knob;
 mod place;
@@ -27,6 +28,7 @@ use crate::report::{Control, Observed};
 use crate::step::Context as _;
 use crate::sys::process::unshare;
 use crate::wire::Failure;
+pub(crate) use foreign::Foreign;
 use hierarchy::{Hierarchy, Version};
 use knob::{Knob, knobs};
 

@@ -55,9 +55,6 @@ pub fn surroundings(patient: Patient<'_>) -> Vec<Check> {
 pub fn absent_engine(engine: EngineChoice, patient: Patient<'_>) -> Option<Check> {
     let (id, what) = (format!("engine.{engine}"), format!("engine `{engine}`"));
     let why = match resolve::check_engine(engine, patient.host, patient.facts).err()? {
-        Error::EngineUnsupported { program, .. } => {
-            format!("installed at `{}`, but this version has no such engine", program.display())
-        }
         Error::EngineMissing { .. } => "not installed, and this version has no such engine".to_owned(),
         other => other.to_string(),
     };

@@ -24,6 +24,7 @@ fn examined(uid: u32, machine: &Fake) -> Vec<Check> {
         gid: uid,
         data: home.join(".local/share/sandtable"),
         home: Some(home),
+        executable: None,
         environment: [("PATH".to_owned(), "/usr/bin".to_owned())].into(),
         odd_variables: Vec::new(),
     };

@@ -2,6 +2,7 @@
 
 use sandtable_launch::report::{Control, Observed, Report};
 
+use crate::model::container::EngineRights;
 use crate::model::limits::{Limits, Need};
 use crate::model::resolved::ResolvedSpec;
 use crate::model::spec::{Network, Strictness};
@@ -19,9 +20,16 @@ pub struct Missing {
 pub fn required(spec: &ResolvedSpec) -> Vec<Control> {
     let wanted = |control: &Control| match control {
         Control::NetworkNamespace => spec.network.value != Network::Host,
+        Control::UserNamespace | Control::PrivateIds => has_own_ids(spec),
         limit => need(*limit, &spec.limits) == Some(Need::Required),
     };
     Control::ALL.into_iter().filter(wanted).collect()
+}
+
+/// Whether the engine gives a sandbox ids of its own. One that runs as root gives it the host's, which whoever
+/// chooses it chooses with it; the record shows what is lost.
+fn has_own_ids(spec: &ResolvedSpec) -> bool {
+    spec.container.as_ref().is_none_or(|container| container.rights == EngineRights::Rootless)
 }
 
 /// How much a control is needed. What is no limit is always required.

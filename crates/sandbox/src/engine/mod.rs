@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 pub use nat::Error as NetworkError;
 pub use ssh_agent::relay::Error as RelayError;
 
+use crate::model::blame::Blame;
 use crate::model::id::SandboxName;
 use crate::model::path::HostPath;
 use crate::model::resolved::{EngineName, ResolvedSpec};
@@ -31,6 +32,15 @@ pub struct Place {
     pub name: SandboxName,
     /// First id of the private range, for sandboxes of root.
     pub id_base: Option<u32>,
+    /// The process that supervises it, and when it began, in seconds since 1970.
+    pub pid: u32,
+    pub started: u64,
+}
+
+/// Hears of what is done before a sandbox can be made.
+pub trait Preparation {
+    /// An image is fetched; a line of what the engine says about it.
+    fn fetching(&self, image: &str, line: &str);
 }
 
 /// What an engine will do: inert, printable, comparable.
@@ -64,6 +74,8 @@ pub struct Handles<'fd> {
 pub enum LaunchError {
     #[error(transparent)]
     Native(#[from] sandtable_launch::supervisor::LaunchError),
+    #[error(transparent)]
+    Container(#[from] oci::Error),
     #[error("cannot give the sandbox its network")]
     Network(#[from] nat::Error),
     #[error("cannot bring the ssh-agent in")]
@@ -71,11 +83,28 @@ pub enum LaunchError {
 }
 
 impl LaunchError {
+    /// Whose move it is.
+    pub fn blame(&self) -> Blame {
+        match self {
+            Self::Container(error) => error.blame(),
+            Self::Native(_) | Self::Network(_) | Self::Agent(_) => Blame::Machine,
+        }
+    }
+
+    /// A stable word for scripts.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Container(error) => error.code(),
+            Self::Native(_) | Self::Network(_) | Self::Agent(_) => "launch",
+        }
+    }
+
     /// What the user can do about it, where we know.
     pub fn remedy(&self) -> Option<String> {
         match self {
             Self::Native(error) => native::remedy(error),
             Self::Agent(_) => Some("run without it: `--ssh-agent off`".to_owned()),
+            Self::Container(error) => error.remedy(),
             Self::Network(_) => Some("use `--network none` or `--network host`".to_owned()),
         }
     }
@@ -85,6 +114,11 @@ impl LaunchError {
 pub trait Engine: fmt::Debug {
     /// Stable, written in records and accepted by `--engine`.
     fn name(&self) -> EngineName;
+
+    /// Does what takes long and is needed once: an image is there afterwards, and `spec` says which exactly.
+    fn prepare(&self, _spec: &mut ResolvedSpec, _hears: &dyn Preparation) -> Result<(), LaunchError> {
+        Ok(())
+    }
 
     /// Lowers `spec`. Pure: no look at the machine, the same on every operating system.
     fn plan(&self, spec: &ResolvedSpec, place: &Place) -> Plan;
@@ -114,13 +148,16 @@ pub trait Running: fmt::Debug {
 /// Removes what a launch for the sandbox in `directory` left outside it when its supervisor was killed.
 pub fn reap(directory: &HostPath) {
     native::reap(directory);
+    oci::reap(directory);
 }
 
 /// The engine of that name.
 pub fn engine(name: EngineName) -> Box<dyn Engine> {
     match name {
         EngineName::Native => Box::new(native::Native),
-        other => unreachable!("resolve gives no sandbox to `{other}` yet"),
+        EngineName::Docker => Box::new(oci::Oci { dialect: oci::Dialect::Docker }),
+        EngineName::Podman => Box::new(oci::Oci { dialect: oci::Dialect::Podman }),
+        EngineName::Seatbelt => unreachable!("resolve gives no sandbox to it here"),
     }
 }
 

@@ -103,7 +103,7 @@ impl Running for Launched {
 
 /// The control group: named after the sandbox, and after its directory as well, because another user or
 /// another home may have a sandbox of the same name. The time a command has is the session's business.
-fn limits(asked: &Limits, place: &Place) -> Option<op::Limits> {
+pub(super) fn limits(asked: &Limits, place: &Place) -> Option<op::Limits> {
     let limits = op::Limits {
         group: format!("{PREFIX}{}-{:016x}", place.name, fingerprint(place.directory.as_path())),
         journal: place.directory.join(JOURNAL).into(),
@@ -211,7 +211,7 @@ fn pinned(identity: FileIdentity) -> op::Identity {
 }
 
 /// Everything may be read, since the mounts decide what is there; changed may be what is meant to be.
-fn landlock(spec: &ResolvedSpec) -> Vec<Beneath> {
+pub(super) fn landlock(spec: &ResolvedSpec) -> Vec<Beneath> {
     let mut rules = vec![Beneath { target: "/".into(), allow: Allow::Read }];
     for mount in spec.mounts.iter() {
         let target = mount.target.as_path();

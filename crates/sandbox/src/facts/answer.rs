@@ -36,6 +36,10 @@ pub enum Question {
         search: Vec<PathBuf>,
     },
     Kernel,
+    /// What tells a file from a changed one: a text made of its device, inode, size and times.
+    Stamp {
+        path: PathBuf,
+    },
     /// What kind of machine this is.
     Platform,
     /// What a program says when it is run with these arguments and exactly these variables.

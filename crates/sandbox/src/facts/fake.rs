@@ -248,6 +248,10 @@ impl Fake {
                 Answer::Path(places.into_iter().find(|path| self.real(path).is_ok()).ok_or(Failure::Missing)?)
             }
             Question::Kernel => Answer::Text(self.kernel.clone()),
+            Question::Stamp { path } => {
+                let real = self.real(path)?;
+                Answer::Text(format!("stamp-{}", self.nodes[&real].inode))
+            }
             Question::Platform => Answer::Platform(self.platform),
             Question::Output { program, arguments, .. } => {
                 let call = format!("{} {}", program.display(), arguments.join(" "));

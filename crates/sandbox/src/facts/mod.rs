@@ -79,6 +79,11 @@ impl dyn Facts + '_ {
         expected!(self, Question::Program { name: name.to_owned(), search: search.to_vec() }, Path)
     }
 
+    /// What tells the file at `path` from a changed one.
+    pub fn stamp(&self, path: impl AsRef<Path>) -> Result<String, Failure> {
+        expected!(self, Question::Stamp { path: path.as_ref().to_owned() }, Text)
+    }
+
     /// What kind of machine this is.
     pub fn platform(&self) -> Result<Platform, Failure> {
         expected!(self, Question::Platform, Platform)

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::mount::FileIdentity;
 use super::path::{BoxPath, HostPath};
+use super::platform::Os;
 use super::resolved::EngineName;
 use super::setting::Setting;
 use super::spec::SshAgent;
@@ -39,6 +40,27 @@ impl Default for Agent {
     /// What holds for sandboxes that were made before there was a choice.
     fn default() -> Self {
         Self { asked: Setting::default_value(SshAgent::Off), forwarding: None }
+    }
+}
+
+/// Where a sandbox runs, as seen from the caller's socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Distance {
+    /// On the same kernel.
+    Near,
+    /// In the virtual machine of Docker.
+    DockerMachine,
+    /// In the virtual machine of Podman.
+    PodmanMachine,
+}
+
+impl Distance {
+    pub fn of(os: Os, engine: EngineName) -> Self {
+        match (os, engine) {
+            (Os::MacOs, EngineName::Docker) => Self::DockerMachine,
+            (Os::MacOs, EngineName::Podman) => Self::PodmanMachine,
+            (Os::Linux, _) | (Os::MacOs, EngineName::Native | EngineName::Seatbelt) => Self::Near,
+        }
     }
 }
 

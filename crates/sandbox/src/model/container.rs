@@ -7,6 +7,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use super::choice::choice;
+use super::image::Pull;
 use super::path::HostPath;
 use super::resolved::Variable;
 use super::setting::Setting;
@@ -20,6 +21,33 @@ choice! {
     /// Whose rights the engine has on this machine.
     EngineRights { Root = "root", Rootless = "rootless" }
 }
+
+/// What is asked of container engines only.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ContainerRequest {
+    pub pull: Setting<Pull>,
+    /// Options for the engine, word by word.
+    pub flags: Vec<Setting<String>>,
+    pub flag_guard: Setting<FlagGuard>,
+    pub ports: Vec<Setting<Port>>,
+    /// Where people are sent when an image cannot be had.
+    pub support: Setting<String>,
+}
+
+impl Default for ContainerRequest {
+    fn default() -> Self {
+        Self {
+            pull: Setting::default_value(Pull::Missing),
+            flags: Vec::new(),
+            flag_guard: Setting::default_value(FlagGuard::Refuse),
+            ports: Vec::new(),
+            support: Setting::default_value(SUPPORT.to_owned()),
+        }
+    }
+}
+
+/// Where people are sent by default.
+pub const SUPPORT: &str = "https://github.com/vybestack/llxprt-code/discussions";
 
 /// The container engine as it is on this machine, and what it is told besides the sandbox itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

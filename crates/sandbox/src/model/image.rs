@@ -6,6 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use super::choice::choice;
+use super::path::HostPath;
 use super::setting::Origin;
 
 /// An image as written: a name that a container engine knows, or a path.
@@ -38,6 +39,17 @@ pub enum ResolvedImage {
         /// What the engine calls exactly this content; known once the sandbox was made.
         #[serde(default)]
         id: Option<String>,
+    },
+    /// A directory, or an archive or layout that was unpacked.
+    Tree {
+        /// What was named.
+        path: HostPath,
+        origin: Origin,
+        /// The directory that is the root.
+        root: HostPath,
+        /// The hash of what was unpacked.
+        #[serde(default)]
+        digest: Option<String>,
     },
 }
 

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::choice::choice;
+use super::container::ContainerRequest;
 use super::hide::HidePattern;
 use super::id::SandboxName;
 use super::image::ImageRef;
@@ -19,6 +20,7 @@ pub struct Spec {
     pub engine: Setting<EngineChoice>,
     /// What the sandbox sees as its system, where that is not the host's.
     pub image: Option<Setting<ImageRef>>,
+    pub container: ContainerRequest,
     pub profile: Setting<Profile>,
     /// The directory the command starts in; the repository around it is the source.
     pub directory: Setting<PathBuf>,

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use super::error::Error;
 use crate::facts::{Facts, Failure, MountPoint};
 use crate::host::Host;
+use crate::model::container::Container;
 use crate::model::mount::FileIdentity;
 use crate::model::path::{BoxPath, HostPath};
 use crate::model::spec::Spec;
@@ -16,6 +17,8 @@ pub(super) struct Case<'a> {
     pub(super) facts: &'a dyn Facts,
     pub(super) home: Option<Home>,
     pub(super) state: State,
+    /// The container engine, when one runs the sandbox.
+    pub(super) container: Option<&'a Container>,
     mounts: OnceCell<Vec<MountPoint>>,
 }
 
@@ -42,7 +45,12 @@ impl<'a> Case<'a> {
             Home { written: written.clone(), real: real.unwrap_or_else(|| written.clone()) }
         });
         let state = state(&host.data, facts)?;
-        Ok(Self { spec, host, facts, home, state, mounts: OnceCell::new() })
+        Ok(Self { spec, host, facts, home, state, container: None, mounts: OnceCell::new() })
+    }
+
+    /// The same in a container.
+    pub(super) fn contained(self, container: Option<&'a Container>) -> Self {
+        Self { container, ..self }
     }
 
     /// The home directory as the sandbox sees it.

@@ -42,6 +42,7 @@ mod tests {
         ("environment", include_str!("environment.toml")),
         ("expose", include_str!("expose.toml")),
         ("filesystems", include_str!("filesystems.toml")),
+        ("flags", include_str!("flags.toml")),
         ("gitconfig", include_str!("gitconfig.toml")),
         ("mounts", include_str!("mounts.toml")),
         ("secrets", include_str!("secrets.toml")),

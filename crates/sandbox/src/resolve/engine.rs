@@ -1,36 +1,236 @@
 //! Which engine runs the sandbox. A requested engine that cannot run it is an error, never another engine.
 
-use super::error::Error;
-use super::search;
-use crate::facts::Facts;
-use crate::host::Host;
-use crate::model::resolved::EngineName;
-use crate::model::setting::Setting;
-use crate::model::spec::EngineChoice;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
 
-/// The engine and why it is the one.
-pub(super) fn choose(
-    asked: &Setting<EngineChoice>,
-    host: &Host,
-    facts: &dyn Facts,
+use super::error::Error;
+use super::{flags, search};
+use crate::facts::{Facts, Said};
+use crate::host::Host;
+use crate::model::container::{Container, EngineRights};
+use crate::model::image::{ImageRef, ResolvedImage};
+use crate::model::path::HostPath;
+use crate::model::platform::{Os, Platform};
+use crate::model::resolved::{EngineName, Variable};
+use crate::model::setting::{Origin, Setting};
+use crate::model::spec::{EngineChoice, Spec};
+
+/// Variables by which an engine's program finds its service, its images and its settings.
+const OPEN: &[&str] = &[
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "TMPDIR",
+    "XDG_RUNTIME_DIR",
+    "XDG_CONFIG_HOME",
+    "XDG_DATA_HOME",
+    "DBUS_SESSION_BUS_ADDRESS",
+    "DOCKER_HOST",
+    "DOCKER_CONTEXT",
+    "DOCKER_CONFIG",
+    "DOCKER_CERT_PATH",
+    "DOCKER_TLS_VERIFY",
+    "CONTAINER_HOST",
+    "CONTAINERS_CONF",
+    "CONTAINERS_STORAGE_CONF",
+    "CONTAINERS_REGISTRIES_CONF",
+    "REGISTRY_AUTH_FILE",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+];
+/// The same, where the value may hold a password.
+const CONCEALED: &[&str] =
+    &["HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"];
+
+/// What was decided.
+#[derive(Debug)]
+pub(super) struct Chosen {
+    pub(super) engine: EngineName,
+    /// Why it is the one.
+    pub(super) reason: String,
+    pub(super) platform: Platform,
+    pub(super) image: Option<ResolvedImage>,
+    pub(super) container: Option<Container>,
+}
+
+/// The engine for `spec`.
+pub(super) fn choose(spec: &Spec, host: &Host, facts: &dyn Facts) -> Result<Chosen, Error> {
+    let platform = facts.platform().unwrap_or_default();
+    let (engine, reason) = by_name(spec, platform, &|name| program(name, host, facts).is_some())?;
+    let plain = Chosen { engine, reason, platform, image: None, container: None };
+    match engine {
+        // An image by its path is found when the file system is put together.
+        EngineName::Native => Ok(plain),
+        EngineName::Seatbelt => match &spec.image {
+            Some(image) => Err(Error::ImageElsewhere { engine, image: image.value.clone() }),
+            None => Ok(plain),
+        },
+        EngineName::Docker | EngineName::Podman => {
+            let program = needed(engine, host, facts)?;
+            let image = image(spec, engine)?;
+            let container = container(engine, program, spec, &Machine { host, facts })?;
+            Ok(Chosen { image: Some(image), container: Some(container), ..plain })
+        }
+    }
+}
+
+/// Whether there is such an engine here, as far as can be known without an image.
+pub(super) fn check(engine: EngineChoice, host: &Host, facts: &dyn Facts) -> Result<EngineName, Error> {
+    let platform = facts.platform().unwrap_or_default();
+    let asked = Setting::default_value(engine);
+    let found = |name: &str| program(name, host, facts).is_some();
+    by_words(&asked, None, platform, &found).map(|(name, _)| name)
+}
+
+fn by_name(
+    spec: &Spec,
+    platform: Platform,
+    found: &dyn Fn(&str) -> bool,
 ) -> Result<(EngineName, String), Error> {
-    let package = match asked.value {
-        EngineChoice::Auto => {
-            return Ok((
-                EngineName::Native,
-                "auto: on Linux the native engine needs no daemon and no image".into(),
-            ));
+    by_words(&spec.engine, spec.image.as_ref().map(|image| &image.value), platform, found)
+}
+
+fn by_words(
+    asked: &Setting<EngineChoice>,
+    image: Option<&ImageRef>,
+    platform: Platform,
+    found: &dyn Fn(&str) -> bool,
+) -> Result<(EngineName, String), Error> {
+    let wished = || format!("asked for by {}", asked.origin);
+    match (asked.value, platform.os) {
+        (EngineChoice::Auto, os) => automatic(os, image, found),
+        (EngineChoice::Native, Os::Linux) => Ok((EngineName::Native, wished())),
+        (EngineChoice::Seatbelt, Os::MacOs) => Ok((EngineName::Seatbelt, wished())),
+        (engine @ (EngineChoice::Native | EngineChoice::Seatbelt), _) => {
+            Err(Error::EngineElsewhere { engine })
         }
-        EngineChoice::Native => {
-            return Ok((EngineName::Native, format!("asked for by {}", asked.origin)));
+        (EngineChoice::Docker, _) => Ok((EngineName::Docker, wished())),
+        (EngineChoice::Podman, _) => Ok((EngineName::Podman, wished())),
+    }
+}
+
+/// What is taken when nobody names an engine.
+fn automatic(
+    os: Os,
+    image: Option<&ImageRef>,
+    found: &dyn Fn(&str) -> bool,
+) -> Result<(EngineName, String), Error> {
+    let named = image.filter(|image| !image.is_path());
+    let order = match (os, named) {
+        (Os::Linux, None) => {
+            let reason = "auto: on Linux the native engine needs no daemon and no image";
+            return Ok((EngineName::Native, reason.to_owned()));
         }
-        EngineChoice::Seatbelt => return Err(Error::EngineElsewhere { engine: asked.value }),
-        EngineChoice::Docker => "docker.io",
-        EngineChoice::Podman => "podman",
+        (Os::MacOs, None) => {
+            let reason = "auto: without an image, what macOS brings along";
+            return Ok((EngineName::Seatbelt, reason.to_owned()));
+        }
+        (Os::Linux, Some(_)) => [EngineName::Podman, EngineName::Docker],
+        (Os::MacOs, Some(_)) => [EngineName::Docker, EngineName::Podman],
     };
-    let engine = asked.value;
-    Err(match facts.program(engine.word(), &search::directories(host)) {
-        Ok(program) => Error::EngineUnsupported { engine, program },
-        Err(_) => Error::EngineMissing { engine, package },
+    match order.into_iter().find(|engine| found(engine.word())) {
+        Some(engine) => Ok((engine, format!("auto: an image was asked for, and `{engine}` is here"))),
+        None => Err(Error::EngineMissing { engine: EngineChoice::Podman, package: "podman" }),
+    }
+}
+
+fn image(spec: &Spec, engine: EngineName) -> Result<ResolvedImage, Error> {
+    let Some(Setting { value: name, origin }) = &spec.image else {
+        return Err(Error::ImageUnnamed { engine });
+    };
+    if name.is_path() {
+        return Err(Error::ImageElsewhere { engine, image: name.clone() });
+    }
+    let pull = spec.container.pull.value;
+    Ok(ResolvedImage::Named { name: name.clone(), origin: origin.clone(), pull, id: None })
+}
+
+/// The program of an engine that somebody asked for.
+fn needed(engine: EngineName, host: &Host, facts: &dyn Facts) -> Result<PathBuf, Error> {
+    let (choice, package) = match engine {
+        EngineName::Docker => (EngineChoice::Docker, "docker.io"),
+        _ => (EngineChoice::Podman, "podman"),
+    };
+    program(engine.word(), host, facts).ok_or(Error::EngineMissing { engine: choice, package })
+}
+
+struct Machine<'a> {
+    host: &'a Host,
+    facts: &'a dyn Facts,
+}
+
+fn container(
+    engine: EngineName,
+    program: PathBuf,
+    spec: &Spec,
+    machine: &Machine<'_>,
+) -> Result<Container, Error> {
+    let Machine { host, facts } = *machine;
+    let variables = variables(host);
+    refuse_remote(engine, &variables)?;
+    let rights = match engine {
+        EngineName::Docker => docker_rights(&program, &variables, facts)?,
+        _ if host.uid == 0 => EngineRights::Root,
+        _ => EngineRights::Rootless,
+    };
+    flags::check(&spec.container)?;
+    Ok(Container {
+        program: HostPath::new(program).map_err(Error::MountPath)?,
+        variables,
+        rights,
+        init: host.executable.clone().ok_or(Error::NoExecutable)?,
+        flags: spec.container.flags.clone(),
+        ports: spec.container.ports.clone(),
+        support: spec.container.support.clone(),
     })
+}
+
+fn program(name: &str, host: &Host, facts: &dyn Facts) -> Option<PathBuf> {
+    facts.program(name, &search::directories(host)).ok()
+}
+
+fn variables(host: &Host) -> BTreeMap<String, Variable> {
+    let variable = |name: &&str, make: fn(String, Origin) -> Variable| {
+        let value = host.environment.get(*name).filter(|value| !value.is_empty())?;
+        let origin = Origin::Variable { name: (*name).to_owned() };
+        Some(((*name).to_owned(), make(value.clone(), origin)))
+    };
+    let open = OPEN.iter().filter_map(|name| variable(name, Variable::open));
+    open.chain(CONCEALED.iter().filter_map(|name| variable(name, Variable::concealed))).collect()
+}
+
+/// An engine on another machine would mount that machine's files.
+fn refuse_remote(engine: EngineName, variables: &BTreeMap<String, Variable>) -> Result<(), Error> {
+    let name = if engine == EngineName::Docker { "DOCKER_HOST" } else { "CONTAINER_HOST" };
+    match variables.get(name) {
+        Some(address) if !address.value.starts_with("unix://") => {
+            Err(Error::EngineRemote { variable: name, address: address.value.clone() })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Asks Docker's service whose rights it has, and finds out whether it answers at all.
+fn docker_rights(
+    program: &std::path::Path,
+    variables: &BTreeMap<String, Variable>,
+    facts: &dyn Facts,
+) -> Result<EngineRights, Error> {
+    let variables: Vec<(String, String)> =
+        variables.iter().map(|(name, variable)| (name.clone(), variable.value.clone())).collect();
+    let ask = ["info", "--format", "{{.SecurityOptions}}"];
+    match facts.output(program, &ask, &variables) {
+        Ok(Said { code: Some(0), stdout, .. }) if stdout.contains("name=rootless") => {
+            Ok(EngineRights::Rootless)
+        }
+        Ok(Said { code: Some(0), .. }) => Ok(EngineRights::Root),
+        Ok(Said { stdout, stderr, .. }) => {
+            let said = if stderr.trim().is_empty() { stdout } else { stderr };
+            let said = said.trim().lines().last().unwrap_or_default().to_owned();
+            let denied = said.to_lowercase().contains("permission denied");
+            Err(if denied { Error::EngineDenied { said } } else { Error::EngineDown { said } })
+        }
+        Err(why) => Err(Error::EngineDown { said: why.to_string() }),
+    }
 }

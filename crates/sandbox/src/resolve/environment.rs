@@ -9,6 +9,7 @@ use super::case::Case;
 use super::data::{Reasoned, policy};
 use super::error::Error;
 use super::glob::matches;
+use super::rootfs::Rootfs;
 use super::{search, shows_host, warnings};
 use crate::model::agent::{self, Agent};
 use crate::model::mount::MountTable;
@@ -39,6 +40,7 @@ pub fn environment_rules() -> &'static [Reasoned] {
 pub(super) fn build(
     case: &Case<'_>,
     mounts: &MountTable,
+    rootfs: Option<&Rootfs>,
     found: &mut Vec<Warning>,
 ) -> BTreeMap<String, Variable> {
     let mut environment: BTreeMap<String, Variable> = case
@@ -51,10 +53,19 @@ pub(super) fn build(
     for name in case.host.odd_variables.iter().filter(|name| is_allowed(name)) {
         found.push(warnings::variable_not_unicode(name));
     }
-    let path = from_caller("PATH", search::inside(case, mounts, found));
-    environment.insert("PATH".to_owned(), path);
     environment.insert("HOME".to_owned(), made(case.home_inside().to_string()));
-    environment.insert("SHELL".to_owned(), shell(case, mounts));
+    if case.container.is_some() {
+        // The image knows where its programs are.
+        environment.remove("PATH");
+        environment.remove("SHELL");
+    } else {
+        let (path, shell) = match rootfs {
+            Some(rootfs) => (made(search::of_image(case, rootfs)), made("/bin/sh".to_owned())),
+            None => (from_caller("PATH", search::inside(case, mounts, found)), shell(case, mounts)),
+        };
+        environment.insert("PATH".to_owned(), path);
+        environment.insert("SHELL".to_owned(), shell);
+    }
     environment.insert("TMPDIR".to_owned(), made("/tmp".to_owned()));
     environment
 }

@@ -8,8 +8,10 @@ use super::ssh_agent::ConnectionError;
 use super::{agents, expose};
 use crate::facts::Failure;
 use crate::model::blame::Blame;
+use crate::model::image::ImageRef;
 use crate::model::mount::MountError;
 use crate::model::path::{HostPath, PathError};
+use crate::model::resolved::EngineName;
 use crate::model::spec::EngineChoice;
 
 /// Why there is no resolved request.
@@ -19,8 +21,34 @@ pub enum Error {
     EngineElsewhere { engine: EngineChoice },
     #[error("engine `{engine}` was asked for but is not installed: no `{engine}` on PATH")]
     EngineMissing { engine: EngineChoice, package: &'static str },
-    #[error("engine `{engine}` is installed at `{}`, but this version runs sandboxes natively only", program.display())]
-    EngineUnsupported { engine: EngineChoice, program: PathBuf },
+    #[error("engine `{engine}` needs an image, and none was named")]
+    ImageUnnamed { engine: EngineName },
+    #[error("engine `{engine}` cannot run the image `{image}`")]
+    ImageElsewhere { engine: EngineName, image: ImageRef },
+    #[error("variable `{variable}` names an engine on another machine: `{address}`")]
+    EngineRemote { variable: &'static str, address: String },
+    #[error("Docker does not answer: {said}")]
+    EngineDown { said: String },
+    #[error("Docker does not let you in: {said}")]
+    EngineDenied { said: String },
+    #[error("our own executable cannot be found, and it is what runs inside a container")]
+    NoExecutable,
+    #[error("option `{flag}` for the engine undoes the sandbox: {why}")]
+    FlagDangerous { flag: String, why: &'static str },
+    #[error("option `{flag}` for the engine is not known")]
+    FlagUnknown { flag: String },
+    #[error("option `{flag}` for the engine is not taken: {why}")]
+    FlagOurs { flag: String, why: &'static str },
+    #[error("option `{flag}` for the engine has no value")]
+    FlagWithoutValue { flag: String },
+    #[error("the engine cannot make an overlay over `{path}`: {why}")]
+    OverlayEngine { path: HostPath, why: &'static str },
+    #[error(
+        "image `{image}` is a name, and the native engine runs a directory, a tar archive or an OCI layout"
+    )]
+    ImageNamed { image: String },
+    #[error("the image `{path}` has not been unpacked")]
+    ImageNotUnpacked { path: HostPath },
     #[error("network `nat` needs a program that carries packets: there is no `slirp4netns` on PATH")]
     NetworkHelperMissing,
     #[error("network `nat` needs the device `{}`, which cannot be opened", path.display())]
@@ -135,7 +163,11 @@ impl Error {
     pub fn blame(&self) -> Blame {
         match self {
             Self::EngineMissing { .. }
-            | Self::EngineUnsupported { .. }
+            | Self::EngineDown { .. }
+            | Self::EngineDenied { .. }
+            | Self::NoExecutable
+            | Self::OverlayEngine { .. }
+            | Self::ImageNotUnpacked { .. }
             | Self::NetworkHelperMissing
             | Self::NetworkDevice { .. }
             | Self::AgentUnavailable { .. }
@@ -147,6 +179,14 @@ impl Error {
             | Self::StateReadOnly { .. }
             | Self::StateFileSystem { .. } => Blame::Machine,
             Self::EngineElsewhere { .. }
+            | Self::ImageUnnamed { .. }
+            | Self::ImageElsewhere { .. }
+            | Self::EngineRemote { .. }
+            | Self::FlagDangerous { .. }
+            | Self::FlagUnknown { .. }
+            | Self::FlagOurs { .. }
+            | Self::FlagWithoutValue { .. }
+            | Self::ImageNamed { .. }
             | Self::EnvReserved { .. }
             | Self::EnvUnset { .. }
             | Self::EnvNotText { .. }
@@ -178,7 +218,19 @@ impl Error {
         match self {
             Self::EngineElsewhere { .. } => "engine-elsewhere",
             Self::EngineMissing { .. } => "engine-missing",
-            Self::EngineUnsupported { .. } => "engine-unsupported",
+            Self::ImageUnnamed { .. } => "image-unnamed",
+            Self::ImageElsewhere { .. } => "image-elsewhere",
+            Self::EngineRemote { .. } => "engine-remote",
+            Self::EngineDown { .. } => "engine-down",
+            Self::EngineDenied { .. } => "engine-denied",
+            Self::NoExecutable => "no-executable",
+            Self::FlagDangerous { .. } => "flag-dangerous",
+            Self::FlagUnknown { .. } => "flag-unknown",
+            Self::FlagOurs { .. } => "flag-ours",
+            Self::FlagWithoutValue { .. } => "flag-without-value",
+            Self::OverlayEngine { .. } => "overlay-engine",
+            Self::ImageNamed { .. } => "image-named",
+            Self::ImageNotUnpacked { .. } => "image-not-unpacked",
             Self::NetworkHelperMissing => "network-helper-missing",
             Self::NetworkDevice { .. } => "network-device",
             Self::AgentUnavailable { .. } => "ssh-agent-unavailable",
@@ -221,9 +273,35 @@ impl Error {
             Self::EngineMissing { package, .. } => {
                 format!("`apt-get install {package}`, or leave out `--engine` to run natively")
             }
-            Self::EngineElsewhere { .. } | Self::EngineUnsupported { .. } => {
-                "use `--engine native`, or leave out `--engine`".to_owned()
+            Self::EngineElsewhere { .. } => "use `--engine native`, or leave out `--engine`".to_owned(),
+            Self::ImageUnnamed { .. } => {
+                "name one: `--image NAME`, the variable `LLXPRT_SANDBOX_IMAGE`, or `image = \"NAME\"` in the \
+                 configuration"
+                    .to_owned()
             }
+            Self::ImageElsewhere { image, .. } if image.is_path() => {
+                format!("make an image of it: `tar -C DIR -c . | docker import - NAME`, or name one instead of `{image}`")
+            }
+            Self::ImageElsewhere { .. } => "use `--engine docker` or `--engine podman`".to_owned(),
+            Self::EngineRemote { variable, .. } => {
+                format!("unset `{variable}`, or let it name a socket: `unix:///…`")
+            }
+            Self::EngineDown { .. } => {
+                "start it: `systemctl start docker`, or `dockerd` as root; `docker info` says more".to_owned()
+            }
+            Self::EngineDenied { .. } => {
+                "`sudo usermod -aG docker $USER` and log in again, or use `--engine podman`, which needs no group"
+                    .to_owned()
+            }
+            Self::FlagDangerous { .. } | Self::FlagUnknown { .. } => {
+                "leave it out, or say `--dangerously-engine-flags` if that is what you want".to_owned()
+            }
+            Self::FlagWithoutValue { flag } => format!("write `{flag}=VALUE`"),
+            Self::OverlayEngine { .. } => "copy the workspace: `--mode copy`".to_owned(),
+            Self::ImageNamed { image } => {
+                format!("use `--engine docker` or `--engine podman`, or a path with a slash in front: `./{image}`")
+            }
+            Self::ImageNotUnpacked { .. } => "`sandtable run` unpacks it".to_owned(),
             Self::NetworkHelperMissing => {
                 "`apt-get install slirp4netns`, or use `--network none` or `--network host`".to_owned()
             }

@@ -7,11 +7,13 @@
 mod agents;
 mod card;
 mod case;
+mod contained;
 mod data;
 mod engine;
 mod environment;
 mod error;
 mod expose;
+mod flags;
 mod gitconfig;
 mod glob;
 mod hide;
@@ -22,6 +24,7 @@ mod network;
 mod overlay;
 mod renew;
 mod repository;
+mod rootfs;
 mod search;
 mod secrets;
 mod source;
@@ -44,6 +47,7 @@ pub use secrets::{says_secret, secret_names};
 pub use ssh_agent::ConnectionError;
 
 use case::Case;
+use rootfs::Rootfs;
 use source::Workspace;
 use ssh_agent::Surroundings;
 
@@ -52,15 +56,13 @@ use crate::host::Host;
 use crate::model::mount::{Content, Mount, MountTable};
 use crate::model::path::BoxPath;
 use crate::model::resolved::{EngineName, ResolvedSpec, Seed, Source, Warning};
-use crate::model::setting::Setting;
 use crate::model::spec::{EngineChoice, Spec};
 
 /// Says what `spec` means for `host` on the machine that `facts` describes.
 pub fn resolve(spec: &Spec, host: &Host, facts: &dyn Facts) -> Result<ResolvedSpec, Error> {
-    let (engine, engine_reason) = engine::choose(&spec.engine, host, facts)?;
-    let platform = facts.platform().unwrap_or_default();
-    let network_helper = network::helper(spec, host, facts)?;
-    let case = Case::new(spec, host, facts)?;
+    let chosen = engine::choose(spec, host, facts)?;
+    let network_helper = if chosen.container.is_none() { network::helper(spec, host, facts)? } else { None };
+    let case = Case::new(spec, host, facts)?.contained(chosen.container.as_ref());
     let mut warnings = Vec::new();
     let workspace = source::find(&case, &mut warnings)?;
     overlay::check_state(&case.state, facts)?;
@@ -70,22 +72,26 @@ pub fn resolve(spec: &Spec, host: &Host, facts: &dyn Facts) -> Result<ResolvedSp
     agents::add(&case, &workspace, &mut asked, &mut warnings)?;
     let Asked { mounts: asked, seeds } = asked;
     let home = home::mounts(&case, &workspace, &seeds);
-    let surroundings = Surroundings { host, facts, os: platform.os, engine, container: None };
+    let engine = chosen.engine;
+    let surroundings =
+        Surroundings { host, facts, os: chosen.platform.os, engine, container: chosen.container.as_ref() };
     let ssh_agent = ssh_agent::decide(&spec.ssh_agent, &surroundings, &mut warnings)?;
     let agent = ssh_agent::mounts(&case, &workspace, &ssh_agent, engine);
+    let rootfs = rootfs::find(&case)?;
     let own = OwnMounts { workspace: workspace.mounts(&case, &mode)?, home, asked, agent };
-    let mounts = mounts(&case, &workspace, own, &mut warnings)?;
+    let mounts =
+        mounts(&case, &workspace, own, &mut Around { rootfs: rootfs.as_ref(), warnings: &mut warnings })?;
     identity::check_owners(&case, &workspace.root, &mut warnings);
-    let mut environment = environment::build(&case, &mounts, &mut warnings);
+    let mut environment = environment::build(&case, &mounts, rootfs.as_ref(), &mut warnings);
     environment.append(&mut variables);
     environment.append(&mut environment::asked(&case)?);
     environment.append(&mut environment::last(&ssh_agent, engine));
     card::with_card(ResolvedSpec {
-        engine,
-        engine_reason,
-        platform,
-        image: None,
-        container: None,
+        engine: chosen.engine,
+        engine_reason: chosen.reason,
+        platform: chosen.platform,
+        image: chosen.image.or(rootfs.map(|rootfs| rootfs.image)),
+        container: chosen.container.clone(),
         identity: identity::of(host),
         home: case.home_inside(),
         directory: workspace.directory.same_inside(),
@@ -115,7 +121,7 @@ pub fn check_state(host: &Host, facts: &dyn Facts) -> Result<(), Error> {
 
 /// Whether there is such an engine here. Only what can be known without starting it.
 pub fn check_engine(engine: EngineChoice, host: &Host, facts: &dyn Facts) -> Result<EngineName, Error> {
-    engine::choose(&Setting::default_value(engine), host, facts).map(|(name, _)| name)
+    engine::check(engine, host, facts)
 }
 
 /// What the user wants to see inside besides the workspace.
@@ -133,25 +139,69 @@ struct OwnMounts {
     agent: Vec<Mount>,
 }
 
+/// What the file system is built around, and who hears of it.
+struct Around<'a> {
+    rootfs: Option<&'a Rootfs>,
+    warnings: &'a mut Vec<Warning>,
+}
+
 /// The whole file system. What the user asked for comes before what we would have shown at the same place
 /// of the home directory; everywhere else two mounts at one place are a conflict.
 fn mounts(
     case: &Case<'_>,
     workspace: &Workspace,
     own: OwnMounts,
-    warnings: &mut Vec<Warning>,
+    around: &mut Around<'_>,
 ) -> Result<MountTable, Error> {
+    let Around { rootfs, warnings } = around;
     let OwnMounts { workspace: mut mounts, home, asked, agent } = own;
-    let mut system = system::mounts(case)?;
+    if case.container.is_some() {
+        return contained_mounts(
+            case,
+            workspace,
+            OwnMounts { workspace: mounts, home, asked, agent },
+            warnings,
+        );
+    }
+    let mut system = system::mounts(case, *rootfs)?;
     system.retain(|mount| mount.target != workspace.root.same_inside());
     let mut shown = gitconfig::mounts(case, workspace, warnings);
     shown.extend(agent);
-    shown.extend(toolchains::mounts(case, workspace, &system, warnings)?);
+    // Tools of the host are built for the host's libraries, not for those of an image.
+    if rootfs.is_none() {
+        shown.extend(toolchains::mounts(case, workspace, &system, warnings)?);
+    }
     shown.retain(|mount| asked.iter().all(|request| request.target != mount.target));
     mounts.extend(home);
     mounts.extend(asked);
     mounts.extend(shown);
     system::keep_temporary_directory(&mut system, &mounts);
+    mounts.extend(system);
+    if let Some(rootfs) = rootfs {
+        let image = rootfs.mounts(case, &mounts, warnings)?;
+        mounts.extend(image);
+    }
+    let table = MountTable::new(mounts).map_err(Error::Conflict)?;
+    user_mounts::check_places(case, &table)?;
+    if rootfs.is_some() { Ok(table) } else { system::with_state_masked(case, table) }
+}
+
+/// The same where an image brings the system, and with it the programs.
+fn contained_mounts(
+    case: &Case<'_>,
+    workspace: &Workspace,
+    own: OwnMounts,
+    warnings: &mut Vec<Warning>,
+) -> Result<MountTable, Error> {
+    let OwnMounts { workspace: mut mounts, home, asked, agent } = own;
+    let mut shown = gitconfig::mounts(case, workspace, warnings);
+    shown.extend(agent);
+    shown.retain(|mount| asked.iter().all(|request| request.target != mount.target));
+    mounts.extend(contained::without_links(home));
+    mounts.extend(asked);
+    mounts.extend(shown);
+    let mut system = contained::mounts(case);
+    contained::give_way(&mut system, &mounts);
     mounts.extend(system);
     let table = MountTable::new(mounts).map_err(Error::Conflict)?;
     user_mounts::check_places(case, &table)?;

@@ -53,21 +53,22 @@ pub(super) fn content(case: &Case<'_>, mode: &Mode, path: &HostPath, layer: &str
             ownership: Ownership::Caller,
             identity: case.identity(path),
         }),
-        WorkspaceMode::Auto | WorkspaceMode::Overlay => {
-            // What is hidden is masked by a layer that covers it.
-            let masked = layer == WORKSPACE && hidden(case).is_some();
-            let pins = if masked { Pins::Present } else { Pins::None };
-            overlay::cow(case, path, layer, pins)
-        }
+        WorkspaceMode::Auto | WorkspaceMode::Overlay => overlay::cow(case, path, layer, pins(case, layer)),
     }
 }
 
 fn try_overlay(case: &Case<'_>, workspace: &Workspace) -> Result<(), Error> {
-    overlay::cow(case, &workspace.root, WORKSPACE, Pins::None)?;
+    overlay::cow(case, &workspace.root, WORKSPACE, pins(case, WORKSPACE))?;
     if let SourceKind::LinkedWorktree { common } = &workspace.kind {
         overlay::cow(case, common, "git", Pins::None)?;
     }
     Ok(())
+}
+
+/// What is hidden of the workspace is masked by a layer that covers it.
+fn pins(case: &Case<'_>, layer: &str) -> Pins {
+    let masked = layer == WORKSPACE && hidden(case).is_some();
+    if masked { Pins::Present } else { Pins::None }
 }
 
 /// Which setting hides something of the workspace, if one does.

@@ -6,8 +6,8 @@ use super::error::Error;
 use super::search;
 use crate::facts::{Facts, Kind};
 use crate::host::Host;
-use crate::model::mount::{Content, Mount};
-use crate::model::path::HostPath;
+use crate::model::mount::{Content, HostAccess, Mount, Ownership};
+use crate::model::path::{BoxPath, HostPath};
 use crate::model::resolved::{HelperKind, NetworkHelper};
 use crate::model::setting::Origin;
 use crate::model::spec::{Network, Spec};
@@ -33,6 +33,24 @@ pub(super) fn helper(spec: &Spec, host: &Host, facts: &dyn Facts) -> Result<Opti
         Ok(device) if device.readable => Ok(Some(helper)),
         _ => Err(Error::NetworkDevice { path: TUNNEL.into() }),
     }
+}
+
+/// The resolver's configuration for a sandbox that shows an image, at the place where every image has it.
+pub(super) fn resolver_of_image(case: &Case<'_>) -> Option<Mount> {
+    let content = match case.spec.network.value {
+        Network::None => return None,
+        Network::Nat => Content::Text { contents: format!("nameserver {NAME_SERVER}\n") },
+        Network::Host => {
+            let source = HostPath::new(case.facts.real_path(RESOLVER).ok()?).ok()?;
+            Content::Host { source, access: HostAccess::Read, ownership: Ownership::System, identity: None }
+        }
+    };
+    Some(Mount {
+        target: BoxPath::new(RESOLVER).expect("absolute"),
+        content,
+        reason: "names are looked up as on the host".to_owned(),
+        origin: Origin::Default,
+    })
 }
 
 /// A resolver's configuration of the sandbox's own, at the place that `/etc/resolv.conf` leads to.

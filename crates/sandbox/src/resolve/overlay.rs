@@ -8,6 +8,7 @@ use super::case::{Case, State};
 use super::data::policy;
 use super::error::Error;
 use crate::facts::Facts;
+use crate::model::container::EngineRights;
 use crate::model::mount::{Content, Pins};
 use crate::model::path::HostPath;
 
@@ -41,6 +42,7 @@ static FILE_SYSTEMS: LazyLock<FileSystems> = LazyLock::new(|| policy!("filesyste
 pub(super) fn cow(case: &Case<'_>, path: &HostPath, layer: &str, pins: Pins) -> Result<Content, Error> {
     check_upper(&case.state, case.facts)?;
     check_lower(case, path)?;
+    check_engine(case, path, pins)?;
     let identity = case.identity(path);
     Ok(Content::Cow { source: path.clone(), layer: layer.to_owned(), pins, identity })
 }
@@ -67,7 +69,7 @@ pub(super) fn copy(case: &Case<'_>, path: &HostPath, layer: &str) -> Content {
 /// home needs a file system that can shift owners, which those that hold no layer cannot.
 pub(super) fn is_obstacle(case: &Case<'_>, error: &Error) -> bool {
     match error {
-        Error::Submounts { .. } | Error::SourceFileSystem { .. } => true,
+        Error::Submounts { .. } | Error::SourceFileSystem { .. } | Error::OverlayEngine { .. } => true,
         Error::StateFileSystem { .. } => case.host.uid != 0,
         _ => false,
     }
@@ -89,6 +91,21 @@ fn check_lower(case: &Case<'_>, path: &HostPath) -> Result<(), Error> {
             Err(Error::SourceFileSystem { path: path.clone(), file_system: &rule.name, reason: &rule.reason })
         }
     }
+}
+
+/// Refuses what a container engine cannot say in its own words for an overlay.
+fn check_engine(case: &Case<'_>, path: &HostPath, pins: Pins) -> Result<(), Error> {
+    let Some(container) = case.container else { return Ok(()) };
+    let refused = |why| Err(Error::OverlayEngine { path: path.clone(), why });
+    let odd = |path: &HostPath| path.to_string().contains([',', ':', '\\', '"']);
+    if odd(path) || odd(&case.state.real) {
+        return refused("its path has a character that means something in mount options");
+    }
+    let podman = container.program.as_path().ends_with("podman");
+    if podman && container.rights == EngineRights::Rootless && pins == Pins::Present {
+        return refused("rootless Podman has no overlay over two directories, which hiding files takes");
+    }
+    Ok(())
 }
 
 /// Refuses a state directory that can hold nothing.

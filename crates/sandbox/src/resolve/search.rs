@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::case::Case;
 use super::environment::RULES;
+use super::rootfs::Rootfs;
 use super::{shows_host, warnings};
 use crate::host::Host;
 use crate::model::mount::MountTable;
@@ -43,6 +44,18 @@ pub(super) fn inside(case: &Case<'_>, mounts: &MountTable, found: &mut Vec<Warni
         found.push(warnings::path_not_exposed(&hidden));
     }
     kept.iter().map(|path| path.to_string_lossy()).collect::<Vec<_>>().join(":")
+}
+
+/// PATH inside an image: the image's own, or what it has of the usual places.
+pub(super) fn of_image(case: &Case<'_>, rootfs: &Rootfs) -> String {
+    let absolute = |path: &&str| path.starts_with('/');
+    match &rootfs.search {
+        Some(search) => search.split(':').filter(absolute).collect::<Vec<_>>().join(":"),
+        None => {
+            let usual = RULES.path.iter().map(|rule| rule.name.as_str());
+            usual.filter(|path| rootfs.has(case, path)).collect::<Vec<_>>().join(":")
+        }
+    }
 }
 
 /// Where a directory below the home directory really is, if it exists.

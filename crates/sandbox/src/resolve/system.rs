@@ -11,6 +11,7 @@ use super::data::{ReasonedPath, policy};
 use super::error::Error;
 use super::glob::matches;
 use super::network;
+use super::rootfs::Rootfs;
 use crate::facts::{Entry, Kind};
 use crate::model::mount::{Content, HostAccess, Mount, MountTable, Ownership};
 use crate::model::path::{BoxPath, HostPath};
@@ -36,8 +37,14 @@ pub(super) fn is_wide(path: &HostPath) -> bool {
     roots.chain(places).any(|place| place.starts_with(path.as_path()))
 }
 
-pub(super) fn mounts(case: &Case<'_>) -> Result<Vec<Mount>, Error> {
+pub(super) fn mounts(case: &Case<'_>, rootfs: Option<&Rootfs>) -> Result<Vec<Mount>, Error> {
     let mut mounts = fixed();
+    if rootfs.is_some() {
+        // An image has a `/var` of its own, with things that its programs look for.
+        mounts.retain(|mount| mount.target.as_path() != Path::new("/var"));
+        mounts.extend(network::resolver_of_image(case));
+        return Ok(mounts);
+    }
     for root in &SYSTEM.roots {
         if let Some(content) = shown(case, &root.path) {
             mounts.push(mount(&root.path, content, &root.reason)?);

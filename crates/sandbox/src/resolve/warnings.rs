@@ -120,3 +120,10 @@ pub(super) fn agent_home_outside(path: &Path, real: &Path) -> Warning {
 pub(super) fn agent_home_copied(path: &HostPath, why: &str) -> Warning {
     Warning::new("agent-home-copied", format!("the sandbox has a copy of `{path}`, made at its start: {why}"))
 }
+
+/// Entries of an image that cannot be shown.
+pub(super) fn image_entries(odd: &[PathBuf]) -> Warning {
+    let names: Vec<String> = odd.iter().take(5).map(|path| format!("`{}`", path.display())).collect();
+    let text = format!("{} entries of the image cannot be shown: {}", odd.len(), names.join(", "));
+    Warning::new("image-entries", text)
+}

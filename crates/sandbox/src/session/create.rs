@@ -21,7 +21,7 @@ use super::readable;
 use super::record::{Record, SCHEMA};
 use super::run::Request;
 use super::watcher::Watcher;
-use crate::engine::Place;
+use crate::engine::{Place, Preparation, engine};
 use crate::model::id::SandboxName;
 use crate::model::mount::{Content, Pins};
 use crate::model::path::HostPath;
@@ -43,6 +43,8 @@ pub(super) fn create(
     name: Option<&SandboxName>,
     request: Request<'_>,
 ) -> Result<Created, Error> {
+    let mut resolved = resolved;
+    engine(resolved.engine).prepare(&mut resolved, &Heard(request.watcher))?;
     let (name, directory, lock) = take_name(sandboxes, name)?;
     let record = draft(resolved, name, request.command);
     let filled =
@@ -54,6 +56,15 @@ pub(super) fn create(
             let _reaped_later = directory.delete();
             Err(error)
         }
+    }
+}
+
+/// What an engine says before there is a sandbox goes to whoever watches.
+struct Heard<'a>(&'a dyn Watcher);
+
+impl Preparation for Heard<'_> {
+    fn fetching(&self, image: &str, line: &str) {
+        self.0.fetching(image, line);
     }
 }
 
@@ -78,7 +89,7 @@ fn draft(resolved: ResolvedSpec, name: SandboxName, command: &[OsString]) -> Rec
         schema: SCHEMA,
         sandbox: format!("{:016x}{:016x}", random(), random()),
         name,
-        created_at: SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |age| age.as_secs()),
+        created_at: now(),
         id_base: id_base(&resolved),
         command: readable(command),
         resolved,
@@ -144,7 +155,18 @@ pub(super) fn id_base(resolved: &ResolvedSpec) -> Option<u32> {
     (resolved.identity.uid == 0).then_some(0x7000_0000 + (slot << 16))
 }
 
+/// Seconds since 1970.
+pub(super) fn now() -> u64 {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |age| age.as_secs())
+}
+
 /// Where a plan for `record` is to be executed.
 pub(super) fn place(directory: &SandboxDirectory, record: &Record) -> Place {
-    Place { directory: directory.path().clone(), name: record.name.clone(), id_base: record.id_base }
+    Place {
+        directory: directory.path().clone(),
+        name: record.name.clone(),
+        id_base: record.id_base,
+        pid: std::process::id(),
+        started: now(),
+    }
 }

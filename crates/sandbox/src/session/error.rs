@@ -88,6 +88,12 @@ pub enum Error {
         #[source]
         source: sandtable_store::copy::Error,
     },
+    #[error("cannot unpack the image `{}`", path.display())]
+    Image {
+        path: PathBuf,
+        #[source]
+        source: sandtable_store::image::Error,
+    },
     #[error("interrupted while the source was copied; nothing ran and nothing is kept")]
     Interrupted,
 }
@@ -120,6 +126,8 @@ impl Error {
             | Self::CommandNotExecutable { .. }
             | Self::Directory { .. }
             | Self::Lost(AttachError::DirectoryStream) => Blame::Input,
+            Self::Launch(error) => error.blame(),
+            Self::Image { source, .. } => image_blame(source),
             _ => Blame::Machine,
         }
     }
@@ -136,7 +144,7 @@ impl Error {
             Self::State { .. } => "state",
             Self::Record { .. } | Self::Schema { .. } => "record",
             Self::Meaning(error) => error.code(),
-            Self::Launch(_) => "launch",
+            Self::Launch(error) => error.code(),
             Self::Refused(_) => "control-missing",
             Self::Lost(_) => "lost",
             Self::CommandNotFound { .. } => "command-not-found",
@@ -147,6 +155,7 @@ impl Error {
             Self::Unrecorded { .. } => "unrecorded",
             Self::Secrets(_) | Self::Hide(_) => "secrets",
             Self::Copy { .. } => "copy",
+            Self::Image { .. } => "image",
             Self::Interrupted => "interrupted",
         }
     }
@@ -169,9 +178,19 @@ impl Error {
                 Some("redirect it, for example with `< /dev/null`".to_owned())
             }
             Self::Meaning(error) => error.remedy(),
+            Self::Image { source, .. } => source.remedy().map(str::to_owned),
             Self::Launch(error) => error.remedy(),
             Self::Refused(refusal) => Some(refusal.remedy()),
             _ => None,
         }
+    }
+}
+
+/// An image that cannot be read or written is the machine's matter; one that is refused has to change.
+fn image_blame(error: &sandtable_store::image::Error) -> Blame {
+    use sandtable_store::image::Error::{File, Read, Write};
+    match error {
+        File { .. } | Read(_) | Write { .. } => Blame::Machine,
+        _ => Blame::Input,
     }
 }

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use sandtable_launch::attach::Terminal;
 
-use super::create::{Created, create, id_base};
+use super::create::{Created, create, id_base, now};
 use super::directory::{Sandboxes, random};
 use super::error::Error;
 use super::events::{Event, EventKind};
@@ -67,6 +67,7 @@ pub fn run(
 pub fn preview(sandboxes: &Sandboxes, resolved: &ResolvedSpec, name: Option<SandboxName>) -> Plan {
     let name = name.unwrap_or_else(|| SandboxName::from_random(random()));
     let directory = sandboxes.at(&name).path().clone();
-    let place = Place { directory, name, id_base: id_base(resolved) };
+    let (pid, started) = (std::process::id(), now());
+    let place = Place { directory, name, id_base: id_base(resolved), pid, started };
     engine(resolved.engine).plan(resolved, &place)
 }

@@ -108,9 +108,10 @@ impl Supervision<'_> {
     /// Ends the sandbox and waits until its mounts are gone.
     fn take_down(&self, mut sandbox: Box<dyn Running>) {
         sandbox.end();
-        if self.resolved().lifetime.value == Lifetime::Discard && self.resolved().limits.is_empty() {
+        let ours_alone = self.resolved().limits.is_empty() && self.resolved().container.is_none();
+        if self.resolved().lifetime.value == Lifetime::Discard && ours_alone {
             // While the kernel takes the sandbox down. What its last processes still write is removed after. With
-            // limits the directory holds the journal of control groups, which must outlive them.
+            // limits or a container the directory holds the journal of what is outside it, which must outlive that.
             let _once_more = self.directory.delete();
         }
         drop(sandbox);

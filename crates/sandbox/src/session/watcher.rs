@@ -20,6 +20,9 @@ pub trait Watcher: fmt::Debug + Sync {
     /// The source is being copied. Called from any thread, and often.
     fn copying(&self, news: CopyNews);
 
+    /// An image is fetched; a line of what the engine says about it.
+    fn fetching(&self, image: &str, line: &str);
+
     /// The command runs, in this sandbox.
     fn started(&self, name: &SandboxName);
 
@@ -33,6 +36,8 @@ pub struct Deaf;
 
 impl Watcher for Deaf {
     fn copying(&self, _: CopyNews) {}
+
+    fn fetching(&self, _: &str, _: &str) {}
 
     fn started(&self, _: &SandboxName) {}
 

@@ -4,10 +4,12 @@
 //! be exchanged between two looks. So no function here takes a joined path: each resolves beneath a
 //! directory handle with `openat2`, never through a symlink, a magic link or a mount, never blocking, and
 //! never becoming the controlling terminal. There is no limit on depth: [`open_below`] goes down in chunks
-//! shorter than the kernel's `PATH_MAX`, and [`Descent`] keeps a bounded number of descriptors.
+//! shorter than the kernel's `PATH_MAX`, and [`Descent`] keeps a bounded number of descriptors. Where `openat2` is
+//! missing or forbidden, the same is done one component at a time.
 
 mod descent;
 mod entry;
+mod stepwise;
 
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -129,6 +131,33 @@ fn open(parent: BorrowedFd<'_>, name: &[u8], flags: OFlags) -> Result<OwnedFd> {
 }
 
 fn open_with(parent: BorrowedFd<'_>, name: &[u8], flags: OFlags, mounts: Mounts) -> Result<OwnedFd> {
+    open_by(Resolver::here(), parent, name, How { flags, mounts })
+}
+
+/// Who goes down a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Resolver {
+    Kernel,
+    Stepwise,
+}
+
+impl Resolver {
+    /// What there is here.
+    pub(crate) fn here() -> Self {
+        if stepwise::kernel_resolves() { Self::Kernel } else { Self::Stepwise }
+    }
+}
+
+/// How the last component is opened, and what the way may cross.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct How {
+    pub(crate) flags: OFlags,
+    pub(crate) mounts: Mounts,
+}
+
+/// Opens `name`, one or more components, beneath `parent`.
+pub(crate) fn open_by(by: Resolver, parent: BorrowedFd<'_>, name: &[u8], how: How) -> Result<OwnedFd> {
+    let How { flags, mounts } = how;
     let mut always = OFlags::NOFOLLOW | OFlags::CLOEXEC;
     // `openat2` refuses flags that mean nothing for a bare reference.
     if !flags.contains(OFlags::PATH) {
@@ -138,7 +167,10 @@ fn open_with(parent: BorrowedFd<'_>, name: &[u8], flags: OFlags, mounts: Mounts)
     if mounts == Mounts::Refuse {
         resolve |= ResolveFlags::NO_XDEV;
     }
-    let try_open = || openat2(parent, name, flags | always, Mode::empty(), resolve);
+    let try_open = || match by {
+        Resolver::Kernel => openat2(parent, name, flags | always, Mode::empty(), resolve),
+        Resolver::Stepwise => stepwise::open(parent, name, flags | always, mounts),
+    };
     // The kernel says "again" when a rename elsewhere kept it from ruling out that the way led outside, but
     // also, for good, when another process holds a lease on the file: so not for ever.
     for _ in 0..RETRIES {

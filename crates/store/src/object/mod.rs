@@ -3,12 +3,18 @@
 //! [`ReadObjects`] and [`WriteObjects`] are all that snapshot, checkout and diff know of storage; the packs of a
 //! store stand behind them, and in tests a map in memory.
 
+pub mod commit;
 mod hash;
+mod memory;
+pub mod name;
+pub mod tree;
 
 use std::fmt;
 use std::io::{self, Read, Write};
 
 pub use hash::{Collision, Hasher, hash};
+pub use memory::Memory;
+pub use tree::{EntryMode, Tree, TreeEntry, TreeError};
 
 use crate::id::{HashKind, ObjectId};
 

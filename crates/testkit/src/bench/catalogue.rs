@@ -204,7 +204,10 @@ fn note(work: Work) -> Option<&'static str> {
             "The whole run is timed, with the start and the end of the sandbox. On the host every round compiles \
              in a fresh copy of the sources.",
         ),
-        Work::Pipe { .. } => Some("Every round counts the bytes at the end; a missing one fails the row."),
+        Work::Pipe { .. } => Some(
+            "Every round counts the bytes at the end; a missing one fails the row. The line with a session of its \
+             own shows what the kernel's grouping of sessions (`sched_autogroup_enabled`) costs without a sandbox.",
+        ),
         Work::Memory { .. } => Some("One look while all are held; each sandbox is one sample."),
     }
 }

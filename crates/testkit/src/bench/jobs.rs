@@ -14,6 +14,8 @@ use super::tree::{make_directory, write_file};
 /// The same work without a sandbox, as the report names it.
 pub const HOST: &str = "the host";
 pub const CAT: &str = "cat";
+/// A sandbox is a session of its own, which the kernel may schedule as a group of its own.
+const SESSION: &str = "cat in a session of its own";
 
 /// C files of the compile job.
 pub const SOURCES: u32 = 40;
@@ -60,7 +62,8 @@ pub(super) fn pipe(place: &Place, megabytes: u32) -> Vec<Entry> {
         let script = format!("test \"$(head -c {bytes} /dev/zero | {program} | wc -c)\" = {bytes}");
         place.invoke(["sh".to_owned(), "-c".to_owned(), script])
     };
-    vec![ready(OURS, through(&format!("'{}' run --rm -q -- cat", place.ours))), ready(CAT, through("cat"))]
+    let ours = through(&format!("'{}' run --rm -q -- cat", place.ours));
+    vec![ready(OURS, ours), ready(CAT, through("cat")), ready(SESSION, through("setsid -w cat"))]
 }
 
 fn write_sources(root: &Path, owner: Option<(u32, u32)>) -> io::Result<()> {

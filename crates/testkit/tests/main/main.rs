@@ -10,6 +10,7 @@ mod detach;
 mod doctor;
 mod failpoints;
 mod hosts;
+mod image;
 mod inside;
 mod lifecycle;
 mod limits;

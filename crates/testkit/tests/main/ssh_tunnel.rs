@@ -45,6 +45,7 @@ impl World {
             gid: 0,
             data: home.join("data"),
             home: Some(home),
+            executable: None,
             environment: [("PATH".to_owned(), path.to_owned()), ("SSH_AUTH_SOCK".to_owned(), socket)].into(),
             odd_variables: Vec::new(),
         }
@@ -75,7 +76,7 @@ impl World {
         let directory = self.env.home().join("a \"place\"").join(name);
         fs_err::create_dir_all(&directory).unwrap();
         let directory = HostPath::new(directory).unwrap();
-        let place = Place { directory, name: name.parse().unwrap(), id_base: None };
+        let place = Place { directory, name: name.parse().unwrap(), id_base: None, pid: 1, started: 0 };
         lower(&self.decided(PATH).unwrap(), Dialect::Podman, &place)
     }
 

@@ -76,6 +76,21 @@ fn input_that_the_command_did_not_read_is_left_for_the_next() {
 }
 
 #[test]
+fn a_large_file_arrives_whole_and_in_order_and_its_rest_is_left() {
+    for caller in [Caller::Same, Caller::ordinary()] {
+        let Some(env) = TestEnv::of_the_executable_as(caller) else { continue };
+        let source = env.repository("r");
+        let numbers = "seq 1 2000000 > \"$HOME/numbers\"";
+        let whole = "\"$0\" run --rm -q -- cat < \"$HOME/numbers\" > \"$HOME/copy\"";
+        let same = "cmp \"$HOME/numbers\" \"$HOME/copy\"";
+        // More than one piece, and not a whole number of them.
+        let part = "{ \"$0\" run --rm -q -- head -c 1000001 > \"$HOME/copy\"; cat >> \"$HOME/copy\"; } < \"$HOME/numbers\"";
+        let script = format!("{numbers} && {whole} && {same} && {part} && {same}");
+        around(&env, &source, &script).expect_code(0).unused();
+    }
+}
+
+#[test]
 fn redirected_errors_do_not_end_up_on_the_terminal() {
     let Some(env) = TestEnv::of_the_executable() else { return };
     if require::program("script").is_none() {

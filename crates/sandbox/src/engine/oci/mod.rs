@@ -1,13 +1,31 @@
 //! Container engines: Docker and Podman. One lowering for both; a [`Dialect`] holds the handful of places
 //! where they differ.
+//!
+//! The engine builds the sandbox around our own PID 1 and is then out of the way: commands, streams, signals
+//! and exit codes go between the supervisor and PID 1 as on the native engine. When the supervisor is gone,
+//! PID 1 ends and the container with it; what else was made is named in a journal beforehand ([`journal`]).
 
+pub mod image;
+mod journal;
+mod launch;
+mod lower;
+mod mounts;
 pub mod plan;
+#[cfg(test)]
+mod tests;
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+pub use journal::SWEEP;
+pub(super) use journal::reap;
+pub use launch::Error;
+pub use lower::SUBCOMMAND;
 pub use plan::ContainerPlan;
+
+use super::{Engine, Handles, LaunchError, Place, Plan, Preparation, Running};
+use crate::model::resolved::{EngineName, ResolvedSpec};
 
 /// Which engine is spoken to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,12 +35,77 @@ pub enum Dialect {
     Podman,
 }
 
-/// The plan for people.
+/// A container engine.
+#[derive(Clone, Copy, Debug)]
+pub struct Oci {
+    pub dialect: Dialect,
+}
+
+impl Engine for Oci {
+    fn name(&self) -> EngineName {
+        match self.dialect {
+            Dialect::Docker => EngineName::Docker,
+            Dialect::Podman => EngineName::Podman,
+        }
+    }
+
+    fn prepare(&self, spec: &mut ResolvedSpec, hears: &dyn Preparation) -> Result<(), LaunchError> {
+        Ok(image::ensure(spec, hears)?)
+    }
+
+    fn plan(&self, spec: &ResolvedSpec, place: &Place) -> Plan {
+        Plan::Container(lower::lower(self.dialect, spec, place))
+    }
+
+    fn launch(&self, plan: &Plan, handles: &Handles<'_>) -> Result<Box<dyn Running>, LaunchError> {
+        let Plan::Container(plan) = plan else { unreachable!("an engine launches its own plans") };
+        Ok(Box::new(launch::launch(plan, handles)?))
+    }
+}
+
+/// The plan for people: what is made before, then the call, a word per line with where it came from.
 pub(super) fn describe(plan: &ContainerPlan, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    writeln!(f, "container  {}", plan.name)?;
-    writeln!(f, "  {}", plan.program.display())?;
-    for arg in &plan.argv {
-        writeln!(f, "    {}", arg.shown())?;
+    for volume in &plan.volumes {
+        writeln!(f, "volume     {}: overlay {}", volume.name, volume.options)?;
+    }
+    for file in &plan.files {
+        writeln!(f, "file       {} ({} bytes)", file.path.display(), file.contents.len())?;
+    }
+    if !plan.concealed.is_empty() {
+        writeln!(f, "unseen by the engine: {}", plan.concealed.join(", "))?;
+    }
+    writeln!(f, "{}", plan.program.display())?;
+    for line in lines(plan) {
+        writeln!(f, "  {line}")?;
     }
     Ok(())
+}
+
+/// An option and its value on one line, with the origin of those that somebody asked for.
+fn lines(plan: &ContainerPlan) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut args = plan.argv.iter().peekable();
+    while let Some(arg) = args.next() {
+        let mut line = quoted(arg.shown());
+        let takes = arg.value.starts_with("--") && !arg.value.contains('=');
+        if let Some(value) =
+            args.next_if(|next| takes && next.part == arg.part && !next.value.starts_with("--"))
+        {
+            line = format!("{line} {}", quoted(value.shown()));
+        }
+        match &arg.origin {
+            crate::model::setting::Origin::Default => lines.push(line),
+            origin => lines.push(format!("{line}    # {origin}")),
+        }
+    }
+    lines
+}
+
+/// A word as a shell would take it.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@+%".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', "'\\''").escape_debug())
 }

@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
-use sandtable_launch::op::Beneath;
+use sandtable_launch::op::{Beneath, Limits, Network};
 use serde::{Deserialize, Serialize};
 
 use super::Dialect;
+use crate::model::container::EngineRights;
 use crate::model::resolved::{Secrecy, Variable};
 use crate::model::secret::REDACTED;
 use crate::model::setting::Origin;
@@ -17,19 +18,33 @@ use crate::model::setting::Origin;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ContainerPlan {
     pub dialect: Dialect,
+    pub rights: EngineRights,
     pub program: PathBuf,
     /// Exactly the variables the program gets.
     pub variables: BTreeMap<String, Variable>,
+    /// The sandbox's own directory.
+    pub directory: PathBuf,
+    /// Our own executable.
+    pub init: PathBuf,
+    /// The image as it was named.
+    pub image: String,
+    /// Where people are sent when it cannot be had.
+    pub support: String,
     /// What the container is called.
     pub name: String,
     /// Overlays that the engine mounts by name: made before the container, removed after it.
     pub volumes: Vec<Volume>,
     /// Small files that are shown inside: written before the container starts.
     pub files: Vec<OwnFile>,
+    /// Directories of overlays in which the kernel leaves files that may not be the caller's.
+    pub works: Vec<PathBuf>,
     /// A directory in which PID 1 finds its supervisor once.
     pub door: PathBuf,
     /// Where Landlock lets the workload do what.
     pub landlock: Vec<Beneath>,
+    pub network: Network,
+    /// What the engine is asked to limit; read back from outside.
+    pub limits: Option<Limits>,
     /// The words behind the program.
     pub argv: Vec<Arg>,
     /// Variables that reach the command without being seen by the engine.

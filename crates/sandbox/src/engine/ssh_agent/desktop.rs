@@ -32,7 +32,7 @@ pub struct Probe {
 /// The call for `spec`, if a container engine runs it.
 pub(super) fn plan(spec: &ResolvedSpec) -> Option<Probe> {
     let container = spec.container.as_ref()?;
-    let ResolvedImage::Named { name, .. } = spec.image.as_ref()?;
+    let Some(ResolvedImage::Named { name, .. }) = &spec.image else { return None };
     let bind = |source: &str, target: &str, rest: &str| {
         ["--mount".to_owned(), format!("type=bind,source={source},target={target}{rest}")]
     };

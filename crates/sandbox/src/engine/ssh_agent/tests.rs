@@ -42,7 +42,13 @@ fn spec(forwarding: Option<Forwarding>) -> ResolvedSpec {
 
 fn place() -> Place {
     let name = "tidy-lark".parse().unwrap();
-    Place { directory: path("/Users/ann/Library/My \"data\"/tidy-lark"), name, id_base: None }
+    Place {
+        directory: path("/Users/ann/Library/My \"data\"/tidy-lark"),
+        name,
+        id_base: None,
+        pid: 7,
+        started: 0,
+    }
 }
 
 fn tunnel() -> Forwarding {

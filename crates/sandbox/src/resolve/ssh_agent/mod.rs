@@ -12,7 +12,7 @@ use super::source::Workspace;
 use super::warnings;
 use crate::facts::{Facts, Failure, Kind};
 use crate::host::Host;
-use crate::model::agent::{Agent, Forwarding, VARIABLE};
+use crate::model::agent::{Agent, Distance, Forwarding, VARIABLE};
 use crate::model::container::Container;
 use crate::model::mount::{Content, FileIdentity, HostAccess, Mount, Ownership};
 use crate::model::path::{BoxPath, HostPath};
@@ -81,19 +81,19 @@ impl From<String> for Obstacle {
 /// One way for each kind of machine and engine.
 fn way(around: &Surroundings<'_>) -> Result<Forwarding, Obstacle> {
     let socket = socket(around.host, around.facts)?;
-    match (around.os, around.engine) {
-        (Os::MacOs, EngineName::Docker) => {
+    match Distance::of(around.os, around.engine) {
+        Distance::DockerMachine => {
             desktop(around)?;
             Ok(Forwarding::DockerDesktop)
         }
-        (Os::MacOs, EngineName::Podman) => {
+        Distance::PodmanMachine => {
             if socket.to_string().contains([':', '%', '$']) {
                 return Err(Obstacle::Connection(ConnectionError::Socket { path: socket }));
             }
             let (ssh, connection) = podman::connection(around).map_err(Obstacle::Connection)?;
             Ok(Forwarding::PodmanTunnel { socket, ssh, connection })
         }
-        (Os::Linux, _) | (Os::MacOs, EngineName::Native | EngineName::Seatbelt) => direct(around, socket),
+        Distance::Near => direct(around, socket),
     }
 }
 

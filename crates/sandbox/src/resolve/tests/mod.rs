@@ -18,6 +18,7 @@ use crate::facts::fake::Fake;
 use crate::facts::{Recorder, Replay};
 use crate::host::Host;
 use crate::model::blame::Blame;
+use crate::model::container::ContainerRequest;
 use crate::model::limits::Limits;
 use crate::model::mount::{Content, HostAccess, Mount, Ownership};
 use crate::model::path::HostPath;
@@ -33,6 +34,7 @@ fn spec(directory: &str) -> Spec {
     Spec {
         engine: Setting::default_value(EngineChoice::Auto),
         image: None,
+        container: ContainerRequest::default(),
         profile: Setting::default_value(Profile::None),
         directory: Setting::default_value(directory.into()),
         name: None,
@@ -79,6 +81,7 @@ fn host(uid: u32, home: &str, path: &str) -> Host {
         gid: uid,
         data: home.join(".local/share/sandtable"),
         home: Some(home),
+        executable: Some(HostPath::new("/usr/bin/sandtable").unwrap()),
         environment: variables.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
         odd_variables: Vec::new(),
     }

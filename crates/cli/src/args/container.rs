@@ -1,0 +1,51 @@
+//! The options that only container engines know.
+
+use std::ffi::OsString;
+
+use clap::Args;
+use sandtable_sandbox::model::image::{ImageRef, Pull};
+use sandtable_sandbox::model::setting::Origin;
+
+use super::{flag, words};
+use crate::config;
+use crate::config::key::Key;
+use crate::config::layer::Layer;
+use crate::config::value::Raw;
+
+/// What a container engine is told.
+#[derive(Debug, Default, Args)]
+pub(super) struct ContainerArgs {
+    /// The image whose system the command sees, by the name that docker or podman knows
+    #[arg(long, value_name = "IMAGE")]
+    image: Option<ImageRef>,
+    /// Whether the image is fetched
+    #[arg(long, value_name = "WHEN", value_parser = words(Pull::ALL, Pull::word))]
+    pull: Option<Pull>,
+    /// Show a port of the container on this machine's loopback address
+    #[arg(short = 'p', long = "publish", value_name = "PORT[:PORT]")]
+    ports: Vec<OsString>,
+    /// Options for docker or podman in one text, such as '--shm-size=1g --ulimit nofile=1024'
+    #[arg(long, value_name = "FLAGS", allow_hyphen_values = true)]
+    engine_flags: Option<OsString>,
+    /// Where to send people whose image cannot be had
+    #[arg(long, value_name = "ADDRESS")]
+    support_url: Option<OsString>,
+}
+
+impl ContainerArgs {
+    pub(super) fn add(self, layer: &mut Layer) -> Result<(), config::Error> {
+        layer.container.image = flag(Key::Image, self.image);
+        layer.container.pull = flag(Key::Pull, self.pull);
+        let flags = self
+            .engine_flags
+            .map(|text| (Key::EngineFlags, Raw::from_variable(Key::EngineFlags.kind(), text)));
+        let ports = (!self.ports.is_empty()).then_some((Key::Publish, Ok(Raw::List(self.ports))));
+        let support = self.support_url.map(|text| (Key::SupportUrl, Ok(Raw::Text(text))));
+        for (key, raw) in flags.into_iter().chain(ports).chain(support) {
+            let name = key.flag();
+            raw.and_then(|raw| layer.set(key, raw, &Origin::Flag { name: name.to_owned() }))
+                .map_err(|source| config::Error::Flag { name, source })?;
+        }
+        Ok(())
+    }
+}

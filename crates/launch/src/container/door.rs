@@ -1,0 +1,188 @@
+//! The one way into a container: a socket that is there until PID 1 has come through it.
+
+use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use fs_err as fs;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{CWD, Mode, OFlags, openat};
+use rustix::io::Errno;
+use rustix::net::sockopt::socket_peercred;
+use rustix::net::{
+    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, connect, listen, socket_with,
+};
+use rustix::process::{Pid, getuid};
+
+use super::Terms;
+use crate::cgroup::Foreign;
+use crate::op::Limits;
+use crate::report::Report;
+use crate::wire::{self, Ask, Failure, Tell, WireError};
+
+/// The name of the socket in its directory.
+const SOCKET: &str = "socket";
+/// How often somebody else is asked whether waiting is of any use.
+const TICK: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
+
+/// Where PID 1 of one container is expected. Dropping it removes the socket.
+#[derive(Debug)]
+pub struct Door {
+    listener: OwnedFd,
+    socket: PathBuf,
+}
+
+/// Why nobody came through the door as expected.
+#[derive(Debug, thiserror::Error)]
+pub enum DoorError {
+    #[error("cannot make the socket `{}`", path.display())]
+    Make {
+        path: PathBuf,
+        #[source]
+        source: Errno,
+    },
+    #[error("cannot wait for the container")]
+    Wait(#[source] Errno),
+    #[error("cannot {}", .0.step)]
+    Step(Failure),
+    #[error("the container ended before it was ready")]
+    Lost(#[source] WireError),
+}
+
+/// A container whose PID 1 waits for commands. When the connection is closed PID 1 ends, and everything with
+/// it.
+#[derive(Debug)]
+pub struct Contained {
+    socket: Option<OwnedFd>,
+    pid: Pid,
+    report: Report,
+    groups: Foreign,
+}
+
+impl Door {
+    /// Makes the socket in `directory`, which must be the caller's alone.
+    pub fn make(directory: &Path) -> Result<Self, DoorError> {
+        let socket = directory.join(SOCKET);
+        let failed = |source| DoorError::Make { path: socket.clone(), source };
+        let _stale = fs::remove_file(&socket);
+        // Through a handle: the path itself may be longer than an address can be.
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let handle = openat(CWD, directory, flags, Mode::empty()).map_err(failed)?;
+        let address = SocketAddrUnix::new(format!("/proc/self/fd/{}/{SOCKET}", handle.as_fd().as_raw_fd()))
+            .map_err(failed)?;
+        let listener = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)
+            .map_err(failed)?;
+        bind(&listener, &address).map_err(failed)?;
+        listen(&listener, 1).map_err(failed)?;
+        Ok(Self { listener, socket })
+    }
+
+    /// Waits for PID 1 of the container as long as `hope` says there is some, and closes the door behind it.
+    pub fn wait(self, mut hope: impl FnMut() -> bool) -> Result<Option<OwnedFd>, DoorError> {
+        loop {
+            let mut fds = [PollFd::new(&self.listener, PollFlags::IN)];
+            match poll(&mut fds, Some(&TICK)) {
+                Ok(0) | Err(Errno::INTR) if !hope() => return Ok(None),
+                Ok(0) | Err(Errno::INTR) => {}
+                Ok(_) => {
+                    let socket =
+                        accept_with(&self.listener, SocketFlags::CLOEXEC).map_err(DoorError::Wait)?;
+                    let peer = socket_peercred(&socket).map_err(DoorError::Wait)?;
+                    if peer.uid == getuid() {
+                        return Ok(Some(socket));
+                    }
+                }
+                Err(errno) => return Err(DoorError::Wait(errno)),
+            }
+        }
+    }
+}
+
+impl Drop for Door {
+    fn drop(&mut self) {
+        let _already_gone = fs::remove_file(&self.socket);
+    }
+}
+
+/// Connects to the supervisor, from inside.
+pub(super) fn enter(path: &Path) -> Result<OwnedFd, Errno> {
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    connect(&socket, &SocketAddrUnix::new(path)?)?;
+    Ok(socket)
+}
+
+impl Contained {
+    /// Hands `terms` to the PID 1 behind `socket`, with where it takes further clients from and the layer's
+    /// lock, and returns when it has reported what holds. `limits` are looked for from outside.
+    pub fn adopt(
+        socket: OwnedFd,
+        terms: Terms,
+        descriptors: [BorrowedFd<'_>; 2],
+        limits: Option<&Limits>,
+    ) -> Result<Self, DoorError> {
+        let pid = socket_peercred(&socket).map_err(DoorError::Wait)?.pid;
+        wire::send(&socket, &Ask::Adopt(terms), &descriptors).map_err(DoorError::Lost)?;
+        let mut report = match wire::receive::<Tell>(&socket).map_err(DoorError::Lost)?.message {
+            Tell::Ready(report) => report,
+            Tell::Failed(failure) => return Err(DoorError::Step(failure)),
+            other => {
+                let step = format!("understand PID 1, which said {other:?}");
+                return Err(DoorError::Step(Failure { step, errno: 0 }));
+            }
+        };
+        let groups = Foreign::of(pid.as_raw_nonzero().get());
+        if let Some(limits) = limits {
+            let found = Report { controls: groups.observe(limits) };
+            wire::send(&socket, &Ask::Limits(found.clone()), &[]).map_err(DoorError::Lost)?;
+            report.controls.extend(found.controls);
+        }
+        Ok(Self { socket: Some(socket), pid, report, groups })
+    }
+
+    /// What holds.
+    pub fn report(&self) -> &Report {
+        &self.report
+    }
+
+    /// The process id of PID 1 on this machine.
+    pub fn pid(&self) -> i32 {
+        self.pid.as_raw_nonzero().get()
+    }
+
+    /// The connection to PID 1.
+    pub fn socket(&self) -> BorrowedFd<'_> {
+        self.socket.as_ref().expect("open until the end").as_fd()
+    }
+
+    /// Whether something inside was killed because memory had run out.
+    pub fn ran_out_of_memory(&self) -> bool {
+        self.groups.ran_out_of_memory()
+    }
+
+    /// Ends everything inside: PID 1 finds the connection closed.
+    pub fn end(&mut self) {
+        drop(self.socket.take());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_door_is_gone_once_somebody_came_through() {
+        let directory = tempfile::tempdir().unwrap();
+        let door = Door::make(directory.path()).unwrap();
+        let inside = enter(&directory.path().join(SOCKET)).unwrap();
+        let outside = door.wait(|| true).unwrap().expect("somebody came");
+        assert!(!directory.path().join(SOCKET).exists());
+        assert_eq!(enter(&directory.path().join(SOCKET)).unwrap_err(), Errno::NOENT);
+        wire::send(&inside, &Tell::NeedsIds, &[]).unwrap();
+        assert_eq!(wire::receive::<Tell>(&outside).unwrap().message, Tell::NeedsIds);
+    }
+
+    #[test]
+    fn without_hope_nobody_is_waited_for() {
+        let directory = tempfile::tempdir().unwrap();
+        assert!(Door::make(directory.path()).unwrap().wait(|| false).unwrap().is_none());
+    }
+}

@@ -1,0 +1,85 @@
+//! PID 1 of a container: the same server as on the native engine, in a sandbox that a container engine has
+//! built around it.
+//!
+//! The engine starts our executable in any image, with a directory mounted that holds one socket, the *door*.
+//! PID 1 connects to it once; the supervisor takes that one connection and removes the door before anything
+//! else of the image runs. Over the connection come the terms ([`Terms`]) and the descriptors PID 1 goes on
+//! using, then every command as on the native engine. What the engine was asked for is not believed: PID 1
+//! confines itself as far as it can without privileges, and reads back what holds.
+
+mod confine;
+mod door;
+mod verify;
+
+use std::ffi::OsString;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::path::Path;
+
+use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
+
+pub use door::{Contained, Door, DoorError};
+
+use crate::host::HostView;
+use crate::init;
+use crate::op::{Beneath, Network};
+use crate::sys::process::exit_now;
+use crate::wire::{self, Ask, Failure, Tell};
+
+/// What a supervisor tells PID 1 of a container before anything else.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Terms {
+    /// Where Landlock lets the workload do what; everything else is refused.
+    pub landlock: Vec<Beneath>,
+    pub network: Network,
+    pub(crate) host: HostView,
+}
+
+impl Terms {
+    /// Terms of the process that calls, which is the supervisor.
+    pub fn new(landlock: Vec<Beneath>, network: Network) -> Result<Self, Errno> {
+        Ok(Self { landlock, network, host: HostView::look()? })
+    }
+}
+
+/// Is PID 1 of a container until its supervisor is gone. `door` is the socket's path inside, `environment`
+/// what the image and the engine set: every command gets it below its own.
+pub fn serve(door: &Path, environment: Vec<OsString>) -> ! {
+    let socket = match door::enter(door) {
+        Ok(socket) => socket,
+        Err(errno) => {
+            let words = format!("sandtable: no supervisor at `{}`: {errno}\n", door.display());
+            let _unheard = rustix::io::write(rustix::stdio::stderr(), words.as_bytes());
+            exit_now(125)
+        }
+    };
+    match begin(&socket) {
+        Ok((report, listener)) => {
+            if wire::send(&socket, &Tell::Ready(report.clone()), &[]).is_ok() {
+                init::serve(init::Seat { supervisor: socket, listener, report, environment })
+            }
+        }
+        Err(failure) => {
+            let _unheard = wire::send(&socket, &Tell::Failed(failure), &[]);
+        }
+    }
+    exit_now(125)
+}
+
+/// Takes the terms, confines this process by them, and reads back what holds.
+fn begin(socket: &OwnedFd) -> Result<(crate::report::Report, OwnedFd), Failure> {
+    let lost = |error: wire::WireError| Failure { step: format!("hear the terms: {error}"), errno: 0 };
+    let frame = wire::receive::<Ask>(socket).map_err(lost)?;
+    let mut descriptors = frame.descriptors.into_iter();
+    let (Ask::Adopt(terms), Some(listener), Some(lock)) =
+        (frame.message, descriptors.next(), descriptors.next())
+    else {
+        return Err(Failure { step: "understand the terms".to_owned(), errno: 0 });
+    };
+    let keep = [socket.as_fd(), listener.as_fd(), lock.as_fd()];
+    let confined = confine::confine(&terms, &keep)?;
+    let report = verify::observe(&terms, &confined, &keep);
+    // Held as long as this process lives: the lock of the layer.
+    std::mem::forget(lock);
+    Ok((report, listener))
+}

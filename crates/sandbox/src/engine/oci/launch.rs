@@ -1,0 +1,254 @@
+//! Starting a container and taking it down. Whatever the way out, nothing of it stays behind.
+
+use std::fs::File;
+use std::io::{self, Read as _, Seek as _};
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::PathBuf;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use fs_err as fs;
+use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::io::Errno;
+use sandtable_launch::attach::{self, AttachError, Ending, Invocation};
+use sandtable_launch::container::{Contained, Door, DoorError, Terms};
+use sandtable_launch::report::Report;
+
+use super::image::{Cause, engine_of};
+use super::journal::Journal;
+use super::plan::ContainerPlan;
+use crate::engine::{Handles, Running};
+use crate::model::blame::Blame;
+use crate::model::path::PathError;
+use crate::process::CliError;
+
+/// How long an engine may take from the call to our PID 1.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// How long it may take to remove a container whose PID 1 has ended.
+const PATIENCE_AT_THE_END: Duration = Duration::from_secs(20);
+
+/// Why there is no container. Nothing has run.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("the sandbox image `{image}` is missing or could not be pulled{}", behind(said))]
+    Image { image: String, cause: Cause, said: String, support: String },
+    #[error("the engine does not answer: {said}")]
+    Down { said: String },
+    #[error("the engine does not let you in: {said}")]
+    Denied { said: String },
+    #[error("the engine could not start the container: {said}")]
+    Refused { said: String, cause: Option<Cause>, image: String },
+    #[error("the container did not reach its supervisor within {} seconds{}", PATIENCE.as_secs(), behind(said))]
+    Silent { said: String },
+    #[error(transparent)]
+    Door(#[from] DoorError),
+    #[error(transparent)]
+    Call(CliError),
+    #[error("cannot write `{}`", path.display())]
+    File {
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    #[error("a path for the engine is not usable")]
+    Path(#[source] PathError),
+    #[error("cannot look at the host")]
+    Host(#[source] Errno),
+}
+
+impl Error {
+    /// What a failed call of the engine means.
+    pub(super) fn of_engine(error: CliError) -> Self {
+        let CliError::Failed { stderr, .. } = &error else { return Self::Call(error) };
+        let said = stderr.lines().last().unwrap_or_default().to_owned();
+        let lower = stderr.to_lowercase();
+        if lower.contains("permission denied") && lower.contains("sock") {
+            Self::Denied { said }
+        } else if lower.contains("cannot connect") || lower.contains("is the docker daemon running") {
+            Self::Down { said }
+        } else {
+            Self::Call(error)
+        }
+    }
+
+    /// What the words of an engine that did not start a container mean.
+    fn of_start(said: String, plan: &ContainerPlan) -> Self {
+        let lower = said.to_lowercase();
+        let image = plan.image.clone();
+        if lower.contains("no such image") || lower.contains("unable to find image") {
+            return Self::Image { image, cause: Cause::NotHere, said, support: plan.support.clone() };
+        }
+        let cause = Some(Cause::of(&said)).filter(|cause| *cause == Cause::Platform);
+        Self::Refused { said, cause, image }
+    }
+
+    pub fn blame(&self) -> Blame {
+        match self {
+            Self::Image { cause: Cause::NotHere | Cause::Unknown | Cause::Platform, .. } => Blame::Input,
+            _ => Blame::Machine,
+        }
+    }
+
+    /// A word for scripts that never changes.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Image { cause, .. } => match cause {
+                Cause::NotHere | Cause::Unknown => "image-missing",
+                Cause::Authentication => "image-authentication",
+                Cause::Offline => "image-offline",
+                Cause::Platform => "image-platform",
+                Cause::Other => "image",
+            },
+            Self::Down { .. } => "engine-down",
+            Self::Denied { .. } => "engine-denied",
+            Self::Refused { .. } => "container-refused",
+            Self::Silent { .. } => "container-silent",
+            _ => "launch",
+        }
+    }
+
+    /// What the user can do about it, where we know.
+    pub fn remedy(&self) -> Option<String> {
+        match self {
+            Self::Image { image, cause, support, .. } => {
+                Some(format!("{}\nvisit {support} if the issue persists", cause.remedy(image)))
+            }
+            Self::Down { .. } => {
+                Some("start it: `systemctl start docker`, or `dockerd` as root; `docker info` says more".to_owned())
+            }
+            Self::Denied { .. } => Some(
+                "`sudo usermod -aG docker $USER` and log in again, or use `--engine podman`, which needs no group"
+                    .to_owned(),
+            ),
+            Self::Refused { cause: Some(cause), image, .. } => Some(cause.remedy(image)),
+            _ => None,
+        }
+    }
+}
+
+fn behind(said: &str) -> String {
+    if said.is_empty() { String::new() } else { format!(": {said}") }
+}
+
+/// A container, from its first trace to its last.
+#[derive(Debug)]
+pub(super) struct Launched {
+    contained: Option<Contained>,
+    client: Option<Child>,
+    journal: Journal,
+    directory: PathBuf,
+}
+
+/// Starts the container of `plan` and returns when its PID 1 has reported what holds.
+pub(super) fn launch(plan: &ContainerPlan, handles: &Handles<'_>) -> Result<Launched, Error> {
+    let journal = Journal::of(plan);
+    journal.clear(&plan.directory);
+    journal.write(&plan.directory)?;
+    // From here on dropping it removes what was made.
+    let mut launched = Launched { contained: None, client: None, journal, directory: plan.directory.clone() };
+    furnish(plan)?;
+    let door = Door::make(&plan.door)?;
+    let words = memfd_create("words", MemfdFlags::CLOEXEC).map_err(Error::Host)?;
+    let heard = File::from(words.try_clone().map_err(|_| Error::Host(Errno::MFILE))?);
+    let argv = plan.argv.iter().map(|arg| arg.value.as_str());
+    let client =
+        engine_of(plan)?.args(argv).start_apart(Stdio::null(), Stdio::from(words)).map_err(Error::Call)?;
+    let client = launched.client.insert(client);
+    let end = Instant::now() + PATIENCE;
+    let socket = door.wait(|| matches!(client.try_wait(), Ok(None)) && Instant::now() < end)?;
+    let Some(socket) = socket else {
+        let said = last_words(heard);
+        return Err(if Instant::now() < end { Error::of_start(said, plan) } else { Error::Silent { said } });
+    };
+    let terms = Terms::new(plan.landlock.clone(), plan.network.clone()).map_err(Error::Host)?;
+    let contained = Contained::adopt(socket, terms, [handles.control, handles.lock], plan.limits.as_ref())?;
+    launched.contained = Some(contained);
+    Ok(launched)
+}
+
+/// Makes what has to be there before the container.
+fn furnish(plan: &ContainerPlan) -> Result<(), Error> {
+    let made = |path: &PathBuf| {
+        std::fs::DirBuilder::new()
+            .mode(0o700)
+            .create(path)
+            .map_err(|source| Error::File { path: path.clone(), source })
+    };
+    made(&plan.door)?;
+    if !plan.files.is_empty() {
+        made(&plan.directory.join("inside"))?;
+    }
+    for file in &plan.files {
+        fs::write(&file.path, &file.contents)
+            .map_err(|source| Error::File { path: file.path.clone(), source })?;
+    }
+    for volume in &plan.volumes {
+        let options = format!("o={}", volume.options);
+        let kind =
+            ["volume", "create", "--driver", "local", "--opt", "type=overlay", "--opt", "device=overlay"];
+        let call =
+            engine_of(plan)?.args(kind).args(["--label", "sandtable", "--opt", &options, &volume.name]);
+        call.output().map_err(Error::of_engine)?;
+    }
+    Ok(())
+}
+
+impl Launched {
+    fn contained(&self) -> &Contained {
+        self.contained.as_ref().expect("only a launch that succeeded is handed out")
+    }
+}
+
+impl Running for Launched {
+    fn report(&self) -> &Report {
+        self.contained().report()
+    }
+
+    fn run(&self, invocation: Invocation, started: &mut dyn FnMut()) -> Result<Ending, AttachError> {
+        attach::run(self.contained().socket(), invocation, |_| started())
+    }
+
+    fn end(&mut self) {
+        if let Some(contained) = &mut self.contained {
+            contained.end();
+        }
+    }
+
+    fn wait_for_others(&self, deadline: Option<Instant>, waiting: &mut dyn FnMut(usize)) {
+        attach::wait_for_others(self.contained().socket(), deadline, waiting);
+    }
+
+    fn ran_out_of_memory(&self) -> bool {
+        self.contained().ran_out_of_memory()
+    }
+}
+
+impl Drop for Launched {
+    /// The engine's client ends when the container is gone. What does not go by itself is removed by force.
+    fn drop(&mut self) {
+        self.end();
+        if let Some(mut client) = self.client.take() {
+            let reached = self.contained.is_some();
+            let end = Instant::now() + if reached { PATIENCE_AT_THE_END } else { Duration::ZERO };
+            while matches!(client.try_wait(), Ok(None)) && Instant::now() < end {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            let _already_ended = client.kill();
+            let _already_taken = client.wait();
+        }
+        self.journal.clear(&self.directory);
+    }
+}
+
+/// The last that the engine or PID 1 said.
+fn last_words(mut heard: File) -> String {
+    let mut text = Vec::new();
+    let read = heard.rewind().and_then(|()| heard.read_to_end(&mut text));
+    let text = String::from_utf8_lossy(&text);
+    let hint = |line: &&str| !line.trim().is_empty() && !line.starts_with("See '");
+    let lines: Vec<&str> = text.lines().filter(hint).rev().take(3).collect();
+    match read {
+        Ok(_) if !lines.is_empty() => lines.into_iter().rev().collect::<Vec<_>>().join("; "),
+        _ => "it said nothing".to_owned(),
+    }
+}

@@ -1,0 +1,162 @@
+//! The mount table in an engine's words.
+
+use std::path::PathBuf;
+
+use super::Dialect;
+use super::lower::{Words, container_name, ids};
+use super::plan::{OwnFile, Part, Volume};
+use crate::engine::Place;
+use crate::model::agent::Forwarding;
+use crate::model::container::EngineRights;
+use crate::model::mount::{Content, HostAccess, Mount, Pins};
+use crate::model::resolved::ResolvedSpec;
+
+/// The one socket of the host that may be seen, and where.
+const SSH_AGENT: &str = "/ssh-agent";
+
+/// What has to be there before the container.
+#[derive(Debug, Default)]
+pub(super) struct Needs {
+    pub(super) volumes: Vec<Volume>,
+    pub(super) files: Vec<OwnFile>,
+    /// Directories of overlays in which the kernel leaves files of the engine's.
+    pub(super) works: Vec<PathBuf>,
+}
+
+/// Whether a mount can be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Write {
+    Yes,
+    No,
+}
+
+/// Adds the words for every mount; the agent's socket comes last, as a part of its own.
+pub(super) fn lower(words: &mut Words, dialect: Dialect, spec: &ResolvedSpec, place: &Place) -> Needs {
+    let mut needs = Needs::default();
+    let agent = |mount: &&Mount| mount.target.as_path().as_os_str() == SSH_AGENT;
+    for mount in spec.mounts.iter().filter(|mount| !agent(mount)) {
+        let made = one(mount, dialect, spec, place);
+        if !made.words[1].is_empty() {
+            words.add_for(&mount.origin, [&made.words[0], &made.words[1]]);
+        }
+        needs.volumes.extend(made.volume);
+        needs.works.extend(made.work);
+        needs.files.extend(made.file);
+    }
+    words.begin(Part::SshAgent);
+    for mount in spec.mounts.iter().filter(agent) {
+        if let Content::Host { source, .. } = &mount.content {
+            let label = if dialect == Dialect::Podman { ":z" } else { "" };
+            words.add_for(&mount.origin, ["--volume", &format!("{source}:{SSH_AGENT}{label}")]);
+        }
+    }
+    needs
+}
+
+/// A file or directory of the host. Read-only ones show no other mount below them: that one would be writable.
+pub(super) fn bind(source: &str, target: &str, write: Write) -> String {
+    let mut fields = vec!["type=bind".to_owned(), field("source", source), field("target", target)];
+    if write == Write::No {
+        fields.extend(["readonly".to_owned(), "bind-nonrecursive=true".to_owned()]);
+    }
+    fields.join(",")
+}
+
+/// Option and value for one mount, and what they need.
+#[derive(Default)]
+struct Made {
+    words: [String; 2],
+    volume: Option<Volume>,
+    work: Option<PathBuf>,
+    file: Option<OwnFile>,
+}
+
+fn one(mount: &Mount, dialect: Dialect, spec: &ResolvedSpec, place: &Place) -> Made {
+    let target = mount.target.to_string();
+    let bound = |source: String, write| Made {
+        words: ["--mount".to_owned(), bind(&source, &target, write)],
+        ..Made::default()
+    };
+    let memory = |options: String| Made {
+        words: ["--tmpfs".to_owned(), format!("{target}:{options}")],
+        ..Made::default()
+    };
+    match &mount.content {
+        Content::Host { source, access, .. } => {
+            let write = if *access == HostAccess::Write { Write::Yes } else { Write::No };
+            bound(source.to_string(), write)
+        }
+        Content::Cow { source, layer, pins, .. } => {
+            let layers = Layers { source: source.to_string(), layer, pins: *pins, target: &target };
+            overlay(&layers, dialect, spec, place)
+        }
+        Content::Copy { layer, .. } => {
+            bound(place.directory.join("copies").join(layer).to_string(), Write::Yes)
+        }
+        Content::Private { area } => bound(place.directory.join(area).to_string(), Write::Yes),
+        Content::Scratch { size } => memory(scratch(*size, dialect, spec)),
+        Content::Empty => memory("rw,nosuid,nodev,noexec,mode=755,size=1m".to_owned()),
+        Content::Masked => memory("ro,nosuid,nodev,noexec,mode=000,size=4k".to_owned()),
+        Content::Text { contents } => {
+            let path = place.directory.join("inside").join(target.trim_start_matches('/').replace('/', "-"));
+            let file = Some(OwnFile { path: path.clone().into(), contents: contents.clone() });
+            Made { file, ..bound(path.to_string(), Write::No) }
+        }
+        Content::Agent => match &spec.ssh_agent.forwarding {
+            Some(Forwarding::Direct { socket, .. }) => bound(socket.to_string(), Write::No),
+            _ => Made::default(),
+        },
+        // An engine brings these itself; no table for an image has a link.
+        Content::Link { .. } | Content::Processes | Content::Devices => Made::default(),
+    }
+}
+
+fn scratch(size: u64, dialect: Dialect, spec: &ResolvedSpec) -> String {
+    let container = spec.container.as_ref().expect("resolve has found the engine");
+    let (uid, gid) = ids(dialect, spec, container);
+    let size = if size == 0 { String::new() } else { format!(",size={size}") };
+    // The runtime takes the mode of the directory in the image, so the workload has to be the owner.
+    let owner = match dialect {
+        Dialect::Docker => format!(",uid={uid},gid={gid}"),
+        Dialect::Podman => ",U".to_owned(),
+    };
+    format!("rw,nosuid,nodev,exec,mode=1777{size}{owner}")
+}
+
+struct Layers<'a> {
+    source: String,
+    layer: &'a str,
+    pins: Pins,
+    target: &'a str,
+}
+
+/// A copy-on-write view in the format of the native engine's layers. Rootless Podman makes it itself; elsewhere
+/// it is a volume of type `overlay`, because only that takes the attributes of users.
+fn overlay(layers: &Layers<'_>, dialect: Dialect, spec: &ResolvedSpec, place: &Place) -> Made {
+    let container = spec.container.as_ref().expect("resolve has found the engine");
+    let part = |ending: &str| place.directory.join(format!("{}.{ending}", layers.layer));
+    let (upper, work, pins) = (part("upper"), part("work"), part("pins"));
+    let Layers { source, target, .. } = layers;
+    if (dialect, container.rights) == (Dialect::Podman, EngineRights::Rootless) {
+        let value = format!("{source}:{target}:O,upperdir={upper},workdir={work}");
+        return Made { words: ["--volume".to_owned(), value], work: Some(work.into()), ..Made::default() };
+    }
+    let lower = if layers.pins == Pins::Present { format!("{pins}:{source}") } else { source.clone() };
+    let name = format!("{}-{}", container_name(place), layers.layer);
+    let options = format!("lowerdir={lower},upperdir={upper},workdir={work},userxattr");
+    let fields = ["type=volume".to_owned(), field("source", &name), field("target", target)];
+    // Docker would copy the image's files at this place into the layer.
+    let copy = if dialect == Dialect::Docker { ",volume-nocopy=true" } else { "" };
+    Made {
+        words: ["--mount".to_owned(), format!("{}{copy}", fields.join(","))],
+        volume: Some(Volume { name, options }),
+        work: Some(work.into()),
+        file: None,
+    }
+}
+
+/// One field of a comma-separated list, in quotes where it needs them.
+fn field(name: &str, value: &str) -> String {
+    let text = format!("{name}={value}");
+    if text.contains([',', '"', '\n']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text }
+}

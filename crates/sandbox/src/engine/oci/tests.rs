@@ -1,0 +1,1 @@
+//! Golden plans: what each engine is told on each kind of machine.
