@@ -162,6 +162,10 @@ impl Drop for Machine {
     fn drop(&mut self) {
         let _already_gone = self.sshd.kill();
         let _already_taken = self.sshd.wait();
+        // The kernel takes the others down in its own time.
+        while std::net::TcpStream::connect(("127.0.0.1", self.port)).is_ok() {
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
     }
 }
 

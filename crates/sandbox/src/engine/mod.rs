@@ -18,7 +18,6 @@ use sandtable_launch::report::Report;
 use serde::{Deserialize, Serialize};
 
 pub use nat::Error as NetworkError;
-pub use ssh_agent::relay::Error as RelayError;
 
 use crate::model::blame::Blame;
 use crate::model::id::SandboxName;
@@ -78,8 +77,8 @@ pub enum LaunchError {
     Container(#[from] oci::Error),
     #[error("cannot give the sandbox its network")]
     Network(#[from] nat::Error),
-    #[error("cannot bring the ssh-agent in")]
-    Agent(#[from] RelayError),
+    #[error(transparent)]
+    Agent(#[from] ssh_agent::Error),
 }
 
 impl LaunchError {
@@ -103,7 +102,7 @@ impl LaunchError {
     pub fn remedy(&self) -> Option<String> {
         match self {
             Self::Native(error) => native::remedy(error),
-            Self::Agent(_) => Some("run without it: `--ssh-agent off`".to_owned()),
+            Self::Agent(error) => Some(error.remedy()),
             Self::Container(error) => error.remedy(),
             Self::Network(_) => Some("use `--network none` or `--network host`".to_owned()),
         }

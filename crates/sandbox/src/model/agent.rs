@@ -5,10 +5,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::mount::FileIdentity;
+use super::mount::{Content, FileIdentity, MountTable};
 use super::path::{BoxPath, HostPath};
 use super::platform::Os;
-use super::resolved::EngineName;
+use super::resolved::{EngineName, ResolvedSpec, Warning};
 use super::setting::Setting;
 use super::spec::SshAgent;
 
@@ -48,17 +48,17 @@ impl Default for Agent {
 pub enum Distance {
     /// On the same kernel.
     Near,
-    /// In the virtual machine of Docker.
-    DockerMachine,
-    /// In the virtual machine of Podman.
-    PodmanMachine,
+    /// In a virtual machine that Docker Desktop may have brought a socket into.
+    DesktopMachine,
+    /// In the virtual machine of Podman, which has none.
+    TunnelMachine,
 }
 
 impl Distance {
     pub fn of(os: Os, engine: EngineName) -> Self {
         match (os, engine) {
-            (Os::MacOs, EngineName::Docker) => Self::DockerMachine,
-            (Os::MacOs, EngineName::Podman) => Self::PodmanMachine,
+            (Os::MacOs, EngineName::Docker) => Self::DesktopMachine,
+            (Os::MacOs, EngineName::Podman) => Self::TunnelMachine,
             (Os::Linux, _) | (Os::MacOs, EngineName::Native | EngineName::Seatbelt) => Self::Near,
         }
     }
@@ -70,11 +70,24 @@ impl Distance {
 pub enum Forwarding {
     /// The socket itself: it and the sandbox are on one kernel.
     Direct { socket: HostPath, identity: Option<FileIdentity> },
+    /// A socket of ours, whose clients the supervisor connects: to the agent's own the workload is a stranger.
+    Relayed { socket: HostPath },
     /// The socket that Docker Desktop shows in its virtual machine. That it is there is found out with the image,
     /// when that is.
-    DockerDesktop,
+    Desktop,
     /// A tunnel into the virtual machine of Podman, which no socket of the host reaches.
-    PodmanTunnel { socket: HostPath, ssh: HostPath, connection: Connection },
+    Tunnel { socket: HostPath, ssh: HostPath, connection: Connection },
+}
+
+impl ResolvedSpec {
+    /// Takes the agent out of a request, with the reason.
+    pub fn without_agent(&mut self, why: Warning) {
+        self.ssh_agent.forwarding = None;
+        self.environment.remove(VARIABLE);
+        let others = self.mounts.iter().filter(|mount| mount.content != Content::Agent).cloned().collect();
+        self.mounts = MountTable::new(others).expect("a table without one of its mounts is a table");
+        self.warnings.push(why);
+    }
 }
 
 /// A way to log in to a virtual machine of Podman. Made by [`resolve`](crate::resolve), which has checked that no

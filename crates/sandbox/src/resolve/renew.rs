@@ -10,12 +10,12 @@ use crate::facts::{Entry, Facts, Kind};
 use crate::host::Host;
 use crate::model::agent;
 use crate::model::mount::{Content, FileIdentity, Mount, MountTable};
-use crate::model::resolved::ResolvedSpec;
+use crate::model::resolved::{ResolvedSpec, Warning};
 
 /// Looks again at what may have changed since `resolved` was recorded.
 pub fn renew(resolved: &mut ResolvedSpec, host: &Host, facts: &dyn Facts) -> Result<(), Error> {
     let warnings = &mut resolved.warnings;
-    warnings.retain(|warning| warning.code != super::warnings::AGENT_UNAVAILABLE);
+    warnings.retain(|warning| warning.code != Warning::NO_AGENT);
     let surroundings = Surroundings {
         host,
         facts,

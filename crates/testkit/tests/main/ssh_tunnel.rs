@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use sandtable_sandbox::engine::Place;
 use sandtable_sandbox::engine::oci::Dialect;
-use sandtable_sandbox::engine::ssh_agent::{Error, Guard, Lowered, Preparation, Tunnel, lower, prepare};
+use sandtable_sandbox::engine::ssh_agent::{Error, Guard, Lowered, Setup, Tunnel, lower, set_up};
 use sandtable_sandbox::facts::MachineFacts;
 use sandtable_sandbox::host::Host;
 use sandtable_sandbox::model::agent::Agent;
@@ -81,10 +81,8 @@ impl World {
     }
 
     fn tunnel(&self, name: &str) -> (Vec<String>, Tunnel) {
-        let Lowered { args, preparation: Preparation::Tunnel(tunnel) } = self.lowered(name) else {
-            panic!("no tunnel")
-        };
-        (args.into_iter().map(|arg| arg.value).collect(), tunnel)
+        let Lowered { args, setup: Setup::Tunnel(tunnel) } = self.lowered(name) else { panic!("no tunnel") };
+        (args.into_iter().map(|arg| arg.value).collect(), *tunnel)
     }
 
     /// `podman run` with the words for the agent.
@@ -98,12 +96,16 @@ impl World {
     }
 }
 
+fn tunnel_of(tunnel: &Tunnel) -> Setup {
+    Setup::Tunnel(Box::new(tunnel.clone()))
+}
+
 #[test]
 fn the_agent_answers_at_the_far_end_and_nothing_is_left_there() {
     let Some(world) = World::new("") else { return };
     let (words, tunnel) = world.tunnel("one");
     assert_eq!(words[1], format!("{}:/ssh-agent", tunnel.far));
-    let guard = prepare(&Preparation::Tunnel(tunnel.clone())).unwrap();
+    let guard = set_up(&tunnel_of(&tunnel)).unwrap();
     assert!(!Path::new(&tunnel.far).exists(), "the machine is this machine");
     let listed = world.container(&words);
     assert!(listed.contains(world.agent.fingerprint()), "{listed}");
@@ -125,8 +127,7 @@ fn sessions_at_once_have_sockets_of_their_own_and_a_stale_one_is_replaced() {
     );
     let _left = world.machine.run(&left).expect_code(0);
     let guards: Vec<Guard> = std::thread::scope(|scope| {
-        let open =
-            |(_, tunnel): &(Vec<String>, Tunnel)| prepare(&Preparation::Tunnel(tunnel.clone())).unwrap();
+        let open = |(_, tunnel): &(Vec<String>, Tunnel)| set_up(&tunnel_of(tunnel)).unwrap();
         let threads: Vec<_> = sessions.iter().map(|session| scope.spawn(move || open(session))).collect();
         threads.into_iter().map(|thread| thread.join().unwrap()).collect()
     });
@@ -143,7 +144,7 @@ fn a_place_in_the_machine_that_is_not_ours_is_refused() {
     let Some(world) = World::new("") else { return };
     let (_, tunnel) = world.tunnel("one");
     let _made = world.machine.run(&format!("ln -s /usr {}", tunnel.far_directory)).expect_code(0);
-    let error = prepare(&Preparation::Tunnel(tunnel)).unwrap_err();
+    let error = set_up(&tunnel_of(&tunnel)).unwrap_err();
     assert!(matches!(error, Error::Tunnel(_)), "{error:?}");
 }
 
@@ -181,7 +182,7 @@ fn refused(error: &resolve::Error, words: &str, mend: &str) {
 fn a_machine_that_forwards_no_sockets_ends_the_tunnel_and_says_why() {
     let Some(world) = World::new("AllowStreamLocalForwarding no") else { return };
     let (_, tunnel) = world.tunnel("one");
-    let error = prepare(&Preparation::Tunnel(tunnel)).unwrap_err();
+    let error = set_up(&tunnel_of(&tunnel)).unwrap_err();
     fails(&error, "the tunnel ended before it was ready", "forwarding failed");
     world.nothing_is_left();
     assert_eq!(world.machine.containers(), 0);
@@ -195,12 +196,12 @@ fn a_machine_that_is_not_there_or_lets_nobody_in_is_said() {
     for word in &mut strange.login {
         *word = word.replace("login_key", "host_key");
     }
-    fails(&prepare(&Preparation::Tunnel(strange)).unwrap_err(), "does not let us in", "Permission denied");
+    fails(&set_up(&tunnel_of(&strange)).unwrap_err(), "does not let us in", "Permission denied");
     drop(world.machine);
-    let error = prepare(&Preparation::Tunnel(tunnel.clone())).unwrap_err();
+    let error = set_up(&tunnel_of(&tunnel)).unwrap_err();
     fails(&error, "does not let us in", "Connection refused");
     let missing = Tunnel { ssh: "/nonexistent/ssh".into(), ..tunnel };
-    fails(&prepare(&Preparation::Tunnel(missing)).unwrap_err(), "cannot run `ssh`", "/nonexistent/ssh");
+    fails(&set_up(&tunnel_of(&missing)).unwrap_err(), "cannot run `ssh`", "/nonexistent/ssh");
 }
 
 /// An `ssh` that makes no tunnel but stays, and one that ends: both say something first.
@@ -216,7 +217,7 @@ fn a_socket_that_never_appears_ends_the_tunnel() {
             pid.display()
         ),
     );
-    let error = prepare(&Preparation::Tunnel(Tunnel { ssh, patience_ms: 500, ..tunnel })).unwrap_err();
+    let error = set_up(&tunnel_of(&Tunnel { ssh, patience_ms: 500, ..tunnel })).unwrap_err();
     fails(&error, "did not appear", "odd news");
     let pid = fs_err::read_to_string(pid).unwrap();
     assert!(!is_alive(&pid), "the tunnel is still there");
@@ -243,7 +244,7 @@ const HOLD: &str = "SANDTABLE_TEST_HOLD_TUNNEL";
 fn a_launcher_that_is_killed_leaves_no_tunnel() {
     if let Some(file) = require::variable(HOLD) {
         let tunnel = serde_json::from_slice(&fs_err::read(&file).unwrap()).unwrap();
-        let _guard = prepare(&Preparation::Tunnel(tunnel)).unwrap();
+        let _guard = set_up(&tunnel_of(&tunnel)).unwrap();
         fs_err::write(format!("{file}.held"), "").unwrap();
         std::thread::sleep(Duration::from_hours(1));
     }
