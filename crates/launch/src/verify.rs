@@ -38,7 +38,7 @@ pub(crate) fn observe(seen: &Seen<'_>) -> Report {
         let why = "the host's network was asked for".to_owned();
         controls.insert(Control::NetworkNamespace, Observed::Absent { why });
     }
-    controls.insert(Control::PrivateIds, private_ids());
+    controls.insert(Control::PrivateIds, private_ids(&read("/proc/self/uid_map")));
     controls.insert(Control::RootView, root_view(seen.host));
     controls.insert(Control::ReadOnlySystem, read_only_system(seen.plan));
     controls.insert(Control::ProcMasks, proc_masks());
@@ -85,8 +85,8 @@ pub(crate) fn shared_namespace(plan: &Plan, host: &HostView) -> Option<Control> 
     shared.map(|(((control, _, _), _), _)| control)
 }
 
-pub(crate) fn private_ids() -> Observed {
-    let map = read("/proc/self/uid_map");
+/// Whether no id of a user namespace with this map is root outside it.
+pub(crate) fn private_ids(map: &str) -> Observed {
     let holds_root = map.lines().any(|line| {
         let mut numbers = line.split_ascii_whitespace().map(str::parse::<u64>);
         let (_, outside) = (numbers.next(), numbers.next());

@@ -2,7 +2,7 @@
 //! nothing from our standard input, and never goes through a shell.
 
 use std::ffi::{OsStr, OsString};
-use std::io::{self, BufRead as _};
+use std::io::{self, BufRead as _, Write as _};
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
@@ -118,6 +118,21 @@ impl Cli {
         command.spawn().map_err(|source| CliError::Start { argv: self.argv(), source })
     }
 
+    /// Runs the program to its end with these bytes on its standard input.
+    pub fn finish_with(&self, input: &[u8]) -> Result<Finished, CliError> {
+        let failed = |source| CliError::Start { argv: self.argv(), source };
+        let mut command = self.command();
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().map_err(failed)?;
+        let mut stdin = child.stdin.take().expect("it was asked for");
+        let output = std::thread::scope(|scope| {
+            // A program that has heard enough closes its end; what it made of the rest, its status says.
+            scope.spawn(move || stdin.write_all(input).ok());
+            child.wait_with_output().map_err(failed)
+        })?;
+        Ok(Finished { status: output.status, stdout: output.stdout, stderr: output.stderr })
+    }
+
     /// Starts the program and leaves it running, with the given standard input and error.
     pub fn start(&self, stdin: Stdio, stderr: Stdio) -> Result<Child, CliError> {
         let mut command = self.command();
@@ -154,12 +169,14 @@ impl Cli {
     /// Runs the program and returns its standard output; any status but success is an error.
     pub fn output(&self) -> Result<Vec<u8>, CliError> {
         let finished = self.finish()?;
-        if finished.status.success() {
-            return Ok(finished.stdout);
-        }
+        if finished.status.success() { Ok(finished.stdout) } else { Err(self.failure(&finished)) }
+    }
+
+    /// The error that a status other than the expected one is.
+    pub fn failure(&self, finished: &Finished) -> CliError {
         let tail = &finished.stderr[finished.stderr.len().saturating_sub(TAIL)..];
         let stderr = String::from_utf8_lossy(tail).trim().to_owned();
-        Err(CliError::Failed { argv: self.argv(), status: finished.status, stderr })
+        CliError::Failed { argv: self.argv(), status: finished.status, stderr }
     }
 }
 
@@ -234,6 +251,15 @@ mod tests {
         let said = program("/bin/sh").args(["-c", "echo said >&2; sleep 600 & exit 3"]);
         let said = said.finish_within(Duration::from_mins(10)).unwrap();
         assert_eq!((said.status.code(), said.stderr.as_slice()), (Some(3), &b"said\n"[..]));
+    }
+
+    #[test]
+    fn input_larger_than_a_pipe_goes_through() {
+        let input = vec![b'x'; 1 << 20];
+        let finished = program("/bin/cat").finish_with(&input).unwrap();
+        assert!(finished.status.success() && finished.stdout == input);
+        let deaf = program("/bin/true").finish_with(&input).unwrap();
+        assert!(deaf.status.success());
     }
 
     #[test]

@@ -8,6 +8,7 @@ pub mod agent;
 pub mod archive;
 pub mod bench;
 pub mod conformance;
+pub mod container;
 pub mod counts;
 pub mod env;
 pub mod fingerprint;

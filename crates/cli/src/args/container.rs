@@ -15,7 +15,7 @@ use crate::config::value::Raw;
 /// What a container engine is told.
 #[derive(Debug, Default, Args)]
 pub(super) struct ContainerArgs {
-    /// The image whose system the command sees, by the name that docker or podman knows
+    /// What the command sees as its system: an image by the name that docker or podman knows; natively a directory, a tar archive or an OCI layout by its path
     #[arg(long, value_name = "IMAGE")]
     image: Option<ImageRef>,
     /// Whether the image is fetched

@@ -107,6 +107,10 @@ fn every_setting_can_be_set_by_file_and_by_variable() {
         let (in_file, in_variable) = match key {
             Key::Engine => ("\"native\"", "native"),
             Key::Image => ("\"/x\"", "/x"),
+            Key::Pull => ("\"never\"", "never"),
+            Key::Publish => ("[\"80:81\", \"90\"]", "80:81,90"),
+            Key::EngineFlags => ("[\"--label\", \"a b\"]", "--label 'a b'"),
+            Key::SupportUrl => ("\"https://help.example\"", "https://help.example"),
             Key::Profile => ("\"safe\"", "safe"),
             Key::Name => ("\"try\"", "try"),
             Key::Directory | Key::Report => ("\"/x\"", "/x"),

@@ -156,6 +156,7 @@ mod tests {
                 Key::Directory | Key::Report | Key::Expose | Key::AgentHome | Key::EnvFile => continue,
                 Key::Mounts => "/a:/b:rx",
                 Key::Hide => "/absolute",
+                Key::EngineFlags => "$HOME",
                 _ => "No such word",
             };
             let refused = layer(&Environment::of(&[(variable.name, bad)]));
@@ -181,7 +182,7 @@ mod tests {
     #[test]
     fn variables_without_effect_are_reported() {
         let set =
-            Environment::of(&[("SANDBOX", "tidy-lark"), ("SANDBOX_PORTS", "80"), ("SANDBOX_FLAGS", "")]);
+            Environment::of(&[("SANDBOX", "tidy-lark"), ("SANDBOX_SET_UID_GID", "1"), ("SANDBOX_FLAGS", "")]);
         let codes: Vec<String> = warnings(&set).into_iter().map(|warning| warning.code).collect();
         assert_eq!(codes, ["nested", "launcher-variable"]);
     }

@@ -16,7 +16,8 @@ use rustix::process::{Pid, getuid};
 use super::Terms;
 use crate::cgroup::Foreign;
 use crate::op::Limits;
-use crate::report::Report;
+use crate::report::{Control, Observed, Report};
+use crate::verify::private_ids;
 use crate::wire::{self, Ask, Failure, Tell, WireError};
 
 /// The name of the socket in its directory.
@@ -130,11 +131,11 @@ impl Contained {
             }
         };
         let groups = Foreign::of(pid.as_raw_nonzero().get());
-        if let Some(limits) = limits {
-            let found = Report { controls: groups.observe(limits) };
-            wire::send(&socket, &Ask::Limits(found.clone()), &[]).map_err(DoorError::Lost)?;
-            report.controls.extend(found.controls);
-        }
+        let mut controls = limits.map(|limits| groups.observe(limits)).unwrap_or_default();
+        controls.insert(Control::PrivateIds, ids(pid));
+        let found = Report { controls };
+        wire::send(&socket, &Ask::Limits(found.clone()), &[]).map_err(DoorError::Lost)?;
+        report.controls.extend(found.controls);
         Ok(Self { socket: Some(socket), pid, report, groups })
     }
 
@@ -161,6 +162,21 @@ impl Contained {
     /// Ends everything inside: PID 1 finds the connection closed.
     pub fn end(&mut self) {
         drop(self.socket.take());
+    }
+}
+
+/// Whether an id inside is root for the kernel. Inside, a user namespace within another one shows only the
+/// numbers of the one around it.
+fn ids(pid: Pid) -> Observed {
+    let map = fs::read_to_string(format!("/proc/{}/uid_map", pid.as_raw_nonzero())).unwrap_or_default();
+    match private_ids(&map) {
+        Observed::Absent { .. } if getuid().is_root() => Observed::Absent {
+            why: "the command is root for the kernel, though without any capability".to_owned(),
+        },
+        Observed::Absent { .. } => Observed::Partial {
+            why: "the command is not root, but the container has no ids of its own".to_owned(),
+        },
+        other => other,
     }
 }
 

@@ -5,7 +5,6 @@ use std::os::fd::BorrowedFd;
 
 use fs_err as fs;
 use rustix::fs::{FileType, StatVfsMountFlags, stat, statvfs};
-use rustix::process::getuid;
 
 use super::Terms;
 use super::confine::{Confined, Keyring};
@@ -13,7 +12,7 @@ use crate::host::{NAMESPACES, namespaces};
 use crate::mount;
 use crate::report::{Control, Observed, Report};
 use crate::verify::{
-    Sealed, common, descriptors, field, filters, minimal_dev, no_sets, private_ids, read, root_view, session,
+    Sealed, common, descriptors, field, filters, minimal_dev, no_sets, read, root_view, session,
 };
 
 /// Devices and links that engines add to the few of ours, none of them of the host.
@@ -32,7 +31,6 @@ pub(super) fn observe(terms: &Terms, confined: &Confined, keep: &[BorrowedFd<'_>
         let why = "the host's network was asked for".to_owned();
         controls.insert(Control::NetworkNamespace, Observed::Absent { why });
     }
-    controls.insert(Control::PrivateIds, ids());
     controls.insert(Control::RootView, root_view(host));
     let read_only = statvfs("/").is_ok_and(|found| found.f_flag.contains(StatVfsMountFlags::RDONLY));
     controls.insert(Control::ReadOnlySystem, Observed::when(read_only, "the image can be written"));
@@ -50,19 +48,6 @@ pub(super) fn observe(terms: &Terms, confined: &Confined, keep: &[BorrowedFd<'_>
     let filtered = field(&status, "Seccomp") == Some("2") && filters(&status) != Some(confined.filters);
     controls.insert(Control::Seccomp, Observed::when(filtered, "no system call filter of ours is in force"));
     Report { controls }
-}
-
-/// Whether the workload is, or could become, root for the kernel.
-fn ids() -> Observed {
-    match private_ids() {
-        Observed::Absent { .. } if getuid().is_root() => Observed::Absent {
-            why: "the command is root for the kernel, though without any capability".to_owned(),
-        },
-        Observed::Absent { .. } => Observed::Partial {
-            why: "the command is no root, but the container has no ids of its own".to_owned(),
-        },
-        other => other,
-    }
 }
 
 /// Engines cover what shows the host with a null device or an empty directory, and mount settings read-only.

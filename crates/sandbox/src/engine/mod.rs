@@ -8,12 +8,12 @@ pub mod oci;
 pub mod ssh_agent;
 
 use std::fmt;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::time::Instant;
 
-use sandtable_launch::attach::{AttachError, Ending, Invocation};
+use sandtable_launch::attach::{self, AttachError, Ending, FreezeError, Frozen, Invocation};
 use sandtable_launch::report::Report;
 use serde::{Deserialize, Serialize};
 
@@ -124,6 +124,13 @@ pub trait Engine: fmt::Debug {
 
     /// Starts the plan and returns when the sandbox has reported what holds. No command runs yet.
     fn launch(&self, plan: &Plan, handles: &Handles<'_>) -> Result<Box<dyn Running>, LaunchError>;
+
+    /// Holds everything still in the running sandbox that keeps its state in `directory`, while the guard lives.
+    /// `connection` is one to its first process and of this freeze only: so it can be asked for by any process,
+    /// not just by the one that launched the sandbox, and ends with it.
+    fn freeze(&self, connection: OwnedFd, _directory: &HostPath) -> Result<Frozen, FreezeError> {
+        attach::freeze(connection, None)
+    }
 }
 
 /// A sandbox that waits for its first command, or runs it. Dropping it ends everything inside.
@@ -148,6 +155,12 @@ pub trait Running: fmt::Debug {
 pub fn reap(directory: &HostPath) {
     native::reap(directory);
     oci::reap(directory);
+}
+
+/// Whether a launch for the sandbox in `directory` made something outside it that may still be there: what [`reap`]
+/// would remove.
+pub fn has_left(directory: &HostPath) -> bool {
+    native::has_groups(directory) || oci::has_left(directory)
 }
 
 /// The engine of that name.

@@ -13,7 +13,7 @@ use crate::model::path::HostPath;
 use crate::model::platform::{Os, Platform};
 use crate::model::resolved::{EngineName, Variable};
 use crate::model::setting::{Origin, Setting};
-use crate::model::spec::{EngineChoice, Spec};
+use crate::model::spec::{EngineChoice, Network, Spec};
 
 /// Variables by which an engine's program finds its service, its images and its settings.
 const OPEN: &[&str] = &[
@@ -175,6 +175,9 @@ fn container(
         _ => EngineRights::Rootless,
     };
     flags::check(&spec.container)?;
+    if let (Network::None, Some(port)) = (spec.network.value, spec.container.ports.first()) {
+        return Err(Error::PortWithoutNetwork { port: port.value });
+    }
     Ok(Container {
         program: HostPath::new(program).map_err(Error::MountPath)?,
         variables,

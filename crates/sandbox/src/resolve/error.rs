@@ -8,6 +8,7 @@ use super::ssh_agent::ConnectionError;
 use super::{agents, expose};
 use crate::facts::Failure;
 use crate::model::blame::Blame;
+use crate::model::container::Port;
 use crate::model::image::ImageRef;
 use crate::model::mount::MountError;
 use crate::model::path::{HostPath, PathError};
@@ -41,6 +42,8 @@ pub enum Error {
     FlagOurs { flag: String, why: &'static str },
     #[error("option `{flag}` for the engine has no value")]
     FlagWithoutValue { flag: String },
+    #[error("port `{port}` cannot be published: there is no network inside")]
+    PortWithoutNetwork { port: Port },
     #[error("the engine cannot make an overlay over `{path}`: {why}")]
     OverlayEngine { path: HostPath, why: &'static str },
     #[error(
@@ -186,6 +189,7 @@ impl Error {
             | Self::FlagUnknown { .. }
             | Self::FlagOurs { .. }
             | Self::FlagWithoutValue { .. }
+            | Self::PortWithoutNetwork { .. }
             | Self::ImageNamed { .. }
             | Self::EnvReserved { .. }
             | Self::EnvUnset { .. }
@@ -228,6 +232,7 @@ impl Error {
             Self::FlagUnknown { .. } => "flag-unknown",
             Self::FlagOurs { .. } => "flag-ours",
             Self::FlagWithoutValue { .. } => "flag-without-value",
+            Self::PortWithoutNetwork { .. } => "port-without-network",
             Self::OverlayEngine { .. } => "overlay-engine",
             Self::ImageNamed { .. } => "image-named",
             Self::ImageNotUnpacked { .. } => "image-not-unpacked",
@@ -297,6 +302,7 @@ impl Error {
                 "leave it out, or say `--dangerously-engine-flags` if that is what you want".to_owned()
             }
             Self::FlagWithoutValue { flag } => format!("write `{flag}=VALUE`"),
+            Self::PortWithoutNetwork { .. } => "use `--network nat`".to_owned(),
             Self::OverlayEngine { .. } => "copy the workspace: `--mode copy`".to_owned(),
             Self::ImageNamed { image } => {
                 format!("use `--engine docker` or `--engine podman`, or a path with a slash in front: `./{image}`")

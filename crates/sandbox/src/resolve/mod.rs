@@ -31,7 +31,7 @@ mod source;
 mod ssh_agent;
 mod system;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod toolchains;
 mod user_mounts;
 mod warnings;

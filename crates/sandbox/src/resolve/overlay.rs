@@ -11,6 +11,7 @@ use crate::facts::Facts;
 use crate::model::container::EngineRights;
 use crate::model::mount::{Content, Pins};
 use crate::model::path::HostPath;
+use crate::model::platform::Os;
 
 const TMPFS: u64 = 0x0102_1994;
 
@@ -100,6 +101,9 @@ fn check_engine(case: &Case<'_>, path: &HostPath, pins: Pins) -> Result<(), Erro
     let odd = |path: &HostPath| path.to_string().contains([',', ':', '\\', '"']);
     if odd(path) || odd(&case.state.real) {
         return refused("its path has a character that means something in mount options");
+    }
+    if case.facts.platform().is_ok_and(|platform| platform.os == Os::MacOs) {
+        return refused("it runs in a virtual machine, and what that shares with macOS can hold no layer");
     }
     let podman = container.program.as_path().ends_with("podman");
     if podman && container.rights == EngineRights::Rootless && pins == Pins::Present {

@@ -44,6 +44,9 @@ pub(super) fn create(
     request: Request<'_>,
 ) -> Result<Created, Error> {
     let mut resolved = resolved;
+    if resolved.container.is_some() {
+        sandboxes.reap_containers()?;
+    }
     engine(resolved.engine).prepare(&mut resolved, &Heard(request.watcher))?;
     let (name, directory, lock) = take_name(sandboxes, name)?;
     let record = draft(resolved, name, request.command);

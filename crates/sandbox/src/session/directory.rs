@@ -104,6 +104,19 @@ impl Sandboxes {
         Ok(())
     }
 
+    /// Removes what killed supervisors of containers left outside their directories: nobody else would.
+    pub(super) fn reap_containers(&self) -> Result<(), Error> {
+        for name in self.names()? {
+            let directory = self.at(&name);
+            if engine::has_left(&directory.path)
+                && let Ok(Some(_lock)) = directory.try_lock()
+            {
+                directory.reap_groups();
+            }
+        }
+        Ok(())
+    }
+
     fn entries(&self) -> Result<Vec<String>, Error> {
         let entries = match fs::read_dir(self.root.as_path()) {
             Ok(entries) => entries,
@@ -184,6 +197,11 @@ impl SandboxDirectory {
     pub(super) fn name(&self) -> SandboxName {
         let name = self.path.as_path().file_name().and_then(std::ffi::OsStr::to_str);
         name.and_then(|name| name.parse().ok()).expect("the path was made from a name")
+    }
+
+    /// Whether something of it may be left outside this directory.
+    pub(super) fn has_left(&self) -> bool {
+        engine::has_left(&self.path)
     }
 
     /// Removes the control groups that a killed supervisor left. The lock must be held.

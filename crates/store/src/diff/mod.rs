@@ -18,6 +18,7 @@ mod walk;
 use std::time::Instant;
 
 pub use record::{Record, RecordedChange, RecordedSide, SCHEMA};
+pub(crate) use walk::side_by_side;
 
 use crate::id::ObjectId;
 use crate::object::{ObjectKind, ReadError, ReadObjects};

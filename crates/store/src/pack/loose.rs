@@ -4,9 +4,9 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::EntryError;
 use super::inflate::Inflate;
 use super::input::Input;
+use super::{EntryError, limit};
 use crate::id::ObjectId;
 use crate::object::{Object, ObjectKind};
 
@@ -26,11 +26,11 @@ pub fn header(objects: &Path, id: &ObjectId) -> Result<Option<(ObjectKind, u64)>
     Ok(Some((loose.kind, loose.size)))
 }
 
-/// A whole object of at most `limit` bytes, which is not yet compared with its id.
-pub fn read(objects: &Path, id: &ObjectId, limit: u64) -> Result<Option<Object>, EntryError> {
+/// A whole object that is not too large, and not yet compared with its id.
+pub fn read(objects: &Path, id: &ObjectId) -> Result<Option<Object>, EntryError> {
     let Some(file) = open(objects, id)? else { return Ok(None) };
     let loose = Loose::start(&file)?;
-    if loose.size > limit {
+    if loose.size > limit(loose.kind) {
         return Err(EntryError::TooLarge(loose.size));
     }
     let (kind, mut data) = (loose.kind, Vec::new());

@@ -5,6 +5,7 @@
 //! taken, deltas are bounded in depth and work, and nothing is mapped into memory, so that a file that
 //! shrinks is an error and not a signal. An object is never believed here: whoever hands it on compares its hash.
 
+mod copy;
 mod deflate;
 mod delta;
 mod entry;
@@ -20,6 +21,9 @@ mod write;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::object::ObjectKind;
+
+pub use copy::CopyError;
 pub use index::{Index, Located};
 pub use index_write::{IndexEntry, write_index};
 pub use read::{BaseCache, Pack, Place};
@@ -30,6 +34,14 @@ pub use write::{PackWriter, Sync, Written};
 pub const BLOB_LIMIT: u64 = 64 << 20;
 /// Nothing above this is held in memory: trees of a million entries fit, and so do the deltas git makes.
 pub const OBJECT_LIMIT: u64 = 512 << 20;
+/// How large an object of this kind may be to be read at once.
+pub const fn limit(kind: ObjectKind) -> u64 {
+    match kind {
+        ObjectKind::Blob => BLOB_LIMIT,
+        _ => OBJECT_LIMIT,
+    }
+}
+
 /// Deltas on deltas; git itself makes 50, at most 4095.
 const DEPTH_LIMIT: usize = 4096;
 

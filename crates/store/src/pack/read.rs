@@ -11,7 +11,7 @@ use super::entry::{self, EntryKind, Head};
 use super::index::{Index, Located};
 use super::inflate::Inflate;
 use super::input::Input;
-use super::{DEPTH_LIMIT, EntryError, OBJECT_LIMIT, PackError, delta};
+use super::{DEPTH_LIMIT, EntryError, OBJECT_LIMIT, PackError, delta, limit};
 use crate::id::{HashKind, ObjectId};
 use crate::object::{Object, ObjectKind};
 
@@ -115,21 +115,25 @@ impl Pack {
         Ok((chain.kind, size))
     }
 
-    /// The object at a place, of at most `limit` bytes.
-    pub fn object(&self, offset: u64, cache: &BaseCache, limit: u64) -> Result<Object, EntryError> {
-        let limit = limit.min(OBJECT_LIMIT);
+    /// The object at a place, if it is not too large to be read at once.
+    pub fn object(&self, offset: u64, cache: &BaseCache) -> Result<Object, EntryError> {
         let (head, input) = self.head(offset)?;
         if let EntryKind::Whole(kind) = head.kind {
-            if head.size > limit {
+            if head.size > limit(kind) {
                 return Err(EntryError::TooLarge(head.size));
             }
             return Ok(Object { kind, data: Inflate::new(input).whole(head.size)? });
         }
         let object = self.resolve(offset, cache)?;
-        if object.data.len() as u64 > limit {
+        if object.data.len() as u64 > limit(object.kind) {
             return Err(EntryError::TooLarge(object.data.len() as u64));
         }
         Ok(Arc::unwrap_or_clone(object))
+    }
+
+    /// The object that a delta makes, of any kind and of every size that deltas are made of.
+    pub(super) fn rebuilt(&self, offset: u64, cache: &BaseCache) -> Result<Arc<Object>, EntryError> {
+        self.resolve(offset, cache)
     }
 
     /// Writes the object at a place piece by piece; only a delta is held in memory.

@@ -47,7 +47,7 @@ fn fault(pack: &Pack, cache: &BaseCache, place: &Place) -> Result<Option<String>
     if end <= offset || end > pack.end() {
         return Ok(Some("its place is outside of the pack".to_owned()));
     }
-    if crc(pack, offset, end)? != expected {
+    if pack.crc(place)? != expected {
         return Ok(Some("its checksum does not fit".to_owned()));
     }
     let mut hasher: Option<Hasher> = None;
@@ -80,10 +80,13 @@ fn text(pack: &Pack, error: EntryError) -> Result<String, PackError> {
     }
 }
 
-fn crc(pack: &Pack, from: u64, to: u64) -> Result<u32, PackError> {
-    let mut crc = Crc::new();
-    each_block(pack, (from, to), &mut |block| crc.update(block))?;
-    Ok(crc.sum())
+impl Pack {
+    /// The checksum of an entry as it stands there now.
+    pub fn crc(&self, place: &Place) -> Result<u32, PackError> {
+        let mut crc = Crc::new();
+        each_block(self, (place.offset, place.end), &mut |block| crc.update(block))?;
+        Ok(crc.sum())
+    }
 }
 
 fn checksum_fits(pack: &Pack) -> Result<bool, PackError> {

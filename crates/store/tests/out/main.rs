@@ -2,7 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
+mod checkout;
 mod diff;
+mod rollback;
 mod states;
 #[path = "../support/mod.rs"]
 mod support;

@@ -5,6 +5,7 @@
 //! not leak there proves nothing, and fails.
 
 pub mod cases;
+pub mod container;
 pub mod native;
 pub mod null;
 pub mod scope;

@@ -35,8 +35,12 @@ impl Engine for Native {
 /// Starts a program as a careless caller would: with a spare descriptor open and secrets in the environment.
 pub(super) fn provoked(run: Run, stage: &Stage) -> Run {
     let run = SECRET_VARIABLES.iter().fold(run, |run, name| run.variable(name, "canary"));
-    let run =
-        run.variable("PATH", format!("{}/.cargo/bin:{}", stage.env().home().display(), crate::env::PATH));
+    let first = format!(
+        "{}:{}",
+        stage.env().home().join(".cargo/bin").display(),
+        stage.env().root().join("bin").display()
+    );
+    let run = run.variable("PATH", format!("{first}:{}", crate::env::PATH));
     run.through(["sh", "-c", "exec 9</; exec \"$@\"", "sh"])
 }
 

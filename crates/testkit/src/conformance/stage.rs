@@ -8,19 +8,28 @@ use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::process::Child;
 
+use crate::container::Contained;
 use crate::env::TestEnv;
 use crate::fingerprint::Fingerprint;
+use crate::process::Run;
 
 /// The stage, with what keeps it alive.
 #[derive(Debug)]
 pub struct Stage {
-    env: TestEnv,
+    env: World,
     source: PathBuf,
     loopback: SocketAddr,
     outside: SocketAddr,
     process: Child,
     before: Fingerprint,
     _listeners: Vec<Listener>,
+}
+
+/// The world that the stage stands in.
+#[derive(Debug)]
+enum World {
+    Plain(TestEnv),
+    Contained(Box<Contained>),
 }
 
 #[derive(Debug)]
@@ -59,20 +68,38 @@ impl Stage {
     /// # Panics
     /// If the machine does not let it be set.
     pub fn set(env: TestEnv) -> Self {
+        Self::in_world(World::Plain(env))
+    }
+
+    /// The same in a world with a container engine.
+    pub fn set_contained(world: Contained) -> Self {
+        Self::in_world(World::Contained(Box::new(world)))
+    }
+
+    fn in_world(world: World) -> Self {
+        let env = world.env();
         let source = env.repository("project");
         fs_err::hard_link(env.binary(), source.join("probe-bin"))
             .or_else(|_| fs_err::copy(env.binary(), source.join("probe-bin")).map(drop))
             .expect("room for the executable");
-        fill_home(&env);
-        fill_source(&env, &source);
-        let (loopback, outside, listeners) = listen(&env);
+        fill_home(env);
+        fill_source(env, &source);
+        let (loopback, outside, listeners) = listen(env);
         let process = env.run("sh").args(["-c", "read nothing", SECRET]).waiting();
-        let before = fingerprint(&env, &source);
-        Self { env, source, loopback, outside, process, before, _listeners: listeners }
+        let before = fingerprint(env, &source);
+        Self { env: world, source, loopback, outside, process, before, _listeners: listeners }
     }
 
     pub fn env(&self) -> &TestEnv {
-        &self.env
+        self.env.env()
+    }
+
+    /// The executable under test, with whatever it needs to reach its engine.
+    pub fn run(&self) -> Run {
+        match &self.env {
+            World::Plain(env) => env.sandtable(),
+            World::Contained(world) => world.sandtable(),
+        }
     }
 
     /// The repository that sandboxes are made on.
@@ -96,13 +123,13 @@ impl Stage {
     fn values(&self) -> [(&'static str, String); 9] {
         let hostname = fs_err::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
         [
-            ("home", self.env.home().display().to_string()),
-            ("root", self.env.root().display().to_string()),
+            ("home", self.env().home().display().to_string()),
+            ("root", self.env().root().display().to_string()),
             ("secret", SECRET.to_owned()),
             ("loopback", self.loopback.to_string()),
             ("outside", self.outside.to_string()),
             ("pid", self.process.id().to_string()),
-            ("abstract", abstract_name(&self.env)),
+            ("abstract", abstract_name(self.env())),
             ("hostname", hostname.trim().to_owned()),
             ("source", self.source.display().to_string()),
         ]
@@ -110,10 +137,19 @@ impl Stage {
 
     /// What changed on the host since the last look.
     pub(super) fn moved(&mut self) -> Vec<String> {
-        let now = fingerprint(&self.env, &self.source);
+        let now = fingerprint(self.env.env(), &self.source);
         let lines = self.before.differences(&now);
         self.before = now;
         lines
+    }
+}
+
+impl World {
+    fn env(&self) -> &TestEnv {
+        match self {
+            Self::Plain(env) => env,
+            Self::Contained(world) => &world.env,
+        }
     }
 }
 
@@ -131,7 +167,15 @@ fn fingerprint(env: &TestEnv, source: &Path) -> Fingerprint {
     let probe = source.join("probe-bin");
     Fingerprint::of(
         env.root(),
-        &[&probe, env.binary(), &home.join(".local"), &home.join(".cache"), &home.join(".config/sandtable")],
+        &[
+            &probe,
+            env.binary(),
+            &env.root().join("p"),
+            &env.root().join("run"),
+            &home.join(".local"),
+            &home.join(".cache"),
+            &home.join(".config/sandtable"),
+        ],
     )
 }
 

@@ -1,6 +1,8 @@
 //! Every attack on every engine, and on none. Each test ends with a count.
 
+use sandtable_testkit::conformance::container::{self, Container};
 use sandtable_testkit::conformance::{self, Engine, Stage, Verdict, native::Native, null};
+use sandtable_testkit::container::{Contained, Kind};
 use sandtable_testkit::env::{Caller, TestEnv};
 use sandtable_testkit::require;
 
@@ -12,6 +14,35 @@ fn native_stops_every_attack() {
 #[test]
 fn native_stops_every_attack_for_an_ordinary_user() {
     native(Caller::ordinary());
+}
+
+#[test]
+fn docker_stops_what_it_promises_to() {
+    contained(Kind::Docker);
+}
+
+#[test]
+fn podman_stops_what_it_promises_to() {
+    contained(Kind::Podman);
+}
+
+/// Every case on a container engine, as root and as an ordinary user. What comes out differently than on the
+/// native engine is a line of the table, with its reason, or a failure.
+fn contained(kind: Kind) {
+    for caller in [Caller::Same, Caller::ordinary()] {
+        let Some(world) = Contained::new(kind, caller) else { continue };
+        let engine = Container::of(&world);
+        let mut stage = Stage::set_contained(world);
+        let verdicts = conformance::run(&engine, &mut stage);
+        let summary = conformance::summary(&engine, &verdicts);
+        require::say(&summary);
+        let odd: Vec<String> = verdicts
+            .iter()
+            .filter(|verdict| !container::is_as_known(&engine, verdict))
+            .map(Verdict::describe)
+            .collect();
+        assert!(odd.is_empty(), "{}: {}", engine.name(), odd.join("\n"));
+    }
 }
 
 /// Outside it starts itself again in the throw-away container; inside it runs the cases.

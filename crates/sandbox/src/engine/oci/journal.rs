@@ -123,6 +123,11 @@ pub(in crate::engine) fn reap(directory: &HostPath) {
     }
 }
 
+/// Whether there is anything to remove.
+pub(in crate::engine) fn has_left(directory: &HostPath) -> bool {
+    directory.join(FILE).as_path().exists()
+}
+
 fn is_gone(stderr: &[u8]) -> bool {
     let said = String::from_utf8_lossy(stderr).to_lowercase();
     ["no such container", "no such volume", "no container with", "no volume with", "not found"]

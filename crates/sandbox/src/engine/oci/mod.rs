@@ -11,15 +11,13 @@ mod launch;
 mod lower;
 mod mounts;
 pub mod plan;
-#[cfg(test)]
-mod tests;
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
 pub use journal::SWEEP;
-pub(super) use journal::reap;
+pub(super) use journal::{has_left, reap};
 pub use launch::Error;
 pub use lower::SUBCOMMAND;
 pub use plan::ContainerPlan;
@@ -118,5 +116,5 @@ fn quoted(word: &str) -> String {
     if !word.is_empty() && word.chars().all(plain) {
         return word.to_owned();
     }
-    format!("'{}'", word.replace('\'', "'\\''").escape_debug())
+    format!("'{}'", word.replace('\'', "'\\''"))
 }

@@ -34,10 +34,10 @@ fn engines() {
     machine engine-missing: engine `podman` was asked for but is not installed: no `podman` on PATH
       `apt-get install podman`, or leave out `--engine` to run natively
     ");
-    insta::assert_snapshot!(engine(EngineChoice::Podman, &installed), @"
-    machine engine-unsupported: engine `podman` is installed at `/usr/bin/podman`, but this version runs sandboxes natively only
-      use `--engine native`, or leave out `--engine`
-    ");
+    insta::assert_snapshot!(engine(EngineChoice::Podman, &installed), @r#"
+    input image-unnamed: engine `podman` needs an image, and none was named
+      name one: `--image NAME`, the variable `LLXPRT_SANDBOX_IMAGE`, or `image = "NAME"` in the configuration
+    "#);
     insta::assert_snapshot!(engine(EngineChoice::Seatbelt, &ann()), @"
     input engine-elsewhere: engine `seatbelt` exists on macOS only
       use `--engine native`, or leave out `--engine`

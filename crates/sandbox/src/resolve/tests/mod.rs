@@ -30,7 +30,7 @@ use crate::model::spec::{
 };
 
 /// A request for `directory` with every default.
-fn spec(directory: &str) -> Spec {
+pub(crate) fn spec(directory: &str) -> Spec {
     Spec {
         engine: Setting::default_value(EngineChoice::Auto),
         image: None,

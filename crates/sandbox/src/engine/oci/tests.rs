@@ -1,1 +1,0 @@
-//! Golden plans: what each engine is told on each kind of machine.

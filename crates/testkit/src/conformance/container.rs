@@ -1,0 +1,91 @@
+//! The real executable with a container engine, and how far it keeps the promises of the native one.
+
+use std::fmt::Write as _;
+
+use sandtable_launch::probe::{Class, Line};
+use serde::Deserialize;
+
+use super::native::{answer, provoked};
+use super::{Case, Engine, Stage, Verdict};
+use crate::container::{Contained, Kind};
+use crate::env::Caller;
+
+/// `sandtable run --engine docker|podman --image …`.
+#[derive(Debug)]
+pub struct Container {
+    pub kind: Kind,
+    pub caller: Caller,
+    pub image: String,
+}
+
+/// A case that comes out differently where a container engine builds the sandbox, and why that is so.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Difference {
+    pub case: String,
+    /// Which engines: names as [`Engine::name`] gives them.
+    pub engines: Vec<String>,
+    /// What comes out there.
+    pub got: Class,
+    pub reason: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Table {
+    difference: Vec<Difference>,
+}
+
+/// Every known difference.
+///
+/// # Panics
+/// If the table is broken.
+pub fn differences() -> Vec<Difference> {
+    let table: Table = toml::from_str(include_str!("differences.toml")).expect("a table of differences");
+    table.difference
+}
+
+impl Container {
+    pub fn of(world: &Contained) -> Self {
+        Self { kind: world.kind, caller: world.env.caller(), image: world.image.clone() }
+    }
+}
+
+impl Engine for Container {
+    fn name(&self) -> String {
+        match self.caller {
+            Caller::Same => self.kind.word().to_owned(),
+            Caller::Ordinary { .. } => format!("{} (ordinary user)", self.kind.word()),
+        }
+    }
+
+    fn attempt(&self, stage: &Stage, case: &Case, args: &[String]) -> Result<Line, String> {
+        let run = stage.run().directory(stage.source());
+        let run = run.args(["run", "--rm", "-q", "--engine", self.kind.word(), "--image", &self.image]);
+        let run = run.args(case.options).args(["--", "./probe-bin", "__probe", case.probe]).args(args);
+        answer(&provoked(run, stage).ended())
+    }
+}
+
+/// Whether a verdict is as the table promises for this engine, differences included.
+pub fn is_as_known(engine: &dyn Engine, verdict: &Verdict) -> bool {
+    let name = engine.name();
+    let known = differences()
+        .into_iter()
+        .find(|known| known.case == verdict.case.name && known.engines.contains(&name));
+    match known {
+        Some(known) => verdict.got.as_ref().is_ok_and(|class| *class == known.got),
+        None => verdict.is_as_expected(),
+    }
+}
+
+/// The table of differences for people.
+pub fn table() -> String {
+    let mut text = String::from("| case | engines | what comes out | why |\n|---|---|---|---|\n");
+    for known in differences() {
+        let Difference { case, engines, got, reason } = known;
+        writeln!(text, "| {case} | {} | {got:?} | {reason} |", engines.join(", "))
+            .expect("writing to a string");
+    }
+    text
+}

@@ -1,0 +1,166 @@
+//! Real container engines for tests. Docker is a daemon that whoever starts the tests has started
+//! (`SANDTABLE_TEST_DOCKER` names its socket); Podman keeps images and containers in the test's own directory.
+//! The image is one static program, so that no registry is needed.
+
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+
+use crate::env::{Caller, PATH, TestEnv};
+use crate::process::{Ended, Run};
+use crate::require;
+
+/// The engine under test.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Docker,
+    Podman,
+}
+
+/// A world with a container engine and an image in it.
+#[derive(Debug)]
+pub struct Contained {
+    pub env: TestEnv,
+    pub kind: Kind,
+    pub image: String,
+    docker: Option<String>,
+}
+
+impl Kind {
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Docker => "docker",
+            Self::Podman => "podman",
+        }
+    }
+}
+
+impl Contained {
+    /// The engine for a caller; `None`, said aloud, where there is none.
+    pub fn new(kind: Kind, caller: Caller) -> Option<Self> {
+        let docker = require::variable("SANDTABLE_TEST_DOCKER");
+        let obstacle = match kind {
+            Kind::Docker if docker.is_none() => Some("no Docker: `./test` starts one as root"),
+            Kind::Podman if require::program("podman").is_none() => Some("no Podman"),
+            Kind::Podman if require::program("newuidmap").is_none() => Some("Podman needs newuidmap"),
+            _ => None,
+        };
+        if let Some(why) = obstacle {
+            require::skip(why);
+            return None;
+        }
+        let busybox = require::program("busybox")?;
+        let env = TestEnv::of_the_executable_as(caller)?;
+        let name = env.root().file_name()?.to_string_lossy().to_lowercase().replace(['_', '.'], "");
+        let image = format!("localhost/{name}:1");
+        let contained = Self { env, kind, image, docker };
+        contained.furnish(&busybox);
+        Some(contained)
+    }
+
+    /// A program of this world that can reach the engine.
+    pub fn run(&self, program: impl AsRef<std::ffi::OsStr>) -> Run {
+        let root = self.env.root();
+        let run = self
+            .env
+            .run(program)
+            .variable("PATH", format!("{}:{PATH}", root.join("bin").display()))
+            .variable("XDG_RUNTIME_DIR", root.join("run"))
+            .variable("CONTAINERS_CONF", root.join("containers.conf"));
+        match &self.docker {
+            Some(address) => run.variable("DOCKER_HOST", address),
+            None => run,
+        }
+    }
+
+    /// The executable under test.
+    pub fn sandtable(&self) -> Run {
+        self.run(self.env.binary())
+    }
+
+    /// `sandtable run --engine … --image … OPTIONS -- sh -c SCRIPT` in a directory.
+    pub fn run_script(&self, directory: &Path, options: &[&str], script: &str) -> Ended {
+        self.starting(directory).args(options).args(["--", "sh", "-c", script]).ended()
+    }
+
+    /// `sandtable run --engine … --image …`, to be continued.
+    pub fn starting(&self, directory: &Path) -> Run {
+        let words = ["run", "--engine", self.kind.word(), "--image", &self.image];
+        self.sandtable().directory(directory).args(words)
+    }
+
+    /// What the engine answers.
+    ///
+    /// # Panics
+    /// If it fails.
+    pub fn engine(&self, args: &[&str]) -> String {
+        self.run(self.kind.word()).args(args).ended().expect_code(0).stdout
+    }
+
+    /// Every container and volume of this world's sandboxes that the engine knows.
+    pub fn left(&self) -> Vec<String> {
+        let here = |label: &str| label.contains(&self.env.root().display().to_string());
+        let containers = self.engine(&["ps", "--all", "--format", "{{.Names}} {{.Labels}}"]);
+        let ours = containers.lines().filter(|line| here(line));
+        let volumes = self.engine(&["volume", "ls", "--quiet"]);
+        let sandboxes: Vec<String> = fs_err::read_dir(self.env.sandboxes())
+            .map(|entries| entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()))
+            .map(Iterator::collect)
+            .unwrap_or_default();
+        let volumes = volumes
+            .lines()
+            .filter(|line| sandboxes.iter().any(|name| line.starts_with(&format!("sandtable-{name}-"))));
+        ours.chain(volumes).map(str::to_owned).collect()
+    }
+
+    fn furnish(&self, busybox: &Path) {
+        let root = self.env.root();
+        let storage: Vec<String> = [("--root", "s"), ("--runroot", "r"), ("--tmpdir", "t")]
+            .map(|(option, name)| format!("{option} {}", root.join("p").join(name).display()))
+            .into();
+        // Where control groups are of the first version Podman needs the older runtime.
+        let conf = "[containers]\ndefault_ulimits = [\"nofile=1024:4096\", \"nproc=4096:4096\"]\n\
+                    [engine]\nruntime = \"runc\"\ncgroup_manager = \"cgroupfs\"\nevents_logger = \"file\"\n";
+        self.env.file(&root.join("containers.conf"), conf);
+        let wrapper = format!("#!/bin/sh\nexec /usr/bin/podman {} \"$@\"\n", storage.join(" "));
+        self.env.file(&root.join("bin/podman"), wrapper);
+        set_mode(&root.join("bin/podman"), 0o755);
+        self.env.directory(&root.join("run"));
+        set_mode(&root.join("run"), 0o700);
+        self.env.directory(&root.join("p"));
+        let archive = pack(root, busybox);
+        self.engine(&["import", &archive.display().to_string(), &self.image]);
+        fs_err::remove_file(archive).ok();
+    }
+}
+
+impl Drop for Contained {
+    fn drop(&mut self) {
+        let quietly = |args: &[&str]| drop(self.run(self.kind.word()).args(args).ended());
+        quietly(&["rmi", "--force", &self.image]);
+        if self.kind == Kind::Podman {
+            // Ends the process by which an ordinary user's Podman holds its namespace.
+            quietly(&["system", "migrate"]);
+        }
+    }
+}
+
+/// A root file system of one static program, with an entry point and a health check that would both be noticed.
+fn pack(root: &Path, busybox: &Path) -> PathBuf {
+    let image = root.join("image");
+    fs_err::create_dir_all(image.join("bin")).expect("a directory of our own");
+    fs_err::copy(busybox, image.join("bin/busybox")).expect("room for a program");
+    for name in
+        ["cat", "env", "false", "id", "kill", "ls", "ps", "rm", "sh", "sleep", "stty", "true", "whoami", "wc"]
+    {
+        symlink("busybox", image.join("bin").join(name)).expect("a link of our own");
+    }
+    let archive = root.join("image.tar");
+    let words = ["--create", "--owner=0", "--group=0", "--file", &archive.display().to_string(), "."];
+    drop(Run::new("tar", &image).variable("PATH", PATH).args(words).ended().expect_code(0));
+    fs_err::remove_dir_all(image).ok();
+    archive
+}
+
+fn set_mode(path: &Path, mode: u32) {
+    fs_err::set_permissions(path, PermissionsExt::from_mode(mode)).expect("a file of our own");
+}
