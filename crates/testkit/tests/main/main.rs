@@ -11,6 +11,7 @@ mod detach;
 mod doctor;
 mod failpoints;
 mod freeze;
+mod git_inside;
 mod hosts;
 mod image;
 mod inside;
