@@ -45,7 +45,7 @@ pub use hide::Hidden;
 pub use mode::WORKSPACE;
 pub use renew::renew;
 pub use secrets::{says_secret, secret_names};
-pub use ssh_agent::ConnectionError;
+pub use ssh_agent::{ConnectionError, socket as agent_socket};
 
 use case::Case;
 use rootfs::Rootfs;

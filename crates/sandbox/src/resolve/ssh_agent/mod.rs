@@ -161,7 +161,7 @@ fn direct(around: &Surroundings<'_>, socket: HostPath) -> Result<Forwarding, Obs
 }
 
 /// The socket that the caller's variable names: there, a socket, and alive.
-fn socket(host: &Host, facts: &dyn Facts) -> Result<HostPath, String> {
+pub fn socket(host: &Host, facts: &dyn Facts) -> Result<HostPath, String> {
     if host.odd_variables.iter().any(|name| name == VARIABLE) {
         return Err(format!("`{VARIABLE}` is not valid UTF-8"));
     }
