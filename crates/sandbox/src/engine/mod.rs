@@ -19,7 +19,6 @@ use sandtable_launch::report::Report;
 use serde::{Deserialize, Serialize};
 
 pub use nat::Error as NetworkError;
-pub use ssh_agent::relay::Error as RelayError;
 
 use crate::model::blame::Blame;
 use crate::model::id::SandboxName;
@@ -83,8 +82,8 @@ pub enum LaunchError {
     Elsewhere { engine: EngineName, system: &'static str },
     #[error("cannot give the sandbox its network")]
     Network(#[from] nat::Error),
-    #[error("cannot bring the ssh-agent in")]
-    Agent(#[from] RelayError),
+    #[error(transparent)]
+    Agent(#[from] ssh_agent::Error),
 }
 
 impl LaunchError {
@@ -108,7 +107,7 @@ impl LaunchError {
     pub fn remedy(&self) -> Option<String> {
         match self {
             Self::Native(error) => native::remedy(error),
-            Self::Agent(_) => Some("run without it: `--ssh-agent off`".to_owned()),
+            Self::Agent(error) => Some(error.remedy()),
             Self::Container(error) => error.remedy(),
             Self::Elsewhere { .. } => Some("leave out `--engine`".to_owned()),
             Self::Network(_) => Some("use `--network none` or `--network host`".to_owned()),

@@ -186,6 +186,15 @@ pub struct Warning {
 }
 
 impl Warning {
+    /// The code for an agent that was wanted and is not there.
+    pub const NO_AGENT: &'static str = "ssh-agent-unavailable";
+
+    /// An agent that was wanted and is not there.
+    pub fn no_agent(why: &str) -> Self {
+        let text = format!("there is no ssh-agent inside: {why}; `--ssh-agent off` says that none is wanted");
+        Self::new(Self::NO_AGENT, text)
+    }
+
     pub fn new(code: &str, text: impl Into<String>) -> Self {
         Self { code: code.to_owned(), text: text.into() }
     }

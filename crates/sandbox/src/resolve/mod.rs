@@ -18,6 +18,7 @@ mod gitconfig;
 mod glob;
 mod hide;
 mod home;
+mod homes;
 mod identity;
 mod mode;
 mod network;
@@ -45,7 +46,7 @@ pub use hide::Hidden;
 pub use mode::WORKSPACE;
 pub use renew::renew;
 pub use secrets::{says_secret, secret_names};
-pub use ssh_agent::ConnectionError;
+pub use ssh_agent::{ConnectionError, socket as agent_socket};
 
 use case::Case;
 use rootfs::Rootfs;
@@ -205,6 +206,7 @@ fn contained_mounts(
     let OwnMounts { workspace: mut mounts, home, asked, agent } = own;
     let mut shown = gitconfig::mounts(case, workspace, warnings);
     shown.extend(agent);
+    shown = homes::at_each(shown, &homes::of(case));
     shown.retain(|mount| asked.iter().all(|request| request.target != mount.target));
     mounts.extend(contained::without_links(home));
     mounts.extend(asked);

@@ -17,6 +17,7 @@ use sandtable_launch::report::Report;
 use super::image::{Cause, engine_of};
 use super::journal::Journal;
 use super::plan::ContainerPlan;
+use crate::engine::ssh_agent::Guard;
 use crate::engine::{Handles, Running};
 use crate::model::blame::Blame;
 use crate::model::path::PathError;
@@ -137,15 +138,18 @@ pub(super) struct Launched {
     client: Option<Child>,
     journal: Journal,
     directory: PathBuf,
+    /// Outlives the container.
+    agent: Guard,
 }
 
 /// Starts the container of `plan` and returns when its PID 1 has reported what holds.
-pub(super) fn launch(plan: &ContainerPlan, handles: &Handles<'_>) -> Result<Launched, Error> {
+pub(super) fn launch(plan: &ContainerPlan, handles: &Handles<'_>, agent: Guard) -> Result<Launched, Error> {
     let journal = Journal::of(plan);
     journal.clear(&plan.directory);
     journal.write(&plan.directory)?;
     // From here on dropping it removes what was made.
-    let mut launched = Launched { contained: None, client: None, journal, directory: plan.directory.clone() };
+    let mut launched =
+        Launched { contained: None, client: None, journal, directory: plan.directory.clone(), agent };
     furnish(plan)?;
     let door = Door::make(&plan.door)?;
     let words = memfd_create("words", MemfdFlags::CLOEXEC).map_err(Error::Host)?;
@@ -205,7 +209,10 @@ impl Running for Launched {
     }
 
     fn run(&self, invocation: Invocation, started: &mut dyn FnMut()) -> Result<Ending, AttachError> {
-        attach::run(self.contained().socket(), invocation, |_| started())
+        attach::run(self.contained().socket(), invocation, |_| {
+            self.agent.start();
+            started();
+        })
     }
 
     fn end(&mut self) {
