@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 
 use clap::Args;
+use sandtable_sandbox::model::container::Build;
 use sandtable_sandbox::model::image::{ImageRef, Pull};
 use sandtable_sandbox::model::setting::Origin;
 
@@ -21,6 +22,9 @@ pub(super) struct ContainerArgs {
     /// Whether the image is fetched
     #[arg(long, value_name = "WHEN", value_parser = words(Pull::ALL, Pull::word))]
     pull: Option<Pull>,
+    /// Build the image first, from the project's `.sandtable/Dockerfile` or `.llxprt/sandbox.Dockerfile`
+    #[arg(long)]
+    build: bool,
     /// Show a port of the container on this machine's loopback address
     #[arg(short = 'p', long = "publish", value_name = "PORT[:PORT]")]
     ports: Vec<OsString>,
@@ -36,6 +40,7 @@ impl ContainerArgs {
     pub(super) fn add(self, layer: &mut Layer) -> Result<(), config::Error> {
         layer.container.image = flag(Key::Image, self.image);
         layer.container.pull = flag(Key::Pull, self.pull);
+        layer.container.build = flag(Key::Build, self.build.then_some(Build::Project));
         let flags = self
             .engine_flags
             .map(|text| (Key::EngineFlags, Raw::from_variable(Key::EngineFlags.kind(), text)));

@@ -195,6 +195,7 @@ fn help_of_run() {
           --engine <ENGINE>                What runs the sandbox [possible values: auto, native, docker, podman, seatbelt]
           --image <IMAGE>                  What the command sees as its system: an image by the name that docker or podman knows; natively a directory, a tar archive or an OCI layout by its path
           --pull <WHEN>                    Whether the image is fetched [possible values: missing, never, always]
+          --build                          Build the image first, from the project's `.sandtable/Dockerfile` or `.llxprt/sandbox.Dockerfile`
       -p, --publish <PORT[:PORT]>          Show a port of the container on this machine's loopback address
           --engine-flags <FLAGS>           Options for docker or podman in one text, such as '--shm-size=1g --ulimit nofile=1024'
           --support-url <ADDRESS>          Where to send people whose image cannot be had

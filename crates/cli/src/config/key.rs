@@ -6,6 +6,7 @@ pub(crate) enum Key {
     Engine,
     Image,
     Pull,
+    Build,
     Publish,
     EngineFlags,
     AllowFlags,
@@ -58,6 +59,7 @@ impl Key {
         Self::Engine,
         Self::Image,
         Self::Pull,
+        Self::Build,
         Self::Publish,
         Self::EngineFlags,
         Self::AllowFlags,
@@ -98,6 +100,7 @@ impl Key {
             Self::Engine => "engine",
             Self::Image => "image",
             Self::Pull => "pull",
+            Self::Build => "build",
             Self::Publish => "publish",
             Self::EngineFlags => "engine_flags",
             Self::AllowFlags => "dangerously_engine_flags",
@@ -139,6 +142,7 @@ impl Key {
             Self::Engine => "--engine",
             Self::Image => "--image",
             Self::Pull => "--pull",
+            Self::Build => "--build",
             Self::Publish => "--publish",
             Self::EngineFlags => "--engine-flags",
             Self::AllowFlags => "--dangerously-engine-flags",
@@ -190,6 +194,7 @@ impl Key {
             | Self::BestEffort
             | Self::AllowSource
             | Self::AllowFlags
+            | Self::Build
             | Self::DryRun
             | Self::Json
             | Self::Quiet

@@ -5,6 +5,7 @@
 //! examined in tests.
 
 mod cgroups;
+mod containers;
 mod kernel;
 mod nesting;
 mod root;
@@ -12,6 +13,8 @@ mod state;
 #[cfg(test)]
 mod tests;
 mod tools;
+
+pub use containers::container_engine;
 
 use crate::facts::Facts;
 use crate::host::Host;

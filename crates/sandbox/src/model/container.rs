@@ -18,6 +18,11 @@ choice! {
 }
 
 choice! {
+    /// Whether the image is built from the project's own recipe before it is used.
+    Build { No = "no", Project = "project" }
+}
+
+choice! {
     /// Whose rights the engine has on this machine.
     EngineRights { Root = "root", Rootless = "rootless" }
 }
@@ -30,6 +35,7 @@ pub struct ContainerRequest {
     pub flags: Vec<Setting<String>>,
     pub flag_guard: Setting<FlagGuard>,
     pub ports: Vec<Setting<Port>>,
+    pub build: Setting<Build>,
     /// Where people are sent when an image cannot be had.
     pub support: Setting<String>,
 }
@@ -41,6 +47,7 @@ impl Default for ContainerRequest {
             flags: Vec::new(),
             flag_guard: Setting::default_value(FlagGuard::Refuse),
             ports: Vec::new(),
+            build: Setting::default_value(Build::No),
             support: Setting::default_value(SUPPORT.to_owned()),
         }
     }
@@ -62,8 +69,19 @@ pub struct Container {
     /// Options of the user for the engine, word by word.
     pub flags: Vec<Setting<String>>,
     pub ports: Vec<Setting<Port>>,
+    /// The project's own recipe for the image, when that is built first.
+    #[serde(default)]
+    pub build: Option<Recipe>,
     /// Where people are sent when an image cannot be had.
     pub support: Setting<String>,
+}
+
+/// How an image is built.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Recipe {
+    pub file: HostPath,
+    /// What it can take files from.
+    pub context: HostPath,
 }
 
 /// A port of the sandbox that the host's loopback address shows.

@@ -32,6 +32,8 @@ const PATIENCE_AT_THE_END: Duration = Duration::from_secs(20);
 pub enum Error {
     #[error("the sandbox image `{image}` is missing or could not be pulled{}", behind(said))]
     Image { image: String, cause: Cause, said: String, support: String },
+    #[error("the sandbox image `{image}` could not be built from `{}`{}", file.display(), behind(said))]
+    Build { image: String, file: PathBuf, said: String, support: String },
     #[error("the engine does not answer: {said}")]
     Down { said: String },
     #[error("the engine does not let you in: {said}")]
@@ -84,7 +86,8 @@ impl Error {
 
     pub fn blame(&self) -> Blame {
         match self {
-            Self::Image { cause: Cause::NotHere | Cause::Unknown | Cause::Platform, .. } => Blame::Input,
+            Self::Image { cause: Cause::NotHere | Cause::Unknown | Cause::Platform, .. }
+            | Self::Build { .. } => Blame::Input,
             _ => Blame::Machine,
         }
     }
@@ -99,6 +102,7 @@ impl Error {
                 Cause::Platform => "image-platform",
                 Cause::Other => "image",
             },
+            Self::Build { .. } => "image-build",
             Self::Down { .. } => "engine-down",
             Self::Denied { .. } => "engine-denied",
             Self::Refused { .. } => "container-refused",
@@ -112,6 +116,9 @@ impl Error {
         match self {
             Self::Image { image, cause, support, .. } => {
                 Some(format!("{}\nvisit {support} if the issue persists", cause.remedy(image)))
+            }
+            Self::Build { support, .. } => {
+                Some(format!("mend the recipe, which the engine complains about above\nvisit {support} if the issue persists"))
             }
             Self::Down { .. } => {
                 Some("start it: `systemctl start docker`, or `dockerd` as root; `docker info` says more".to_owned())
