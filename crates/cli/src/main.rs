@@ -46,6 +46,9 @@ fn main() -> ExitCode {
         }
         _ => {}
     }
+    if args.get(1).is_some_and(|word| word == sandtable_launch::relay::REACH) {
+        return ExitCode::from(sandtable_launch::relay::reach_main(args.get(2).map(Path::new)));
+    }
     // A panic drops nothing, so whatever has the terminal then must be made to let go of it.
     let report = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {

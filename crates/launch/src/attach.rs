@@ -10,6 +10,7 @@
 //! goes on, so does the command.
 
 mod filter;
+mod freeze;
 mod pump;
 mod streams;
 mod terminal;
@@ -26,6 +27,7 @@ use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use crate::report::Report;
 use crate::sys::signal::{next_signal, release_signals, signal_descriptor};
 use crate::wire::{self, Ask, Command, StartStep, Status, Tell, WireError};
+pub use freeze::{FreezeError, Frozen, Held, freeze};
 use streams::Streams;
 pub use terminal::restore as restore_terminal;
 use terminal::{Who, suspend};
@@ -118,7 +120,8 @@ pub fn run(
         errno => AttachError::Streams(errno),
     })?;
     let Invocation { argv, environment, directory, deadline, .. } = invocation;
-    let command = Command { argv, environment, directory, stdio: streams.stdio() };
+    let time_ms = deadline.map(time::left_ms);
+    let command = Command { argv, environment, directory, stdio: streams.stdio(), time_ms };
     match wire::send(socket, &Ask::Run(command), &streams.descriptors()) {
         Err(WireError::Io(Errno::PIPE | Errno::CONNRESET)) => return Err(AttachError::NotTaken),
         sent => sent.map_err(AttachError::Lost)?,

@@ -3,8 +3,13 @@
 //! It is confined like the workload and holds nothing but its sockets and the layer's lock. When it exits,
 //! for whatever reason, the kernel kills every process of the sandbox.
 
+mod cold;
+mod freeze;
+mod hold;
 mod leader;
+mod list;
 mod spawn;
+mod stop;
 
 use std::ffi::OsString;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -16,11 +21,17 @@ use rustix::io::Errno;
 use rustix::net::{SocketFlags, accept_with};
 use rustix::process::{Signal, WaitOptions, kill_process, kill_process_group, wait};
 
+use crate::attach::GRACE;
 use crate::report::Report;
 use crate::sys::process::exit_now;
 use crate::sys::signal::{next_signal, signal_descriptor};
 use crate::wire::{self, Ask, Command, Frame, Status, Tell};
+use freeze::Freeze;
+use hold::Hold;
 use spawn::{NotSpawned, Patience, Process, Settled, Starting};
+
+/// How much later than the supervisor PID 1 looks at the clock.
+const LATER: Duration = Duration::from_millis(250);
 
 /// What PID 1 starts with.
 #[derive(Debug)]
@@ -45,7 +56,9 @@ pub(crate) fn serve(seat: Seat) -> ! {
         clients: vec![Client::new(supervisor)],
         finished: false,
         stopping: false,
+        expiry: None,
         deadline: None,
+        freeze: None,
     };
     loop {
         init.turn();
@@ -64,8 +77,12 @@ struct Init {
     finished: bool,
     /// Whether somebody asked for the end.
     stopping: bool,
+    /// When the sandbox's time is up and nobody else has said so.
+    expiry: Option<Instant>,
     /// When whatever still runs is killed.
     deadline: Option<Instant>,
+    /// While somebody wants everything held still.
+    freeze: Option<Freeze>,
 }
 
 struct Client {
@@ -74,15 +91,19 @@ struct Client {
     /// Its command, until it is known to run. Waiting for that here would let the workload, which can stop any
     /// process, keep all clients from being served.
     starting: Option<Starting>,
+    hold: Hold,
+    /// What it asked for while nothing may move.
+    later: Vec<Frame<Ask>>,
 }
 
 impl Client {
     fn new(socket: OwnedFd) -> Self {
-        Self { socket, command: None, starting: None }
+        Self { socket, command: None, starting: None, hold: Hold::No, later: Vec::new() }
     }
 
     fn is_busy(&self) -> bool {
-        self.command.is_some() || self.starting.is_some()
+        let waits = || self.later.iter().any(|frame| matches!(frame.message, Ask::Run(_)));
+        self.command.is_some() || self.starting.is_some() || waits()
     }
 }
 
@@ -106,6 +127,10 @@ impl Init {
                 Event::Client(index) => self.listen(index),
             }
         }
+        self.settle_freeze();
+        if self.expiry.is_some_and(|expiry| expiry <= Instant::now()) {
+            self.stop(GRACE);
+        }
         if self.deadline.is_some_and(|deadline| deadline <= Instant::now()) {
             self.deadline = None;
             kill_everything(Signal::KILL);
@@ -128,7 +153,10 @@ impl Init {
                 meanings.push(Event::Settled(index));
             }
         }
-        let left = self.deadline.map(|deadline| timespec(deadline.saturating_duration_since(Instant::now())));
+        let ends = self.deadline.into_iter().chain(self.expiry);
+        let ends = ends.map(|end| end.saturating_duration_since(Instant::now()));
+        let tick = self.freeze.as_ref().filter(|freeze| freeze.is_under_way()).map(|_| freeze::TICK);
+        let left = ends.chain(tick).min().map(timespec);
         match poll(&mut fds, left.as_ref()) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(_) => exit_now(125),
@@ -155,10 +183,18 @@ impl Init {
         match frame.message {
             // One command at a time for each client.
             Ask::Run(_) if self.clients[index].is_busy() => self.leave(index),
-            Ask::Run(mut command) => match spawn::spawn(self.completed(&mut command), frame.descriptors) {
-                Ok(starting) => self.clients[index].starting = Some(starting),
-                Err(failure) => self.not_started(index, failure),
-            },
+            // Nothing may start, stop or go on now.
+            Ask::Run(_) | Ask::Signal { .. } if self.freeze.is_some() => self.put_off(index, frame),
+            Ask::Run(mut command) => {
+                if let (0, Some(time)) = (index, command.time_ms) {
+                    // A little later than the supervisor's own bell.
+                    self.expiry = Instant::now().checked_add(Duration::from_millis(time) + LATER);
+                }
+                match spawn::spawn(self.completed(&mut command), frame.descriptors) {
+                    Ok(starting) => self.clients[index].starting = Some(starting),
+                    Err(failure) => self.not_started(index, failure),
+                }
+            }
             Ask::Signal { number } => {
                 if let (Some(command), Some(signal)) =
                     (self.clients[index].command, Signal::from_named_raw(number))
@@ -166,13 +202,10 @@ impl Init {
                     signal_command(command, signal);
                 }
             }
-            Ask::Stop { grace_ms } => {
-                kill_everything(Signal::TERM);
-                // What is stopped hears nothing.
-                kill_everything(Signal::CONT);
-                self.stopping = true;
-                self.deadline = Some(Instant::now() + Duration::from_millis(grace_ms));
-            }
+            Ask::Freeze if self.stopping => self.leave(index),
+            Ask::Freeze => self.hold(index, frame.descriptors),
+            Ask::Thaw => self.let_go(index),
+            Ask::Stop { grace_ms } => self.stop(Duration::from_millis(grace_ms)),
             Ask::Limits(limits) if index == 0 => self.report.controls.extend(limits.controls),
             // Only meaningful during set-up, and from the supervisor.
             Ask::Mounts | Ask::Adopt(_) | Ask::Limits(_) => self.leave(index),
@@ -186,6 +219,17 @@ impl Init {
         let added = self.environment.iter().filter(|pair| !given.contains(&name(pair)));
         command.environment.extend(added.cloned());
         command
+    }
+
+    /// Begins to end everything.
+    fn stop(&mut self, grace: Duration) {
+        self.break_freeze();
+        kill_everything(Signal::TERM);
+        // What is stopped hears nothing.
+        kill_everything(Signal::CONT);
+        self.stopping = true;
+        self.expiry = None;
+        self.deadline = Instant::now().checked_add(grace);
     }
 
     /// Tells a client what became of the start of its command, once that is known.
@@ -227,6 +271,7 @@ impl Init {
         if let Some(command) = client.command {
             signal_command(command, Signal::KILL);
         }
+        self.thaw_if_nobody_holds();
         self.tell_supervisor_of_others();
     }
 
@@ -240,6 +285,10 @@ impl Init {
             {
                 self.settle(index, Patience::None);
             }
+            // Stopped by us, for a while.
+            if status.stopped() && self.freeze.is_some() {
+                continue;
+            }
             let of_this = |client: &Client| client.command.is_some_and(|command| command.child == pid);
             let Some(index) = self.clients.iter().position(of_this) else {
                 continue;
@@ -251,6 +300,7 @@ impl Init {
             };
             self.report(index, &told);
         }
+        self.recheck_freeze();
         // Whoever asked for the end must not wait for a supervisor that is stopped itself.
         if self.stopping && !self.clients.iter().any(Client::is_busy) {
             exit_now(0);

@@ -20,6 +20,14 @@ use rustix::net::{
 };
 use rustix::pipe::{PipeFlags, pipe_with};
 
+/// The word for our executable that makes it find out whether a socket accepts a connection.
+pub const REACH: &str = "__reach";
+
+/// Whether the socket at `path` accepts a connection, as an exit code.
+pub fn reach_main(path: Option<&Path>) -> u8 {
+    u8::from(path.is_none_or(|path| reach(path).is_err()))
+}
+
 /// How many clients are served at once.
 const MOST: usize = 64;
 /// How much is under way in one direction of one connection.

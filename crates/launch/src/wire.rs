@@ -44,6 +44,11 @@ pub enum Ask {
     Signal { number: i32 },
     /// End everything: `SIGTERM` now, `SIGKILL` when the grace is over.
     Stop { grace_ms: u64 },
+    /// Hold everything still until `Thaw`, or until this connection ends. Three descriptors may be attached, of a
+    /// control group to put everything into: `cgroup.procs`, `cgroup.freeze`, `cgroup.events`.
+    Freeze,
+    /// Let everything go on, as far as this connection is concerned.
+    Thaw,
 }
 
 /// From PID 1 to a client.
@@ -69,6 +74,27 @@ pub enum Tell {
     Ended(Status),
     /// How many commands of other connections still run, after this one's ended.
     Others { running: usize },
+    /// Everything is held still.
+    Frozen {
+        by: FrozenBy,
+        /// Whether really nothing moves.
+        complete: bool,
+    },
+    /// It goes on.
+    Thawed {
+        /// Whether nothing moved until now.
+        unbroken: bool,
+    },
+}
+
+/// How a sandbox is held still.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FrozenBy {
+    /// All but its first process are in a control group that is frozen.
+    ControlGroup,
+    /// Its first process stopped all others.
+    Signals,
 }
 
 /// A step of the set-up that failed.
@@ -88,6 +114,8 @@ pub struct Command {
     pub environment: Vec<OsString>,
     pub directory: PathBuf,
     pub stdio: Stdio,
+    /// How long the sandbox may last, from its supervisor: PID 1 ends it then, should nobody else do.
+    pub time_ms: Option<u64>,
 }
 
 /// What the command talks to.
@@ -226,6 +254,7 @@ mod tests {
             environment: vec![OsString::from("A=b")],
             directory: PathBuf::from("/"),
             stdio: Stdio::Descriptors,
+            time_ms: Some(7),
         });
         send(&here, &ask, &[here.as_fd(), there.as_fd()]).expect("sent");
         let frame: Frame<Ask> = receive(&there).expect("received");

@@ -5,6 +5,7 @@ pub mod doctor;
 pub mod engine;
 pub mod facts;
 pub mod host;
+pub mod merge;
 pub mod model;
 pub mod process;
 pub mod resolve;

@@ -2,15 +2,19 @@
 //! nothing from our standard input, and never goes through a shell.
 
 use std::ffi::{OsStr, OsString};
-use std::io::{self, BufRead as _};
+use std::io::{self, BufRead as _, Write as _};
+use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
 
 use crate::model::path::HostPath;
 
 /// How much of the end of standard error an error carries.
 const TAIL: usize = 4096;
+/// How often a program with a time limit is looked at.
+const PAUSE: Duration = Duration::from_millis(5);
 
 /// A call of an external program, not yet made.
 #[derive(Clone, Debug)]
@@ -36,6 +40,8 @@ pub enum CliError {
     Start { argv: Vec<String>, source: io::Error },
     #[error("`{}` ended with {status}: {stderr}", argv.join(" "))]
     Failed { argv: Vec<String>, status: ExitStatus, stderr: String },
+    #[error("`{}` did not end within {} ms", argv.join(" "), limit.as_millis())]
+    TooSlow { argv: Vec<String>, limit: Duration },
 }
 
 impl Cli {
@@ -83,18 +89,54 @@ impl Cli {
         Ok(Finished { status: output.status, stdout: output.stdout, stderr: output.stderr })
     }
 
+    /// Runs the program to its end, or to the end of its time, when it is killed. What it says to standard output
+    /// is nobody's business.
+    pub fn finish_within(&self, limit: Duration) -> Result<Finished, CliError> {
+        let mut command = self.command();
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = command.spawn().map_err(|source| CliError::Start { argv: self.argv(), source })?;
+        let given_up = Instant::now() + limit;
+        let status = loop {
+            match child.try_wait() {
+                Ok(Some(status)) => break status,
+                Ok(None) if Instant::now() < given_up => std::thread::sleep(PAUSE),
+                Ok(None) | Err(_) => {
+                    let _already_gone = child.kill();
+                    let _already_taken = child.wait();
+                    return Err(CliError::TooSlow { argv: self.argv(), limit });
+                }
+            }
+        };
+        let stderr = child.stderr.take().map(|stream| at_hand(&stream)).unwrap_or_default();
+        Ok(Finished { status, stdout: Vec::new(), stderr })
+    }
+
+    /// Starts the program and leaves it running, out of reach of what a terminal sends to our process group.
+    pub fn start_apart(&self, stdin: Stdio, stderr: Stdio) -> Result<Child, CliError> {
+        let mut command = self.command();
+        command.process_group(0).stdin(stdin).stdout(Stdio::null()).stderr(stderr);
+        command.spawn().map_err(|source| CliError::Start { argv: self.argv(), source })
+    }
+
+    /// Runs the program to its end with these bytes on its standard input.
+    pub fn finish_with(&self, input: &[u8]) -> Result<Finished, CliError> {
+        let failed = |source| CliError::Start { argv: self.argv(), source };
+        let mut command = self.command();
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().map_err(failed)?;
+        let mut stdin = child.stdin.take().expect("it was asked for");
+        let output = std::thread::scope(|scope| {
+            // A program that has heard enough closes its end; what it made of the rest, its status says.
+            scope.spawn(move || stdin.write_all(input).ok());
+            child.wait_with_output().map_err(failed)
+        })?;
+        Ok(Finished { status: output.status, stdout: output.stdout, stderr: output.stderr })
+    }
+
     /// Starts the program and leaves it running, with the given standard input and error.
     pub fn start(&self, stdin: Stdio, stderr: Stdio) -> Result<Child, CliError> {
         let mut command = self.command();
         command.stdin(stdin).stdout(Stdio::null()).stderr(stderr);
-        command.spawn().map_err(|source| CliError::Start { argv: self.argv(), source })
-    }
-
-    /// Starts the program in a process group of its own, so that what is typed at a terminal does not reach it,
-    /// with nothing to read and standard error as given.
-    pub fn start_apart(&self, stderr: Stdio) -> Result<Child, CliError> {
-        let mut command = self.command();
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(stderr).process_group(0);
         command.spawn().map_err(|source| CliError::Start { argv: self.argv(), source })
     }
 
@@ -127,13 +169,24 @@ impl Cli {
     /// Runs the program and returns its standard output; any status but success is an error.
     pub fn output(&self) -> Result<Vec<u8>, CliError> {
         let finished = self.finish()?;
-        if finished.status.success() {
-            return Ok(finished.stdout);
-        }
+        if finished.status.success() { Ok(finished.stdout) } else { Err(self.failure(&finished)) }
+    }
+
+    /// The error that a status other than the expected one is.
+    pub fn failure(&self, finished: &Finished) -> CliError {
         let tail = &finished.stderr[finished.stderr.len().saturating_sub(TAIL)..];
         let stderr = String::from_utf8_lossy(tail).trim().to_owned();
-        Err(CliError::Failed { argv: self.argv(), status: finished.status, stderr })
+        CliError::Failed { argv: self.argv(), status: finished.status, stderr }
     }
+}
+
+/// What can be read from a pipe at once. A child of the program may hold its other end for ever.
+fn at_hand(pipe: &impl AsFd) -> Vec<u8> {
+    let mut bytes = vec![0; 1 << 16];
+    let ready = rustix::io::ioctl_fionbio(pipe, true);
+    let length = ready.and_then(|()| rustix::io::read(pipe, &mut bytes)).unwrap_or(0);
+    bytes.truncate(length);
+    bytes
 }
 
 impl Cli {
@@ -189,6 +242,24 @@ mod tests {
         assert_eq!(heard, ["one", "two"]);
         let CliError::Failed { status, stderr, .. } = error else { panic!("{error:?}") };
         assert_eq!((status.code(), stderr.as_str()), (Some(4), "one\ntwo"));
+    }
+
+    #[test]
+    fn a_program_that_does_not_end_is_ended() {
+        let slow = program("/bin/sh").args(["-c", "sleep 600"]).finish_within(Duration::from_millis(50));
+        assert!(matches!(slow, Err(CliError::TooSlow { .. })), "{slow:?}");
+        let said = program("/bin/sh").args(["-c", "echo said >&2; sleep 600 & exit 3"]);
+        let said = said.finish_within(Duration::from_mins(10)).unwrap();
+        assert_eq!((said.status.code(), said.stderr.as_slice()), (Some(3), &b"said\n"[..]));
+    }
+
+    #[test]
+    fn input_larger_than_a_pipe_goes_through() {
+        let input = vec![b'x'; 1 << 20];
+        let finished = program("/bin/cat").finish_with(&input).unwrap();
+        assert!(finished.status.success() && finished.stdout == input);
+        let deaf = program("/bin/true").finish_with(&input).unwrap();
+        assert!(deaf.status.success());
     }
 
     #[test]

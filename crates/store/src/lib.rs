@@ -9,20 +9,35 @@
 
 #![forbid(unsafe_code)]
 
+pub mod bring_in;
+pub mod checkout;
 pub mod copy;
+pub mod diff;
 pub mod dir;
+pub mod fsck;
+pub mod gc;
 pub mod id;
+pub mod ignore;
 pub mod image;
 pub mod layer;
 pub mod lock;
+pub mod meta;
 pub mod name_pattern;
 pub mod object;
+pub mod objects;
+pub mod owner;
+pub mod pack;
 pub mod path;
+mod reach;
 pub mod remove;
+pub mod rollback;
 pub mod safe;
 pub mod size;
+pub mod snapshot;
 pub mod source;
+pub mod statcache;
 pub mod state;
+pub mod store;
 
 pub use path::RelPath;
 pub use safe::{SafePath, open_safe};

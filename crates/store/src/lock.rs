@@ -1,4 +1,4 @@
-//! A file that one process at a time holds.
+//! A file that one process at a time holds, or that many share.
 //!
 //! The lock belongs to the open file description, not to the process: a child that inherits the descriptor
 //! holds it too, and it is free only when the last copy is closed, however its holders died. The file may be
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, fstat, lstat, open};
 use rustix::io::{Errno, retry_on_intr};
 
-/// An exclusive lock, held until this value and every inherited copy of its descriptor are gone.
+/// A lock, held until this value and every inherited copy of its descriptor are gone.
 #[derive(Debug)]
 pub struct FileLock(OwnedFd);
 
@@ -40,6 +40,13 @@ impl FileLock {
     /// Waits for the lock; makes the file if it is missing.
     pub fn exclusive(path: &Path) -> Result<Self, LockError> {
         let operation = FlockOperation::LockExclusive;
+        let lock = Self::take(path, OFlags::CREATE, operation).map_err(|errno| named(path, errno))?;
+        lock.ok_or_else(|| named(path, Errno::WOULDBLOCK))
+    }
+
+    /// Waits until nobody holds the lock exclusively, and shares it; makes the file if it is missing.
+    pub fn shared(path: &Path) -> Result<Self, LockError> {
+        let operation = FlockOperation::LockShared;
         let lock = Self::take(path, OFlags::CREATE, operation).map_err(|errno| named(path, errno))?;
         lock.ok_or_else(|| named(path, Errno::WOULDBLOCK))
     }
@@ -103,6 +110,16 @@ mod tests {
         assert!(FileLock::try_exclusive(&path).unwrap().is_none(), "an inherited copy still holds it");
         drop(copy);
         drop(FileLock::exclusive(&path).unwrap());
+        assert!(FileLock::try_exclusive(&path).unwrap().is_some());
+    }
+
+    #[test]
+    fn many_share_what_one_may_hold() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("lock");
+        let shares = [FileLock::shared(&path).unwrap(), FileLock::shared(&path).unwrap()];
+        assert!(FileLock::try_exclusive(&path).unwrap().is_none());
+        drop(shares);
         assert!(FileLock::try_exclusive(&path).unwrap().is_some());
     }
 

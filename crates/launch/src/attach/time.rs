@@ -1,10 +1,12 @@
 //! The time a command has. When it is up, everything in the sandbox is asked to end, and a little later made
-//! to: first by PID 1, and should that not answer, by ending PID 1 itself.
+//! to: first by PID 1, and should that not answer, by ending PID 1 itself. PID 1 knows the time as well, for when
+//! this process is stopped and hears no bell.
 
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
 use rustix::event::Timespec;
+use rustix::io::Errno;
 
 use super::Ending;
 use crate::wire::{self, Ask, Status, WireError};
@@ -15,6 +17,11 @@ pub const GRACE: Duration = Duration::from_millis(1500);
 
 /// How much longer PID 1 may take to say that everything is gone.
 const PATIENCE: Duration = Duration::from_millis(250);
+
+/// The time until `deadline`.
+pub(super) fn left_ms(deadline: Instant) -> u64 {
+    u64::try_from(deadline.saturating_duration_since(Instant::now()).as_millis()).unwrap_or(u64::MAX)
+}
 
 /// The clock of one command.
 #[derive(Debug)]
@@ -59,8 +66,11 @@ impl Clock {
             Self::Set(end) if end <= now => {
                 *self = Self::Rung(now + GRACE + PATIENCE);
                 let grace_ms = u64::try_from(GRACE.as_millis()).expect("a few seconds");
-                wire::send(socket, &Ask::Stop { grace_ms }, &[])?;
-                Ok(Turn::On)
+                match wire::send(socket, &Ask::Stop { grace_ms }, &[]) {
+                    // It was earlier than we, who were stopped: what it said before it went is still to be read.
+                    Err(WireError::Io(Errno::PIPE | Errno::CONNRESET)) => Ok(Turn::On),
+                    sent => sent.map(|()| Turn::On),
+                }
             }
             Self::Rung(end) if end <= now => Ok(Turn::Over),
             _ => Ok(Turn::On),

@@ -17,7 +17,7 @@ pub(crate) struct Foreign {
 impl Foreign {
     /// The groups of the process `pid`.
     pub(crate) fn of(pid: i32) -> Self {
-        let hierarchies = Hierarchy::of(&pid.to_string());
+        let hierarchies = Hierarchy::of(pid);
         let place = |control: Control| {
             let controller = knob::controller(control);
             let one = hierarchies

@@ -27,11 +27,12 @@ pub(super) struct Hierarchy {
 impl Hierarchy {
     /// Every hierarchy that this process can see itself in.
     pub(super) fn all() -> Vec<Self> {
-        Self::of("self")
+        let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
+        parse(&read("/proc/self/mountinfo"), &read("/proc/self/cgroup"))
     }
 
-    /// Every hierarchy that this process can see another one in; `own` is the other's group.
-    pub(super) fn of(process: &str) -> Vec<Self> {
+    /// Every hierarchy, with the groups of another process as its own.
+    pub(super) fn of(process: i32) -> Vec<Self> {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
         parse(&read("/proc/self/mountinfo"), &read(&format!("/proc/{process}/cgroup")))
     }

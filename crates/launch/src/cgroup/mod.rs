@@ -9,6 +9,7 @@
 //! A user without privileges needs a group that was delegated to it. We do not ask systemd for one, which
 //! would need a D-Bus client; `systemd-run --user --scope` does that for us.
 
+mod cold;
 mod foreign;
 mod hierarchy;
 mod knob;
@@ -28,6 +29,7 @@ use crate::report::{Control, Observed};
 use crate::step::Context as _;
 use crate::sys::process::unshare;
 use crate::wire::Failure;
+pub use cold::cold;
 pub(crate) use foreign::Foreign;
 use hierarchy::{Hierarchy, Version};
 use knob::{Knob, knobs};
@@ -154,11 +156,12 @@ impl Seat {
 
 impl Drop for Group {
     fn drop(&mut self) {
+        // The group that it was frozen in may lie below one of these.
+        reap(&self.journal);
         for seat in self.seats.drain(..) {
             // The journal may be gone with the sandbox already. What stays busy is left to it if it is not.
             let _left = remove(&seat.directory);
         }
-        reap(&self.journal);
     }
 }
 
@@ -168,7 +171,9 @@ pub fn reap(journal: &Path) {
     let ours = |path: &&Path| {
         path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(PREFIX))
     };
-    let left = text.lines().map(Path::new).filter(ours).filter(|directory| remove(directory).is_err());
+    // What was made last may lie below what was made first.
+    let named = text.lines().rev().map(Path::new);
+    let left = named.filter(ours).filter(|directory| remove(directory).is_err());
     if left.count() == 0 {
         let _removed_by_another = fs::remove_file(journal);
     }

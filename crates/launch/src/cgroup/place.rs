@@ -81,6 +81,23 @@ pub(super) fn below(parent: &Path, limits: &Limits) -> Result<PathBuf, String> {
     }
 }
 
+/// Makes a group of that name below `parent`, unless it is there already.
+pub(super) fn named(parent: &Path, name: &str, journal: &Path) -> io::Result<PathBuf> {
+    let directory = parent.join(name);
+    if directory.is_dir() {
+        return Ok(directory);
+    }
+    // What cannot be made need not be looked for.
+    if !writable(parent) {
+        return Err(ErrorKind::PermissionDenied.into());
+    }
+    note(journal, &directory)?;
+    match fs::create_dir(&directory) {
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(error),
+        _ => Ok(directory),
+    }
+}
+
 /// Whether groups below `parent` have the controller, after giving it to them where we may. The kernel
 /// refuses for a group that has processes of its own. Only a place where a group can be made is touched.
 fn enabled(parent: &Path, name: &str) -> bool {

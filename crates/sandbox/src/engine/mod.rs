@@ -5,13 +5,15 @@ pub mod enforcement;
 mod nat;
 pub mod native;
 pub mod oci;
-mod ssh_agent;
+pub mod ssh_agent;
 
 use std::fmt;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
 use std::time::Instant;
 
-use sandtable_launch::attach::{AttachError, Ending, Invocation};
+use sandtable_launch::attach::{self, AttachError, Ending, FreezeError, Frozen, Invocation};
 use sandtable_launch::report::Report;
 use serde::{Deserialize, Serialize};
 
@@ -123,6 +125,13 @@ pub trait Engine: fmt::Debug {
 
     /// Starts the plan and returns when the sandbox has reported what holds. No command runs yet.
     fn launch(&self, plan: &Plan, handles: &Handles<'_>) -> Result<Box<dyn Running>, LaunchError>;
+
+    /// Holds everything still in the running sandbox that keeps its state in `directory`, while the guard lives.
+    /// `connection` is one to its first process and of this freeze only: so it can be asked for by any process,
+    /// not just by the one that launched the sandbox, and ends with it.
+    fn freeze(&self, connection: OwnedFd, _directory: &HostPath) -> Result<Frozen, FreezeError> {
+        attach::freeze(connection, None)
+    }
 }
 
 /// A sandbox that waits for its first command, or runs it. Dropping it ends everything inside.
@@ -149,9 +158,10 @@ pub fn reap(directory: &HostPath) {
     oci::reap(directory);
 }
 
-/// Whether a launch for the sandbox in `directory` made something outside it that may still be there.
+/// Whether a launch for the sandbox in `directory` made something outside it that may still be there: what [`reap`]
+/// would remove.
 pub fn has_left(directory: &HostPath) -> bool {
-    oci::has_left(directory)
+    native::has_groups(directory) || oci::has_left(directory)
 }
 
 /// The engine of that name.
@@ -162,4 +172,10 @@ pub fn engine(name: EngineName) -> Box<dyn Engine> {
         EngineName::Podman => Box::new(oci::Oci { dialect: oci::Dialect::Podman }),
         EngineName::Seatbelt => unreachable!("resolve gives no sandbox to it here"),
     }
+}
+
+/// A short stand-in for a path (FNV-1a): the same in every version, and no secret is behind it.
+fn fingerprint(path: &Path) -> u64 {
+    let mix = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
+    path.as_os_str().as_bytes().iter().fold(0xcbf2_9ce4_8422_2325, mix)
 }

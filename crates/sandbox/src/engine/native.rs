@@ -1,19 +1,21 @@
 //! The native engine: namespaces, mounts, Landlock and a system call filter, on Linux, without a daemon.
 
 use std::fmt;
-use std::os::unix::ffi::OsStrExt as _;
-use std::path::{Path, PathBuf};
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 use std::time::Instant;
 
 use rustix::io::Errno;
-use sandtable_launch::attach::{self, AttachError, Ending, Invocation};
+use rustix::net::sockopt::socket_peercred;
+use rustix::process::geteuid;
+use sandtable_launch::attach::{self, AttachError, Ending, FreezeError, Frozen, Invocation};
 use sandtable_launch::cgroup::{self, PREFIX};
 use sandtable_launch::op::{self, Allow, Beneath, Ids, Op, Owner, Shift};
 use sandtable_launch::report::Report;
 use sandtable_launch::supervisor;
 
 use super::ssh_agent::relay;
-use super::{Engine, Handles, LaunchError, Place, Plan, Running, nat};
+use super::{Engine, Handles, LaunchError, Place, Plan, Running, fingerprint, nat};
 use crate::model::agent::Forwarding;
 use crate::model::limits::Limits;
 use crate::model::mount::{Content, FileIdentity, HostAccess, Mount, Ownership, Pins};
@@ -65,6 +67,17 @@ impl Engine for Native {
         };
         Ok(Box::new(Launched { sandbox, _way_out: way_out, agent }))
     }
+
+    fn freeze(&self, connection: OwnedFd, directory: &HostPath) -> Result<Frozen, FreezeError> {
+        let journal = directory.join(JOURNAL);
+        // Whoever called `listen`: the supervisor. It has to remove the group, so root makes none for others.
+        let supervisor = socket_peercred(&connection).ok().filter(|supervisor| supervisor.uid == geteuid());
+        let group = supervisor.and_then(|supervisor| {
+            let supervisor = supervisor.pid.as_raw_nonzero().get();
+            cgroup::cold(journal.as_path(), &group(directory), supervisor)
+        });
+        attach::freeze(connection, group.as_ref())
+    }
 }
 
 /// A running sandbox, the program that gives it a network, and the way to its ssh-agent.
@@ -102,11 +115,10 @@ impl Running for Launched {
     }
 }
 
-/// The control group: named after the sandbox, and after its directory as well, because another user or
-/// another home may have a sandbox of the same name. The time a command has is the session's business.
+/// The control group. The time a command has is the session's business.
 pub(super) fn limits(asked: &Limits, place: &Place) -> Option<op::Limits> {
     let limits = op::Limits {
-        group: format!("{PREFIX}{}-{:016x}", place.name, fingerprint(place.directory.as_path())),
+        group: group(&place.directory),
         journal: place.directory.join(JOURNAL).into(),
         memory: asked.memory.as_ref().map(|limit| limit.value.bytes()),
         cpus: asked.cpus.as_ref().map(|limit| limit.value.thousandths()),
@@ -116,10 +128,11 @@ pub(super) fn limits(asked: &Limits, place: &Place) -> Option<op::Limits> {
     any.then_some(limits)
 }
 
-/// A short stand-in for a path (FNV-1a): the same in every version, and no secret is behind it.
-pub(super) fn fingerprint(path: &Path) -> u64 {
-    let mix = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
-    path.as_os_str().as_bytes().iter().fold(0xcbf2_9ce4_8422_2325, mix)
+/// The name of a control group: the sandbox's, which its directory ends in, and one for the whole directory as
+/// well, because another user or another home may have a sandbox of the same name.
+fn group(directory: &HostPath) -> String {
+    let name = directory.as_path().file_name().unwrap_or_default().to_string_lossy();
+    format!("{PREFIX}{name}-{:016x}", fingerprint(directory.as_path()))
 }
 
 fn network(spec: &ResolvedSpec) -> op::Network {
@@ -198,7 +211,8 @@ fn agent_socket(target: PathBuf, spec: &ResolvedSpec, place: &Place) -> Op {
             shift: Shift::Keep,
             pinned: identity.map(pinned),
         },
-        None => Op::Mask { target },
+        // The other ways lead into virtual machines, where there is no native engine.
+        _ => Op::Mask { target },
     }
 }
 
@@ -247,6 +261,11 @@ pub(super) fn landlock(spec: &ResolvedSpec) -> Vec<Beneath> {
 /// Removes the control groups of a launch whose supervisor was killed.
 pub(super) fn reap(directory: &HostPath) {
     cgroup::reap(directory.join(JOURNAL).as_path());
+}
+
+/// Whether the journal of control groups is there.
+pub(super) fn has_groups(directory: &HostPath) -> bool {
+    directory.join(JOURNAL).as_path().exists()
 }
 
 /// What helps against a failed launch.

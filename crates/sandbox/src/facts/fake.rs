@@ -127,7 +127,7 @@ impl Fake {
     }
 
     /// What a program says; `call` is its path and its arguments, with blanks between them.
-    pub(crate) fn said(mut self, call: &str, code: i32, stdout: &str, stderr: &str) -> Self {
+    pub(crate) fn said(mut self, call: &str, code: i32, [stdout, stderr]: [&str; 2]) -> Self {
         let said = Said { code: Some(code), stdout: stdout.to_owned(), stderr: stderr.to_owned() };
         self.said.insert(call.to_owned(), said);
         self

@@ -65,7 +65,7 @@ fn output(program: &Path, arguments: &[String], variables: &[(String, String)]) 
         .fold(Cli::new(program).args(arguments), |call, (name, value)| call.variable(name, value));
     let finished = call.finish().map_err(|error| match error {
         CliError::Start { source, .. } => source,
-        failed @ CliError::Failed { .. } => io::Error::other(failed),
+        failed => io::Error::other(failed),
     })?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let (stdout, stderr) = (text(&finished.stdout), text(&finished.stderr));

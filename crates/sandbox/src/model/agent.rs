@@ -6,7 +6,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::mount::FileIdentity;
-use super::path::HostPath;
+use super::path::{BoxPath, HostPath};
+use super::resolved::EngineName;
 use super::setting::Setting;
 use super::spec::SshAgent;
 
@@ -23,6 +24,17 @@ pub struct Agent {
     pub forwarding: Option<Forwarding>,
 }
 
+impl Agent {
+    /// Where the agent's socket is inside, if it is. Seatbelt shows the host's own files, so there it is where the
+    /// host has it.
+    pub fn place(&self, engine: EngineName) -> Option<BoxPath> {
+        match (self.forwarding.as_ref()?, engine) {
+            (Forwarding::Direct { socket, .. }, EngineName::Seatbelt) => Some(socket.same_inside()),
+            _ => Some(BoxPath::new(SOCKET).expect("absolute")),
+        }
+    }
+}
+
 impl Default for Agent {
     /// What holds for sandboxes that were made before there was a choice.
     fn default() -> Self {
@@ -36,4 +48,22 @@ impl Default for Agent {
 pub enum Forwarding {
     /// The socket itself: it and the sandbox are on one kernel.
     Direct { socket: HostPath, identity: Option<FileIdentity> },
+    /// The socket that Docker Desktop shows in its virtual machine. That it is there is found out with the image,
+    /// when that is.
+    DockerDesktop,
+    /// A tunnel into the virtual machine of Podman, which no socket of the host reaches.
+    PodmanTunnel { socket: HostPath, ssh: HostPath, connection: Connection },
+}
+
+/// A way to log in to a virtual machine of Podman. Made by [`resolve`](crate::resolve), which has checked that no
+/// part of it could be taken for an option.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Connection {
+    pub name: String,
+    pub user: String,
+    /// A name or an address, without brackets.
+    pub host: String,
+    pub port: u16,
+    /// The file with the key to log in with.
+    pub identity: Option<HostPath>,
 }

@@ -15,7 +15,7 @@ use super::{search, shows_host, warnings};
 use crate::model::agent::{self, Agent};
 use crate::model::mount::MountTable;
 use crate::model::path::BoxPath;
-use crate::model::resolved::{Variable, Warning};
+use crate::model::resolved::{EngineName, Variable, Warning};
 use crate::model::setting::{Origin, Setting};
 use crate::model::spec::{EnvRequest, EnvValue};
 
@@ -103,10 +103,10 @@ pub(super) fn asked(case: &Case<'_>) -> Result<BTreeMap<String, Variable>, Error
 
 /// What holds whatever the user says: git finds a repository whose top is a mount of its own, and whoever looks
 /// for the agent looks in its one place.
-pub(super) fn last(agent: &Agent) -> BTreeMap<String, Variable> {
+pub(super) fn last(agent: &Agent, engine: EngineName) -> BTreeMap<String, Variable> {
     let discovery = (DISCOVERY.to_owned(), made("1".to_owned()));
-    let socket = agent.forwarding.as_ref().map(|_| {
-        let value = Variable::open(agent::SOCKET, agent.asked.origin.clone());
+    let socket = agent.place(engine).map(|place| {
+        let value = Variable::open(place.to_string(), agent.asked.origin.clone());
         (agent::VARIABLE.to_owned(), value)
     });
     std::iter::once(discovery).chain(socket).collect()

@@ -4,6 +4,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use super::ssh_agent::ConnectionError;
 use super::{agents, expose};
 use crate::facts::Failure;
 use crate::model::blame::Blame;
@@ -62,6 +63,8 @@ pub enum Error {
 
     #[error("the ssh-agent is required, and there is none to bring in: {why}")]
     AgentUnavailable { why: String },
+    #[error("the ssh-agent cannot be brought into Podman's machine")]
+    AgentConnection(#[source] ConnectionError),
     #[error("variable `{name}` cannot be given to the command: {why}")]
     EnvReserved { name: String, why: &'static str },
     #[error("variable `{name}` is not set, and {origin} asks to pass it on")]
@@ -175,6 +178,7 @@ impl Error {
             | Self::NetworkHelperMissing
             | Self::NetworkDevice { .. }
             | Self::AgentUnavailable { .. }
+            | Self::AgentConnection(_)
             | Self::MountsUnknown { .. }
             | Self::Submounts { .. }
             | Self::SourceFileSystem { .. }
@@ -243,6 +247,7 @@ impl Error {
             Self::NetworkHelperMissing => "network-helper-missing",
             Self::NetworkDevice { .. } => "network-device",
             Self::AgentUnavailable { .. } => "ssh-agent-unavailable",
+            Self::AgentConnection(_) => "ssh-agent-connection",
             Self::EnvReserved { .. } => "env-reserved",
             Self::EnvUnset { .. } => "env-unset",
             Self::EnvNotText { .. } => "env-not-text",
@@ -323,6 +328,7 @@ impl Error {
             Self::AgentUnavailable { .. } => {
                 "start one with `eval $(ssh-agent)` and `ssh-add`, or use `--ssh-agent auto` or `off`".to_owned()
             }
+            Self::AgentConnection(error) => error.remedy(),
             Self::EnvUnset { name, .. } => format!("set `{name}`, or give it a value: `{name}=…`"),
             Self::ExposeUnknown { name } => {
                 format!("one of {}, or a path with a slash in it: `./{name}`", expose::names().join(", "))

@@ -44,12 +44,14 @@ pub use hide::Hidden;
 pub use mode::WORKSPACE;
 pub use renew::renew;
 pub use secrets::{says_secret, secret_names};
+pub use ssh_agent::ConnectionError;
 
 use std::collections::BTreeMap;
 
 use case::Case;
 use rootfs::Rootfs;
 use source::Workspace;
+use ssh_agent::Surroundings;
 
 use crate::facts::Facts;
 use crate::host::Host;
@@ -74,8 +76,11 @@ pub fn resolve(spec: &Spec, host: &Host, facts: &dyn Facts) -> Result<ResolvedSp
     agents::add(&case, &workspace, &mut asked, &mut warnings)?;
     let Asked { mounts: asked, seeds } = asked;
     let home = home::mounts(&case, &workspace, &seeds);
-    let ssh_agent = ssh_agent::find(&case, &mut warnings)?;
-    let agent = ssh_agent::mounts(&case, &workspace, &ssh_agent);
+    let engine = chosen.engine;
+    let surroundings =
+        Surroundings { host, facts, os: chosen.platform.os, engine, container: chosen.container.as_ref() };
+    let ssh_agent = ssh_agent::decide(&spec.ssh_agent, &surroundings, &mut warnings)?;
+    let agent = ssh_agent::mounts(&case, &workspace, &ssh_agent, engine);
     let rootfs = rootfs::find(&case)?;
     let own = OwnMounts { workspace: workspace.mounts(&case, &mode)?, home, asked, agent };
     let mounts =
@@ -84,7 +89,7 @@ pub fn resolve(spec: &Spec, host: &Host, facts: &dyn Facts) -> Result<ResolvedSp
     let mut environment = environment::build(&case, &mounts, rootfs.as_ref(), &mut warnings);
     environment.append(&mut variables);
     environment.append(&mut environment::asked(&case)?);
-    environment.append(&mut environment::last(&ssh_agent));
+    environment.append(&mut environment::last(&ssh_agent, engine));
     card::with_card(ResolvedSpec {
         engine: chosen.engine,
         engine_reason: chosen.reason,

@@ -4,6 +4,7 @@
 
 use super::error::Error;
 use super::gitconfig::FILES;
+use super::ssh_agent::Surroundings;
 use super::{environment, ssh_agent};
 use crate::facts::{Entry, Facts, Kind};
 use crate::host::Host;
@@ -15,12 +16,19 @@ use crate::model::resolved::ResolvedSpec;
 pub fn renew(resolved: &mut ResolvedSpec, host: &Host, facts: &dyn Facts) -> Result<(), Error> {
     let warnings = &mut resolved.warnings;
     warnings.retain(|warning| warning.code != super::warnings::AGENT_UNAVAILABLE);
-    let found = ssh_agent::decide(&resolved.ssh_agent.asked, host, facts, warnings)?;
+    let surroundings = Surroundings {
+        host,
+        facts,
+        os: resolved.platform.os,
+        engine: resolved.engine,
+        container: resolved.container.as_ref(),
+    };
+    let found = ssh_agent::decide(&resolved.ssh_agent.asked, &surroundings, warnings)?;
     resolved.environment.remove(agent::VARIABLE);
-    resolved.environment.append(&mut environment::last(&found));
+    resolved.environment.append(&mut environment::last(&found, resolved.engine));
     let is_agent = |mount: &Mount| matches!(mount.content, Content::Agent);
     let mut mounts: Vec<Mount> = resolved.mounts.iter().filter(|mount| !is_agent(mount)).cloned().collect();
-    mounts.extend(found.forwarding.as_ref().map(|_| ssh_agent::socket_mount(&found)));
+    mounts.extend(ssh_agent::socket_mount(&found, resolved.engine));
     let files: Vec<_> =
         FILES.iter().chain([&ssh_agent::KNOWN_HOSTS]).map(|name| resolved.home.join(name)).collect();
     mounts.retain_mut(|mount| !files.contains(&mount.target) || is_there(mount, facts));

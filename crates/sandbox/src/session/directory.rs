@@ -199,6 +199,11 @@ impl SandboxDirectory {
         name.and_then(|name| name.parse().ok()).expect("the path was made from a name")
     }
 
+    /// Whether something of it may be left outside this directory.
+    pub(super) fn has_left(&self) -> bool {
+        engine::has_left(&self.path)
+    }
+
     /// Removes the control groups that a killed supervisor left. The lock must be held.
     pub(super) fn reap_groups(&self) {
         engine::reap(&self.path);

@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use rustix::io::Errno;
-use sandtable_launch::attach::AttachError;
+use sandtable_launch::attach::{AttachError, FreezeError};
 
 use crate::engine::LaunchError;
 use crate::engine::enforcement::Refusal;
@@ -77,6 +77,12 @@ pub enum Error {
         name: SandboxName,
         #[source]
         cause: Box<Error>,
+    },
+    #[error("the sandbox `{name}` could not be held still")]
+    Freeze {
+        name: SandboxName,
+        #[source]
+        source: FreezeError,
     },
     #[error("cannot find what is to be hidden")]
     Secrets(#[source] sandtable_store::source::Error),
@@ -156,6 +162,7 @@ impl Error {
             Self::Secrets(_) | Self::Hide(_) => "secrets",
             Self::Copy { .. } => "copy",
             Self::Image { .. } => "image",
+            Self::Freeze { .. } => "freeze",
             Self::Interrupted => "interrupted",
         }
     }

@@ -38,7 +38,7 @@ impl Scene {
             .os(self.os)
             .file("/usr/bin/docker", "")
             .file("/usr/bin/podman", "")
-            .said("/usr/bin/docker info --format {{.SecurityOptions}}", 0, self.docker, "")
+            .said("/usr/bin/docker info --format {{.SecurityOptions}}", 0, [self.docker, ""])
             .file(&at(".gitconfig"), "[user]\n\tname = Ann\n")
             .file(&at("repo/.git/HEAD"), "ref: refs/heads/main\n")
             .dir(&at("data"))
@@ -164,7 +164,7 @@ fn without_an_engine_named_the_image_decides() {
 fn an_engine_that_does_not_answer_says_why() {
     let refused = |code, said: &str| {
         let call = "/usr/bin/docker info --format {{.SecurityOptions}}";
-        let machine = LINUX.machine().said(call, code, "", said);
+        let machine = LINUX.machine().said(call, code, ["", said]);
         let error = resolve(&LINUX.spec(EngineChoice::Docker), &LINUX.host(), &machine).unwrap_err();
         format!("{}: {error}", error.code())
     };

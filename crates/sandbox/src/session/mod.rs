@@ -10,6 +10,7 @@ mod error;
 pub mod events;
 mod exec;
 mod files;
+mod freeze;
 mod furnish;
 #[cfg(test)]
 mod golden;
@@ -29,6 +30,7 @@ use std::ffi::OsString;
 pub use directory::Sandboxes;
 pub use error::Error;
 pub use exec::{ExecRequest, exec};
+pub use freeze::{Frozen, FrozenBy, Held, freeze};
 pub use image::unpack_image;
 pub use logs::Log;
 pub use manage::{Entry, Inspection, LayerSize, Listing, Running, State, inspect, list, remove, stop};

@@ -108,13 +108,15 @@ impl Supervision<'_> {
     /// Ends the sandbox and waits until its mounts are gone.
     fn take_down(&self, mut sandbox: Box<dyn Running>) {
         sandbox.end();
-        let ours_alone = self.resolved().limits.is_empty() && self.resolved().container.is_none();
-        if self.resolved().lifetime.value == Lifetime::Discard && ours_alone {
+        if self.resolved().lifetime.value == Lifetime::Discard && !self.directory.has_left() {
             // While the kernel takes the sandbox down. What its last processes still write is removed after. With
-            // limits or a container the directory holds the journal of what is outside it, which must outlive that.
+            // control groups or a container the directory holds the journal of what is outside it, which must
+            // outlive that.
             let _once_more = self.directory.delete();
         }
         drop(sandbox);
+        // Those that were not made by the launch, but for a freeze.
+        self.directory.reap_groups();
         self.directory.stop_listening();
     }
 

@@ -7,6 +7,7 @@
 //! shorter than the kernel's `PATH_MAX`, and [`Descent`] keeps a bounded number of descriptors. Where `openat2` is
 //! missing or forbidden, the same is done one component at a time.
 
+mod attribute;
 mod descent;
 mod entry;
 mod stepwise;
@@ -17,6 +18,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{CWD, FileType, Mode, OFlags, RawDir, ResolveFlags, fstat, openat, openat2};
 use rustix::io::{Errno, Result};
 
+pub use attribute::{attribute_names, attribute_value};
 pub use descent::{Descent, Moved};
 pub use entry::{Kind, Meta, birth_at, stat_at, stat_fd};
 

@@ -8,18 +8,15 @@
 use std::fmt;
 use std::os::fd::BorrowedFd;
 
-use rustix::fs::{fgetxattr, flistxattr};
+use rustix::fs::fgetxattr;
 use rustix::io::{Errno, Result};
 
-use crate::dir::Kind;
+use crate::dir::{Kind, attribute_names};
 use crate::path::escape;
 
 const PREFIX: &[u8] = b"user.overlay.";
 const OPAQUE: &str = "user.overlay.opaque";
 const WHITEOUT: &str = "user.overlay.whiteout";
-
-/// What the kernel itself allows a list of names to take.
-const LIST_MAX: usize = 64 * 1024;
 
 /// Bookkeeping that means nothing for what the tree looks like.
 const BOOKKEEPING: [&[u8]; 6] = [b"origin", b"impure", b"uuid", b"nlink", b"upper", b"whiteouts"];
@@ -86,7 +83,7 @@ pub(super) enum Place {
 /// Reads and judges the attributes of an open file or directory.
 pub(super) fn marks(fd: BorrowedFd<'_>, kind: Kind, place: Place) -> Result<Marks> {
     let mut marks = Marks::default();
-    for name in list(fd)? {
+    for name in attribute_names(fd)? {
         let Some(short) = name.strip_prefix(PREFIX) else { continue };
         let verdict = match short {
             b"opaque" => opaque(fd, kind, place, &mut marks)?,
@@ -139,23 +136,6 @@ fn opaque(fd: BorrowedFd<'_>, kind: Kind, place: Place, marks: &mut Marks) -> Re
         }
         Hides::SomeNames | Hides::Everything => None,
     })
-}
-
-fn list(fd: BorrowedFd<'_>) -> Result<Vec<Vec<u8>>> {
-    let mut small = [0; 512];
-    let split = |bytes: &[u8]| {
-        bytes.split(|byte| *byte == 0).filter(|name| !name.is_empty()).map(<[u8]>::to_vec).collect()
-    };
-    match flistxattr(fd, &mut small[..]) {
-        Ok(length) => Ok(split(&small[..length])),
-        Err(Errno::OPNOTSUPP) => Ok(Vec::new()),
-        Err(Errno::RANGE) => {
-            let mut large = vec![0; LIST_MAX];
-            let length = flistxattr(fd, &mut large[..])?;
-            Ok(split(&large[..length]))
-        }
-        Err(errno) => Err(errno),
-    }
 }
 
 #[cfg(test)]

@@ -36,6 +36,17 @@ impl Hasher {
         })
     }
 
+    /// For a checksum, which guards against accidents alone: it need not look for collisions and is quicker.
+    pub fn checksum(hash: HashKind) -> Self {
+        match hash {
+            HashKind::Sha1 => {
+                let plain = sha1_checked::Sha1::builder().detect_collision(false).build();
+                Self(State::Sha1(Box::new(plain)))
+            }
+            HashKind::Sha256 => Self::bare(hash),
+        }
+    }
+
     pub fn update(&mut self, bytes: &[u8]) {
         match &mut self.0 {
             State::Sha1(state) => state.update(bytes),

@@ -80,6 +80,8 @@ pub enum WriteError {
     Content(#[source] io::Error),
     #[error("the store has no room for it: {have} of {quota} bytes are used")]
     Quota { have: u64, quota: u64 },
+    #[error("the disk has no room for it: {free} bytes are free, and {kept} are left free")]
+    NoSpace { free: u64, kept: u64 },
     #[error("cannot write to the store")]
     Io(#[source] io::Error),
 }

@@ -24,8 +24,10 @@
 //! Some file systems store whole seconds only; a change time without a fraction is taken as anywhere in its
 //! second. If the clock is set back while the command runs, only what differs from the scan is found.
 
+pub mod attributes;
 mod drift;
 mod git;
+pub mod index;
 mod listing;
 mod scan;
 mod secrets;

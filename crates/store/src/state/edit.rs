@@ -138,13 +138,7 @@ impl<'a> Editor<'a> {
         let root = self.frames.pop().expect("the root is never left");
         let own = root.own.clone();
         let written = root.write(self.sink, Some(&own))?;
-        let empty = State::empty(self.sink)?;
-        Ok(State {
-            tree: written.tree.unwrap_or(empty.tree),
-            manifest: written.manifest.unwrap_or(empty.tree),
-            times: written.times.unwrap_or(empty.tree),
-            layer: self.base.layer,
-        })
+        Ok(State { layer: self.base.layer, ..State::from_root(&written, self.sink)? })
     }
 
     fn frame(&self) -> &Frame {

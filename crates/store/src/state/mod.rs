@@ -99,6 +99,14 @@ impl State {
         Ok(Self { tree, manifest: tree, times: tree, layer: None })
     }
 
+    /// From a root that was written.
+    pub(crate) fn from_root(root: &Directory, sink: &dyn WriteObjects) -> Result<Self, WriteError> {
+        let empty = Self::empty(sink)?.tree;
+        let or_empty = |id: Option<ObjectId>| id.unwrap_or(empty);
+        let (tree, manifest, times) = (or_empty(root.tree), or_empty(root.manifest), or_empty(root.times));
+        Ok(Self { tree, manifest, times, layer: None })
+    }
+
     /// Equal exactly for states that are equal; times take no part in it. Hexadecimal, 64 digits.
     pub fn hash(&self) -> String {
         let mut hasher = sha2::Sha256::new();

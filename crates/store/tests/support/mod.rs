@@ -2,6 +2,8 @@
 
 #![expect(dead_code, reason = "each test binary uses its own part")]
 
+pub(crate) mod git;
+
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::Path;
 

@@ -105,6 +105,31 @@ fn when_the_time_is_up_everything_ends() {
 }
 
 #[test]
+fn the_time_is_up_for_a_supervisor_that_is_stopped_too() {
+    // Ctrl-Z reaches the command as well; a bare stop leaves it running.
+    for signal in ["TSTP", "STOP"] {
+        let Some(world) = World::of(Caller::ordinary()) else { return };
+        let script = "trap '' TERM; n=7134; (setsid sleep ${n}1 &); echo ready; sleep ${n}1";
+        let run = ["run", "-q", "--timeout", "1", "--", "sh", "-c", script];
+        let mut supervisor = world.env.sandtable().directory(&world.source).args(run).started();
+        let mut ready = [0; 6];
+        std::io::Read::read_exact(supervisor.stdout.as_mut().unwrap(), &mut ready).unwrap();
+        let tell = |signal: &str| {
+            let kill = world.env.run("kill").arg(format!("-{signal}")).arg(supervisor.id().to_string());
+            kill.ended().expect_code(0).unused();
+        };
+        tell(signal);
+        let end = Instant::now() + Duration::from_secs(20);
+        while sleeps("71341") {
+            assert!(Instant::now() < end, "{signal}: it goes on");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        tell("CONT");
+        assert_eq!(supervisor.wait().unwrap().code(), Some(124), "{signal}");
+    }
+}
+
+#[test]
 fn who_ends_in_time_or_when_asked_to_is_not_killed() {
     let Some(world) = World::of(Caller::ordinary()) else { return };
     let (ended, outcome) = world.run(&["--timeout", "20s"], "exit 7");
@@ -271,6 +296,13 @@ fn a_limit_that_means_nothing_is_refused() {
 }
 
 /// A repository and somebody who runs commands on it.
+/// Whether `sleep TIME` runs somewhere.
+fn sleeps(time: &str) -> bool {
+    let wanted = format!("sleep\0{time}\0");
+    let processes = fs_err::read_dir("/proc").unwrap().flatten().map(|entry| entry.path().join("cmdline"));
+    processes.filter_map(|path| fs_err::read(path).ok()).any(|line| line == wanted.as_bytes())
+}
+
 struct World {
     env: TestEnv,
     source: PathBuf,

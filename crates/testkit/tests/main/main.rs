@@ -10,6 +10,7 @@ mod containers;
 mod detach;
 mod doctor;
 mod failpoints;
+mod freeze;
 mod hosts;
 mod image;
 mod inside;

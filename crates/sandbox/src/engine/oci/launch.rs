@@ -158,7 +158,8 @@ pub(super) fn launch(plan: &ContainerPlan, handles: &Handles<'_>) -> Result<Laun
     let words = memfd_create("words", MemfdFlags::CLOEXEC).map_err(Error::Host)?;
     let heard = File::from(words.try_clone().map_err(|_| Error::Host(Errno::MFILE))?);
     let argv = plan.argv.iter().map(|arg| arg.value.as_str());
-    let client = engine_of(plan)?.args(argv).start_apart(Stdio::from(words)).map_err(Error::Call)?;
+    let client =
+        engine_of(plan)?.args(argv).start_apart(Stdio::null(), Stdio::from(words)).map_err(Error::Call)?;
     let client = launched.client.insert(client);
     let end = Instant::now() + PATIENCE;
     let socket = door.wait(|| matches!(client.try_wait(), Ok(None)) && Instant::now() < end)?;

@@ -103,7 +103,7 @@ pub(super) fn lower(dialect: Dialect, spec: &ResolvedSpec, place: &Place) -> Con
 
 /// Another user or another home may have a sandbox of the same name.
 pub(super) fn container_name(place: &Place) -> String {
-    format!("sandtable-{}-{:016x}", place.name, native::fingerprint(place.directory.as_path()))
+    format!("sandtable-{}-{:016x}", place.name, super::super::fingerprint(place.directory.as_path()))
 }
 
 fn image_name(spec: &ResolvedSpec) -> String {

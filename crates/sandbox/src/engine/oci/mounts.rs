@@ -104,7 +104,7 @@ fn one(mount: &Mount, dialect: Dialect, spec: &ResolvedSpec, place: &Place) -> M
         }
         Content::Agent => match &spec.ssh_agent.forwarding {
             Some(Forwarding::Direct { socket, .. }) => bound(socket.to_string(), Write::No),
-            None => Made::default(),
+            _ => Made::default(),
         },
         // An engine brings these itself; no table for an image has a link.
         Content::Link { .. } | Content::Processes | Content::Devices => Made::default(),

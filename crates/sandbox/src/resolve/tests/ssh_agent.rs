@@ -105,3 +105,139 @@ fn the_variable_is_nobodys_to_give() {
         assert!(refused.starts_with(&format!("input env-reserved: variable `{name}`")), "{refused}");
     }
 }
+
+/// What is decided for each kind of machine and engine.
+mod ways {
+    use super::*;
+    use crate::model::container::{Container, EngineRights};
+    use crate::model::path::HostPath;
+    use crate::model::platform::Os;
+    use crate::model::resolved::EngineName;
+    use crate::resolve::ssh_agent::{Surroundings, decide};
+
+    const LIST: &str = "/usr/bin/podman system connection list --format json";
+    const INFO: &str = "/usr/bin/docker info --format {{.OperatingSystem}}";
+    const MACHINE: &str =
+        r#"[{"Name":"m","URI":"ssh://core@127.0.0.1:51234/run/podman.sock","Identity":"/k","Default":true}]"#;
+
+    fn mac() -> Fake {
+        machine().os(Os::MacOs).file("/usr/bin/ssh", "")
+    }
+
+    fn container(engine: EngineName) -> Container {
+        let path = |text: &str| HostPath::new(text).unwrap();
+        Container {
+            program: path(&format!("/usr/bin/{engine}")),
+            variables: std::collections::BTreeMap::new(),
+            rights: EngineRights::Rootless,
+            init: path("/opt/sandtable"),
+            flags: Vec::new(),
+            ports: Vec::new(),
+            support: Setting::default_value(String::new()),
+        }
+    }
+
+    fn way(asked: SshAgent, os: Os, engine: EngineName, machine: &Fake) -> String {
+        let container = container(engine);
+        let boxed = matches!(engine, EngineName::Docker | EngineName::Podman);
+        let around = Surroundings {
+            host: &ann_calls(Some("/run/user/1000/agent")),
+            facts: machine,
+            os,
+            engine,
+            container: boxed.then_some(&container),
+        };
+        let mut warnings = Vec::new();
+        let decided = decide(&Setting::default_value(asked), &around, &mut warnings);
+        match (decided, &warnings[..]) {
+            (Err(error), _) => super::super::refusal(&error),
+            (Ok(agent), [warning]) if agent.forwarding.is_none() => {
+                format!("{}: {}", warning.code, warning.text)
+            }
+            (Ok(agent), []) => match (&agent.forwarding, agent.place(engine)) {
+                (None, None) => "nothing".to_owned(),
+                (Some(forwarding), Some(place)) => {
+                    format!(
+                        "{} at {place}",
+                        serde_json::to_value(forwarding).unwrap()["way"].as_str().unwrap()
+                    )
+                }
+                other => panic!("{other:?}"),
+            },
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn each_platform_and_engine_has_its_way() {
+        let ready = mac().said(INFO, 0, ["Docker Desktop\n", ""]).said(LIST, 0, [MACHINE, ""]);
+        let mut table = Vec::new();
+        for os in [Os::Linux, Os::MacOs] {
+            for engine in EngineName::ALL {
+                let say = |asked| way(asked, os, *engine, &ready);
+                assert_eq!(say(SshAgent::Auto), say(SshAgent::Required));
+                assert_eq!(say(SshAgent::Off), "nothing", "{os} {engine}");
+                table.push(format!("{os} {engine}: {}", say(SshAgent::Auto)));
+            }
+        }
+        insta::assert_snapshot!(table.join("\n"), @"
+        linux native: direct at /ssh-agent
+        linux docker: direct at /ssh-agent
+        linux podman: direct at /ssh-agent
+        linux seatbelt: direct at /run/user/1000/agent
+        macos native: direct at /ssh-agent
+        macos docker: docker_desktop at /ssh-agent
+        macos podman: podman_tunnel at /ssh-agent
+        macos seatbelt: direct at /run/user/1000/agent
+        ");
+    }
+
+    #[test]
+    fn docker_that_is_not_docker_desktop_is_a_warning() {
+        let docker = |machine: Fake| way(SshAgent::Auto, Os::MacOs, EngineName::Docker, &machine);
+        insta::assert_snapshot!(docker(mac().said(INFO, 0, ["Ubuntu 24.04 LTS\n", ""])), @"ssh-agent-unavailable: there is no ssh-agent inside: only Docker Desktop can bring it in, and this is `Ubuntu 24.04 LTS`; `--ssh-agent off` says that none is wanted");
+        insta::assert_snapshot!(docker(mac().said(INFO, 1, ["", "Cannot connect to the Docker daemon"])), @"ssh-agent-unavailable: there is no ssh-agent inside: `docker info` does not answer: Cannot connect to the Docker daemon; `--ssh-agent off` says that none is wanted");
+        let required =
+            way(SshAgent::Required, Os::MacOs, EngineName::Docker, &mac().said(INFO, 0, ["Colima", ""]));
+        assert!(required.starts_with("machine ssh-agent-unavailable: "), "{required}");
+    }
+
+    #[test]
+    fn podman_without_a_usable_connection_stops_the_launch_even_in_auto() {
+        let podman = |machine: Fake| way(SshAgent::Auto, Os::MacOs, EngineName::Podman, &machine);
+        let two = r#"[{"Name":"a","URI":"ssh://c@h/x"},{"Name":"b","URI":"ssh://c@h/x"}]"#;
+        let without_ssh = machine().os(Os::MacOs);
+        let cases = [
+            podman(mac().said(LIST, 0, ["no JSON", ""])),
+            podman(mac().said(LIST, 0, ["[]", ""])),
+            podman(mac().said(LIST, 0, [two, ""])),
+            podman(mac().said(LIST, 125, ["", "Error: the machine is broken\n"])),
+            podman(mac()),
+            podman(without_ssh.said(LIST, 0, [MACHINE, ""])),
+        ];
+        for text in &cases {
+            assert!(text.starts_with("machine ssh-agent-connection: "), "{text}");
+            assert!(text.ends_with("`SANDTABLE_SSH_AGENT=off` goes on without the agent"), "{text}");
+        }
+        insta::assert_snapshot!(cases.join("\n"), @"
+        machine ssh-agent-connection: the ssh-agent cannot be brought into Podman's machine: podman's list of connections is not understood: expected ident at line 1 column 2
+          `podman system connection list --format json` shows what podman says
+        `SANDTABLE_SSH_AGENT=off` goes on without the agent
+        machine ssh-agent-connection: the ssh-agent cannot be brought into Podman's machine: podman knows no connection to a machine
+          start a machine: `podman machine init`, `podman machine start`
+        `SANDTABLE_SSH_AGENT=off` goes on without the agent
+        machine ssh-agent-connection: the ssh-agent cannot be brought into Podman's machine: podman knows several connections and calls none of them the default: `a`, `b`
+          name the one that is meant: `podman system connection default NAME`
+        `SANDTABLE_SSH_AGENT=off` goes on without the agent
+        machine ssh-agent-connection: the ssh-agent cannot be brought into Podman's machine: podman does not list its connections: Error: the machine is broken
+          start a machine: `podman machine init`, `podman machine start`
+        `SANDTABLE_SSH_AGENT=off` goes on without the agent
+        machine ssh-agent-connection: the ssh-agent cannot be brought into Podman's machine: podman does not list its connections: nobody runs `/usr/bin/podman system connection list --format json`
+          start a machine: `podman machine init`, `podman machine start`
+        `SANDTABLE_SSH_AGENT=off` goes on without the agent
+        machine ssh-agent-connection: the ssh-agent cannot be brought into Podman's machine: there is no `ssh` on PATH
+          install OpenSSH's client
+        `SANDTABLE_SSH_AGENT=off` goes on without the agent
+        ");
+    }
+}

@@ -1,10 +1,6 @@
 //! Names, trees and commits held against git itself.
 
-#![expect(clippy::unwrap_used, reason = "a test may fail where it stands")]
-
-mod git;
-
-use git::Repository;
+use crate::git::Repository;
 use proptest::prelude::*;
 use sandtable_store::id::HashKind;
 use sandtable_store::object::commit::{Consistency, SnapshotCommit, State};

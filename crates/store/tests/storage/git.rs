@@ -1,7 +1,5 @@
 //! Stock git as the judge of what we write, and the maker of what we read.
 
-#![expect(dead_code, reason = "each test binary uses its own part")]
-
 use std::ffi::OsStr;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};

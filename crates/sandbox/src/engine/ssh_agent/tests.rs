@@ -1,0 +1,172 @@
+//! Golden tests: every way of the agent, in the words of each engine.
+
+use serde_json::json;
+
+use super::*;
+use crate::model::agent::{Agent, Connection};
+use crate::model::path::HostPath;
+use crate::model::setting::{Origin, Setting};
+use crate::model::spec::SshAgent;
+
+fn path(text: &str) -> HostPath {
+    HostPath::new(text).unwrap()
+}
+
+fn setting(value: &str) -> serde_json::Value {
+    json!({ "value": value, "origin": { "from": "default" } })
+}
+
+/// A request for a container engine, with nothing in it but what matters here.
+fn spec(forwarding: Option<Forwarding>) -> ResolvedSpec {
+    let spec = json!({
+        "engine": "docker", "engine_reason": "",
+        "image": {
+            "kind": "named", "name": "busybox:1", "origin": { "from": "default" }, "pull": "missing",
+        },
+        "container": {
+            "program": "/usr/bin/docker", "variables": {}, "rights": "root", "init": "/opt/sandtable",
+            "flags": [], "ports": [], "support": setting("nobody"),
+        },
+        "source": { "root": "/r", "kind": { "kind": "plain" } },
+        "mode": { "value": "overlay", "reason": "" },
+        "identity": { "uid": 1000, "gid": 1000 },
+        "home": "/home/ann", "directory": "/r", "mounts": [], "seeds": [], "hide": [], "environment": {},
+        "network": setting("none"), "network_helper": null, "secrets": setting("warn"),
+        "strictness": setting("strict"), "lifetime": setting("keep"), "warnings": [],
+    });
+    let asked = Setting::new(SshAgent::On, Origin::Flag { name: "--ssh-agent".to_owned() });
+    let mut spec: ResolvedSpec = serde_json::from_value(spec).unwrap();
+    spec.ssh_agent = Agent { asked, forwarding };
+    spec
+}
+
+fn place() -> Place {
+    let name = "tidy-lark".parse().unwrap();
+    Place {
+        directory: path("/Users/ann/Library/My \"data\"/tidy-lark"),
+        name,
+        id_base: None,
+        pid: 7,
+        started: 0,
+    }
+}
+
+fn tunnel() -> Forwarding {
+    Forwarding::PodmanTunnel {
+        socket: path("/Users/ann/Library/Group Containers/agent.sock"),
+        ssh: path("/usr/bin/ssh"),
+        connection: Connection {
+            name: "podman-machine-default".to_owned(),
+            user: "core".to_owned(),
+            host: "127.0.0.1".to_owned(),
+            port: 51234,
+            identity: Some(path("/Users/ann/100%/machine")),
+        },
+    }
+}
+
+fn lines(lowered: &Lowered) -> String {
+    let mut lines: Vec<String> =
+        lowered.args.iter().map(|arg| format!("{:?} {} ({})", arg.part, arg.value, arg.origin)).collect();
+    match &lowered.preparation {
+        Preparation::Nothing => lines.push("nothing before".to_owned()),
+        Preparation::Probe(probe) => {
+            lines.push(format!("before: {} {}", probe.program.display(), probe.argv.join(" ")));
+        }
+        Preparation::Tunnel(tunnel) => {
+            let login = tunnel.login.len() - 1;
+            let rest = |words: Vec<String>| words[login..].join(" ");
+            lines.push(format!("login: {} {}", tunnel.ssh.display(), tunnel.login[..login].join(" ")));
+            lines.push(format!("before: {}", rest(tunnel.command(&tunnel.make_way()))));
+            lines.push(format!("before: {}", rest(tunnel.forward())));
+            lines.push(format!("after: {}", rest(tunnel.command(&tunnel.remove()))));
+        }
+    }
+    lines.join("\n")
+}
+
+fn lowered(forwarding: Option<Forwarding>, dialect: Dialect) -> String {
+    lines(&lower(&spec(forwarding), dialect, &place()))
+}
+
+#[test]
+fn no_agent_leaves_no_word() {
+    for dialect in [Dialect::Docker, Dialect::Podman] {
+        assert_eq!(lowered(None, dialect), "nothing before");
+    }
+}
+
+#[test]
+fn on_linux_the_socket_itself_is_mounted() {
+    let direct = || Some(Forwarding::Direct { socket: path("/run/user/1000/agent"), identity: None });
+    insta::assert_snapshot!(lowered(direct(), Dialect::Docker), @"
+    SshAgent --volume (flag --ssh-agent)
+    SshAgent /run/user/1000/agent:/ssh-agent (flag --ssh-agent)
+    nothing before
+    ");
+    insta::assert_snapshot!(lowered(direct(), Dialect::Podman), @"
+    SshAgent --volume (flag --ssh-agent)
+    SshAgent /run/user/1000/agent:/ssh-agent:z (flag --ssh-agent)
+    nothing before
+    ");
+}
+
+#[test]
+fn docker_desktops_socket_is_looked_at_with_the_sandboxs_own_image() {
+    insta::assert_snapshot!(lowered(Some(Forwarding::DockerDesktop), Dialect::Docker), @"
+    SshAgent --volume (flag --ssh-agent)
+    SshAgent /run/host-services/ssh-auth.sock:/ssh-agent (flag --ssh-agent)
+    before: /usr/bin/docker run --rm --pull never --network none --cap-drop=ALL --user 1000:1000 --env GIT_DISCOVERY_ACROSS_FILESYSTEM=1 --mount type=bind,source=/run/host-services/ssh-auth.sock,target=/ssh-agent --mount type=bind,source=/opt/sandtable,target=/sandtable-reach,readonly --entrypoint /sandtable-reach busybox:1 __reach /ssh-agent
+    ");
+}
+
+#[test]
+fn podmans_machine_gets_a_tunnel_of_this_session() {
+    insta::assert_snapshot!(lowered(Some(tunnel()), Dialect::Podman), @r#"
+    SshAgent --volume (flag --ssh-agent)
+    SshAgent /tmp/sandtable-9a8f2da6b689a067/agent:/ssh-agent (flag --ssh-agent)
+    login: /usr/bin/ssh -F none -T -o BatchMode=yes -o StrictHostKeyChecking=accept-new -o UserKnownHostsFile="/Users/ann/Library/My \"data\"/tidy-lark/tunnel.hosts" -o GlobalKnownHostsFile=/dev/null -o ControlMaster=no -o ControlPath=none -o ForwardAgent=no -o LogLevel=ERROR -o ServerAliveInterval=15 -o IdentityFile="/Users/ann/100%%/machine" -o IdentitiesOnly=yes -o IdentityAgent=none -p 51234 -l core
+    before: -- 127.0.0.1 umask 077; mkdir -p /tmp/sandtable-9a8f2da6b689a067 && test -O /tmp/sandtable-9a8f2da6b689a067 && rm -f /tmp/sandtable-9a8f2da6b689a067/agent
+    before: -o ExitOnForwardFailure=yes -o StreamLocalBindMask=0177 -R /tmp/sandtable-9a8f2da6b689a067/agent:/Users/ann/Library/Group Containers/agent.sock -- 127.0.0.1 cat > /dev/null; rm -f /tmp/sandtable-9a8f2da6b689a067/agent; rmdir /tmp/sandtable-9a8f2da6b689a067
+    after: -- 127.0.0.1 rm -f /tmp/sandtable-9a8f2da6b689a067/agent; rmdir /tmp/sandtable-9a8f2da6b689a067
+    "#);
+    let other = Place { directory: path("/elsewhere"), ..place() };
+    let (one, two) = (
+        lower(&spec(Some(tunnel())), Dialect::Podman, &place()),
+        lower(&spec(Some(tunnel())), Dialect::Podman, &other),
+    );
+    assert_ne!(one.args[1].value, two.args[1].value, "two sessions share a socket");
+}
+
+#[test]
+fn what_docker_desktop_does_not_show_is_not_fatal() {
+    let script = |text: &str| {
+        let probe = Probe {
+            program: "/bin/sh".into(),
+            variables: std::collections::BTreeMap::new(),
+            argv: vec!["-c".to_owned(), text.to_owned()],
+        };
+        prepare(&Preparation::Probe(probe))
+    };
+    assert!(matches!(script("exit 0"), Ok(Guard::Nothing)));
+    let error = script("echo one >&2; echo 'bind source path does not exist' >&2; exit 125").unwrap_err();
+    insta::assert_snapshot!(error, @"Docker Desktop's `/run/host-services/ssh-auth.sock` cannot be reached from a container: bind source path does not exist");
+    assert!(matches!(error, Error::Unavailable { .. }));
+    assert!(error.remedy().contains("SANDTABLE_SSH_AGENT=off"));
+}
+
+#[test]
+fn every_failure_of_the_tunnel_names_a_remedy_and_the_way_on() {
+    let said = || "it said nothing".to_owned();
+    let errors = [
+        TunnelError::State { path: "/x".into(), source: std::io::Error::other("full") },
+        TunnelError::Refused { said: said() },
+        TunnelError::Ended { said: said() },
+        TunnelError::Silent { far: "/tmp/x".to_owned(), patience_ms: 10_000, said: said() },
+    ];
+    for error in errors {
+        let remedy = Error::from(error).remedy();
+        let lines: Vec<&str> = remedy.lines().collect();
+        assert!(lines.len() == 2 && lines[1].contains("SANDTABLE_SSH_AGENT=off"), "{remedy}");
+    }
+}

@@ -1,0 +1,97 @@
+//! Handing over without touching index and files: a branch, a patch, a bundle.
+
+use std::io::Write as _;
+
+use fs_err as fs;
+
+use super::transfer::Transfer;
+use super::{Delivery, Stop};
+use crate::merge::outcome::{Outcome, Reason, Refusal};
+use crate::merge::request::{Identity, MergeRequest};
+use crate::model::path::HostPath;
+
+impl Delivery<'_> {
+    /// A branch that did not exist.
+    pub(super) fn branch(&self, request: &MergeRequest, name: &str) -> Result<Outcome, Stop> {
+        let full = self.refuse_name(name)?;
+        let repository = self.repository();
+        let exists = self.means.git.call(&repository.git_dir).args(["rev-parse", "-q", "--verify", &full]);
+        let taken = || Refusal::new(Reason::BranchExists, format!("a branch `{name}` exists already"));
+        if exists.finished(None, &[0, 1, 128])?.status.success() {
+            return Err(taken().into());
+        }
+        let commit = self.commit(repository, request)?;
+        let transfer = Transfer::prepare(self, repository, &commit)?;
+        let arrived = transfer.arriving();
+        transfer.arrive()?;
+        let who = repository.settings.identity().unwrap_or_else(Identity::ours);
+        let call = self.means.git.call(&repository.git_dir).variable("GIT_COMMITTER_NAME", &who.name);
+        let call = call.variable("GIT_COMMITTER_EMAIL", &who.email);
+        let none = "0".repeat(commit.id.kind().bytes() * 2);
+        let call = call.args(["update-ref", "-m", "sandtable: export", &full, &commit.id.to_string(), &none]);
+        let held = rustix::io::fcntl_dupfd_cloexec(self.place.held(), 3)?;
+        if !call.succeeds_holding(held)? {
+            for path in arrived.iter().rev() {
+                fs::remove_file(path)?;
+            }
+            return Err(taken().into());
+        }
+        Ok(Outcome::Exported { branch: Some(name.to_owned()), file: None, commit: Some(commit.id) })
+    }
+
+    /// A new file with the difference between base and snapshot. Programs named by attributes take no part in it.
+    pub(super) fn patch(&self, file: &HostPath) -> Result<Outcome, Stop> {
+        let call = self.plan.scratch.call().args(["diff-tree", "-p", "--binary", "--full-index", "-r"]);
+        let call = call.args(["--no-ext-diff", "--no-textconv", "--no-color", "-M"]);
+        let text = call.attributes(&self.plan.base).id(&self.plan.base).id(&self.plan.theirs).output()?;
+        new_file(file, &text)?;
+        Ok(Outcome::Exported { branch: None, file: Some(file.clone()), commit: None })
+    }
+
+    /// A new file with one branch in it, on top of what the target has.
+    pub(super) fn bundle(
+        &self,
+        request: &MergeRequest,
+        file: &HostPath,
+        branch: &str,
+    ) -> Result<Outcome, Stop> {
+        let full = self.refuse_name(branch)?;
+        let repository = self.repository();
+        let commit = self.commit(repository, request)?;
+        // The check of a strict transfer holds for a bundle as well.
+        drop(Transfer::prepare(self, repository, &commit)?);
+        let shallow = repository.common_dir.join("shallow");
+        if shallow.exists() {
+            fs::copy(shallow, self.plan.scratch.path().join("shallow"))?;
+        }
+        let scratch = &self.plan.scratch;
+        scratch.call().args(["update-ref", &full, &commit.id.to_string()]).output()?;
+        let mut call = scratch.call().args(["bundle", "create", "-q", "-", &full]);
+        if let Some(tip) = repository.head.tip() {
+            call = call.arg(format!("^{tip}"));
+        }
+        let bytes = call.output()?;
+        new_file(file, &bytes)?;
+        Ok(Outcome::Exported {
+            branch: Some(branch.to_owned()),
+            file: Some(file.clone()),
+            commit: Some(commit.id),
+        })
+    }
+}
+
+/// Nothing is written over, and no half of a file is left.
+fn new_file(file: &HostPath, bytes: &[u8]) -> Result<(), Stop> {
+    let mut made = match fs::OpenOptions::new().write(true).create_new(true).open(file.as_path()) {
+        Ok(made) => made,
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
+            return Err(Refusal::new(Reason::FileExists, format!("`{file}` exists already")).into());
+        }
+        Err(error) => return Err(error.into()),
+    };
+    if let Err(error) = made.write_all(bytes).and_then(|()| made.sync_all()) {
+        drop(fs::remove_file(file.as_path()));
+        return Err(error.into());
+    }
+    Ok(())
+}

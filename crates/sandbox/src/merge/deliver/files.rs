@@ -1,0 +1,270 @@
+//! Files exchanged one by one, none lost.
+//!
+//! A new file is written aside and *exchanged* with the old one in a single step; what comes out is held against what
+//! the plan saw. So an editor that saves at the wrong moment is found out afterwards, with its save still in our hands,
+//! and everything is put back.
+
+mod back;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write as _;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use fs_err as fs;
+use rustix::fs::{
+    AtFlags, Mode as Bits, OFlags, RenameFlags, fchmod, mkdirat, openat, renameat_with, symlinkat, unlinkat,
+};
+use rustix::io::Errno;
+use sandtable_store::RelPath;
+use sandtable_store::dir::{self, stat_fd};
+use sandtable_store::id::ObjectId;
+
+use super::Stop;
+use super::journal::{Folder, Journal, Phase, Step, StepKind};
+use crate::merge::blobs;
+use crate::merge::convert::Conversion;
+use crate::merge::error::Error;
+use crate::merge::plan::{FileStep, Plan};
+use crate::merge::tree::{Entry, Mode};
+use crate::merge::worktree::{Seen, Worktree, see_in, stamp_in};
+
+pub(super) use back::{finish, put_back};
+
+/// The files of one delivery; a step in the journal for each.
+#[derive(Debug)]
+pub(super) struct Files {
+    /// What each step writes, and the permissions of what it replaces.
+    new: Vec<(Option<Entry>, Option<u16>)>,
+}
+
+impl Files {
+    /// Enters every step into the journal.
+    pub(super) fn plan(plan: &Plan, worktree: &Worktree, journal: &mut Journal) -> Result<Self, Error> {
+        let mut new = Vec::new();
+        for FileStep { path, seen, new: entry } in &plan.files {
+            let there = matches!(seen, Seen::File { .. } | Seen::Symlink(_));
+            let kind = match (there, entry) {
+                (true, Some(_)) => StepKind::Replace,
+                (true, None) => StepKind::Remove,
+                (false, Some(_)) => StepKind::Add,
+                (false, None) => continue,
+            };
+            let permissions = match seen {
+                Seen::File { permissions, .. } => Some(*permissions),
+                _ => None,
+            };
+            journal.steps.push(Step { path: path.clone(), kind, before: seen.digest(), new: None });
+            new.push((*entry, permissions));
+            if *seen == Seen::Directory && entry.is_some() {
+                for folder in worktree.below(path)?.0 {
+                    journal.leaving.push(folder_at(worktree, &folder)?);
+                }
+            }
+        }
+        plan_folders(worktree, journal)?;
+        Ok(Self { new })
+    }
+
+    /// Writes every new file aside, durably.
+    pub(super) fn stage(&self, plan: &Plan, journal: &mut Journal) -> Result<(), Error> {
+        std::os::unix::fs::DirBuilderExt::mode(&mut std::fs::DirBuilder::new(), 0o700)
+            .create(&journal.holding)?;
+        let holding = dir::open_named(&journal.holding)?;
+        let contents = self.contents(plan, journal)?;
+        for (number, step) in journal.steps.iter_mut().enumerate() {
+            let (Some(entry), permissions) = self.new[number] else { continue };
+            let name = number.to_string();
+            let bytes = &contents[&number];
+            if entry.mode == Mode::Symlink {
+                symlinkat(bytes.as_slice(), &holding, &name)?;
+            } else {
+                write_file(holding.as_fd(), &name, bytes, (entry.mode, permissions))?;
+            }
+            step.new = stamp_in(holding.as_fd(), name.as_bytes())?;
+        }
+        journal.phase = Phase::Staged;
+        Ok(())
+    }
+
+    /// The bytes of every new file, by step.
+    fn contents(&self, plan: &Plan, journal: &Journal) -> Result<BTreeMap<usize, Vec<u8>>, Error> {
+        let mut conversion = Conversion::new(plan.target.autocrlf());
+        let paths: Vec<&RelPath> = journal.steps.iter().map(|step| &step.path).collect();
+        if plan.target.is_repository() {
+            conversion.ask(&plan.scratch, &plan.result, &paths)?;
+        }
+        let plain = |number: usize, entry: &Entry| {
+            entry.mode == Mode::Symlink || !conversion.converts(&journal.steps[number].path)
+        };
+        let entries =
+            || self.new.iter().enumerate().filter_map(|(number, (entry, _))| Some((number, (*entry)?)));
+        let ids: BTreeSet<ObjectId> =
+            entries().filter(|(number, entry)| plain(*number, entry)).map(|(_, entry)| entry.id).collect();
+        let ids: Vec<ObjectId> = ids.into_iter().collect();
+        let loaded = blobs::contents(&plan.scratch, &ids)?;
+        let mut found = BTreeMap::new();
+        for (number, entry) in entries() {
+            let bytes = match loaded.get(&entry.id).filter(|_| plain(number, &entry)) {
+                Some(bytes) => bytes.clone(),
+                None => conversion.smudge(
+                    &plan.scratch,
+                    &plan.result,
+                    (&journal.steps[number].path, &entry.id),
+                )?,
+            };
+            found.insert(number, bytes);
+        }
+        Ok(found)
+    }
+
+    /// Exchanges the files, each looked at as it comes out.
+    pub(super) fn swap(&self, worktree: &Worktree, journal: &Journal) -> Result<(), Stop> {
+        let holding = dir::open_named(&journal.holding)?;
+        let steps = || journal.steps.iter().enumerate();
+        for (number, step) in steps().filter(|(_, step)| step.kind == StepKind::Remove) {
+            let parent = worktree.parent(&step.path).map_err(|_| moved(step))?;
+            rename(parent.as_fd(), name(step), (holding.as_fd(), number), RenameFlags::NOREPLACE)
+                .map_err(|_| moved(step))?;
+            expect(holding.as_fd(), number, step)?;
+        }
+        for folder in journal.leaving.iter().rev() {
+            let parent = worktree.parent(&folder.path)?;
+            unlinkat(&parent, folder.path.name().unwrap_or_default(), AtFlags::REMOVEDIR).map_err(|_| {
+                Stop::RolledBack(format!("files came into `{}` meanwhile", folder.path.display_escaped()))
+            })?;
+        }
+        for folder in &journal.made {
+            let parent = worktree.parent(&folder.path)?;
+            mkdirat(&parent, folder.path.name().unwrap_or_default(), Bits::from_raw_mode(0o777))?;
+        }
+        for (number, step) in steps().filter(|(_, step)| step.kind != StepKind::Remove) {
+            let parent = worktree.parent(&step.path).map_err(|_| moved(step))?;
+            let flags = match step.kind {
+                StepKind::Replace => RenameFlags::EXCHANGE,
+                _ => RenameFlags::NOREPLACE,
+            };
+            let to = (holding.as_fd(), number);
+            match rename_out(to, parent.as_fd(), name(step), flags) {
+                Err(Errno::EXIST | Errno::NOENT) => return Err(moved(step)),
+                result => result?,
+            }
+            if step.kind == StepKind::Replace {
+                expect(holding.as_fd(), number, step)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A last look, before the result stands.
+    pub(super) fn verify(&self, worktree: &Worktree, journal: &Journal) -> Result<(), Stop> {
+        let holding = dir::open_named(&journal.holding)?;
+        for (number, step) in journal.steps.iter().enumerate() {
+            if step.kind != StepKind::Remove && worktree.stamp(&step.path)? != step.new {
+                return Err(moved(step));
+            }
+            if step.kind == StepKind::Remove
+                && worktree.stamp(&step.path)?.is_some()
+                && !self.is_made(journal, step)
+            {
+                return Err(moved(step));
+            }
+            if step.kind != StepKind::Add {
+                expect(holding.as_fd(), number, step)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a removed file's name is now that of a directory of ours.
+    fn is_made(&self, journal: &Journal, step: &Step) -> bool {
+        journal.made.iter().any(|folder| folder.path == step.path)
+    }
+}
+
+fn write_file(
+    holding: BorrowedFd<'_>,
+    name: &str,
+    bytes: &[u8],
+    (mode, permissions): (Mode, Option<u16>),
+) -> Result<(), Error> {
+    let bits = if mode == Mode::Executable { 0o777 } else { 0o666 };
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = openat(holding, name, flags, Bits::from_raw_mode(bits))?;
+    if let Some(old) = permissions {
+        // The user's choice of who may read it stays; who may read a program may run it.
+        let wanted = if mode == Mode::Executable { old | (old & 0o444) >> 2 } else { old & !0o111 };
+        fchmod(&file, Bits::from_raw_mode(u32::from(wanted)))?;
+    }
+    let mut file = std::fs::File::from(file);
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    Ok(())
+}
+
+/// Which directories are made, and which ones change.
+fn plan_folders(worktree: &Worktree, journal: &mut Journal) -> Result<(), Error> {
+    let mut made: BTreeSet<RelPath> = BTreeSet::new();
+    let mut touched: BTreeSet<RelPath> = BTreeSet::new();
+    for step in &journal.steps {
+        let above: Vec<RelPath> = std::iter::successors(step.path.parent(), RelPath::parent).collect();
+        for folder in above.into_iter().rev() {
+            let there = worktree.see(&folder)? == Seen::Directory || folder.is_root();
+            let set = if there { &mut touched } else { &mut made };
+            set.insert(folder);
+        }
+    }
+    // Sorted by bytes, a directory comes before what is in it.
+    for path in made {
+        journal.made.push(Folder { path, mode: 0, mtime_ns: 0 });
+    }
+    for path in touched {
+        journal.touched.push(folder_at(worktree, &path)?);
+    }
+    Ok(())
+}
+
+fn folder_at(worktree: &Worktree, path: &RelPath) -> Result<Folder, Error> {
+    let handle: OwnedFd = dir::open_below(worktree.root(), path)?;
+    let meta = stat_fd(handle.as_fd())?;
+    Ok(Folder { path: path.clone(), mode: meta.mode, mtime_ns: meta.mtime_ns })
+}
+
+/// What came out must be what the plan saw.
+fn expect(holding: BorrowedFd<'_>, number: usize, step: &Step) -> Result<(), Stop> {
+    let seen = see_in(holding, number.to_string().as_bytes())?;
+    if seen.digest() == step.before { Ok(()) } else { Err(moved(step)) }
+}
+
+fn moved(step: &Step) -> Stop {
+    Stop::RolledBack(format!("`{}` was changed meanwhile", step.path.display_escaped()))
+}
+
+fn name(step: &Step) -> &[u8] {
+    step.path.name().unwrap_or_default()
+}
+
+fn rename(
+    from: BorrowedFd<'_>,
+    name: &[u8],
+    (to, number): (BorrowedFd<'_>, usize),
+    flags: RenameFlags,
+) -> Result<(), Errno> {
+    renameat_with(from, name, to, number.to_string(), flags)
+}
+
+fn rename_out(
+    (from, number): (BorrowedFd<'_>, usize),
+    to: BorrowedFd<'_>,
+    name: &[u8],
+    flags: RenameFlags,
+) -> Result<(), Errno> {
+    renameat_with(from, number.to_string(), to, name, flags)
+}
+
+/// Removes the holding directory with what is still in it.
+fn remove_holding(journal: &Journal) -> Result<(), Error> {
+    match fs::remove_dir_all(&journal.holding) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error.into()),
+        _ => Ok(()),
+    }
+}

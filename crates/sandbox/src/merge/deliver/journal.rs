@@ -1,0 +1,213 @@
+//! What a delivery is about to do, on disk before it does it. After a crash the journal and a look at the files say
+//! what was done; nothing else is remembered.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use fs_err as fs;
+use sandtable_store::id::ObjectId;
+use serde::{Deserialize, Serialize};
+
+use super::index_lock::IndexLock;
+use crate::merge::error::Error;
+use crate::merge::worktree::{Stamp, same_device};
+
+const SCHEMA: u32 = 1;
+
+/// A delivery under way.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Journal {
+    schema: u32,
+    pub(super) id: String,
+    pub(super) phase: Phase,
+    /// The directory of the user's files.
+    #[serde(with = "hex_path")]
+    pub(super) root: PathBuf,
+    /// A directory for new files before, and old ones after the exchange. On the same file system as the root.
+    #[serde(with = "hex_path")]
+    pub(super) holding: PathBuf,
+    pub(super) steps: Vec<Step>,
+    /// Directories that give way to files, outermost first, with their permissions.
+    pub(super) leaving: Vec<Folder>,
+    /// Directories that are made, outermost first.
+    pub(super) made: Vec<Folder>,
+    /// Directories whose names change, with their times, to be put back should it come to nothing.
+    pub(super) touched: Vec<Folder>,
+    pub(super) reference: Option<RefStep>,
+    pub(super) index: Option<IndexLock>,
+    #[serde(with = "hex_paths")]
+    pub(super) packs: Vec<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Phase {
+    /// New files are written aside.
+    Preparing,
+    /// They are complete and known by their stamps; the exchange may have begun.
+    Staged,
+    /// The result stands. With a reference, the reference says so instead.
+    Done,
+}
+
+/// One file.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Step {
+    #[serde(with = "hex_rel")]
+    pub(super) path: sandtable_store::RelPath,
+    pub(super) kind: StepKind,
+    /// What was there, by digest.
+    pub(super) before: String,
+    /// The new file, once it is written.
+    pub(super) new: Option<Stamp>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum StepKind {
+    Add,
+    Replace,
+    Remove,
+}
+
+/// A directory and what cannot be told from its name.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Folder {
+    #[serde(with = "hex_rel")]
+    pub(super) path: sandtable_store::RelPath,
+    pub(super) mode: u16,
+    pub(super) mtime_ns: i64,
+}
+
+/// The branch that moves.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct RefStep {
+    #[serde(with = "hex_path")]
+    pub(super) git_dir: PathBuf,
+    pub(super) name: String,
+    pub(super) old: Option<ObjectId>,
+    pub(super) new: ObjectId,
+}
+
+impl Journal {
+    pub(super) fn new(id: String, root: &Path, git_dir: Option<&Path>) -> Self {
+        let hidden = git_dir.filter(|dir| same_device(root, dir));
+        let holding = match hidden {
+            Some(dir) => dir.join(format!("sandtable-{id}")),
+            None => root.join(format!(".sandtable-{id}")),
+        };
+        Self {
+            schema: SCHEMA,
+            id,
+            phase: Phase::Preparing,
+            root: root.to_owned(),
+            holding,
+            steps: Vec::new(),
+            leaving: Vec::new(),
+            made: Vec::new(),
+            touched: Vec::new(),
+            reference: None,
+            index: None,
+            packs: Vec::new(),
+        }
+    }
+
+    pub(super) fn done(&mut self) {
+        self.phase = Phase::Done;
+    }
+
+    /// Replaces the file at `path` in one step, durably.
+    pub(super) fn write(&self, path: &Path) -> Result<(), Error> {
+        let draft = path.with_extension("draft");
+        let text = serde_json::to_vec(self).expect("plain data");
+        let mut file = fs::File::create(&draft)?;
+        file.write_all(&text)?;
+        file.sync_all()?;
+        fs::rename(&draft, path)?;
+        let folder = path.parent().expect("the journal is in a directory");
+        rustix::fs::fsync(fs::File::open(folder)?)?;
+        Ok(())
+    }
+
+    /// The journal that was left, if any.
+    pub(super) fn read(path: &Path) -> Result<Option<Self>, Error> {
+        #[derive(Deserialize)]
+        struct Versioned {
+            schema: u32,
+        }
+        let text = match fs::read(path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        let malformed = |source| Error::Journal { path: path.to_owned(), source };
+        let Versioned { schema: found } = serde_json::from_slice(&text).map_err(malformed)?;
+        if found != SCHEMA {
+            return Err(Error::Schema { path: path.to_owned(), found, known: SCHEMA });
+        }
+        serde_json::from_slice(&text).map(Some).map_err(malformed)
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn unhex<E: serde::de::Error>(text: &str) -> Result<Vec<u8>, E> {
+    let pair = |at: usize| text.get(at..at + 2).and_then(|two| u8::from_str_radix(two, 16).ok());
+    (0..text.len()).step_by(2).map(|at| pair(at).ok_or_else(|| E::custom("not hexadecimal"))).collect()
+}
+
+/// Paths may be any bytes.
+pub(super) mod hex_path {
+    use std::ffi::OsString;
+    use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+    use std::path::{Path, PathBuf};
+
+    use serde::{Deserialize as _, Deserializer, Serializer};
+
+    pub(in crate::merge::deliver) fn serialize<S: Serializer>(path: &Path, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(&super::hex(path.as_os_str().as_bytes()))
+    }
+
+    pub(in crate::merge::deliver) fn deserialize<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<PathBuf, D::Error> {
+        let text = String::deserialize(from)?;
+        Ok(PathBuf::from(OsString::from_vec(super::unhex(&text)?)))
+    }
+}
+
+mod hex_paths {
+    use std::ffi::OsString;
+    use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+    use std::path::PathBuf;
+
+    use serde::{Deserialize as _, Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(paths: &[PathBuf], to: S) -> Result<S::Ok, S::Error> {
+        to.collect_seq(paths.iter().map(|path| super::hex(path.as_os_str().as_bytes())))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<PathBuf>, D::Error> {
+        let texts = Vec::<String>::deserialize(from)?;
+        texts.iter().map(|text| Ok(PathBuf::from(OsString::from_vec(super::unhex(text)?)))).collect()
+    }
+}
+
+mod hex_rel {
+    use sandtable_store::RelPath;
+    use serde::{Deserialize as _, Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(path: &RelPath, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(&super::hex(path.as_bytes()))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<RelPath, D::Error> {
+        let bytes = super::unhex(&String::deserialize(from)?)?;
+        if bytes.is_empty() {
+            return Ok(RelPath::root());
+        }
+        RelPath::new(bytes).map_err(serde::de::Error::custom)
+    }
+}

@@ -1,0 +1,51 @@
+//! What can go wrong that is nobody's decision. A merge that must not happen is not an error but an outcome.
+
+use std::io;
+
+use sandtable_store::lock::LockError;
+use sandtable_store::path::PathError;
+
+use super::git::GitError;
+use crate::model::blame::Blame;
+
+/// Why an operation could not be carried to an outcome. The user's files are as they were.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(transparent)]
+    Git(#[from] GitError),
+    #[error("cannot prepare the merge")]
+    Io(#[from] io::Error),
+    #[error(transparent)]
+    Lock(#[from] LockError),
+    #[error("path `{path}` cannot be part of a tree")]
+    Path { path: String, source: PathError },
+    #[error("`{}` is not a journal this version understands", path.display())]
+    Journal { path: std::path::PathBuf, source: serde_json::Error },
+    #[error("`{}` has schema {found}, this version knows {known}", path.display())]
+    Schema { path: std::path::PathBuf, found: u32, known: u32 },
+}
+
+impl Error {
+    pub fn blame(&self) -> Blame {
+        Blame::Machine
+    }
+
+    /// A stable word for scripts.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Git(GitError::Missing { .. }) => "git-missing",
+            Self::Git(GitError::TooOld { .. }) => "git-too-old",
+            Self::Git(_) => "git",
+            Self::Io(_) => "merge-io",
+            Self::Lock(_) => "lock",
+            Self::Path { .. } => "unsafe-path",
+            Self::Journal { .. } | Self::Schema { .. } => "journal",
+        }
+    }
+}
+
+impl From<rustix::io::Errno> for Error {
+    fn from(errno: rustix::io::Errno) -> Self {
+        Self::Io(errno.into())
+    }
+}

@@ -1,0 +1,34 @@
+//! Bringing the work of a sandbox back: looked over, merged in memory, and only then delivered.
+//!
+//! [`merge`] is the whole of it: `MergeRequest → Plan → MergeOutcome`. The result is known in every byte before the first
+//! byte of the user's repository is written; a refusal, a conflict or a failure leaves it as it was. What a sandbox wrote
+//! is read as objects, never as a repository, and nothing it names is run.
+
+mod blobs;
+pub mod conflict;
+mod convert;
+mod deliver;
+mod error;
+pub mod git;
+mod ignore;
+mod index;
+mod lookup;
+pub mod outcome;
+mod place;
+mod plan;
+mod preflight;
+mod request;
+pub mod review;
+mod scratch;
+mod select;
+mod story;
+pub mod target;
+pub mod tree;
+mod worktree;
+
+pub use conflict::{Conflict, ConflictKind};
+pub use error::Error;
+pub use git::Git;
+pub use outcome::{MergeOutcome, Outcome, Reason, Refusal};
+pub use request::{Approvals, CommitText, Effect, Identity, Means, MergeRequest, Mode};
+pub use story::{Undo, merge, recover, undo};

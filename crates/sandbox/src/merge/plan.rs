@@ -1,0 +1,316 @@
+//! The whole result, before anything of the user's is written.
+
+use std::collections::BTreeSet;
+
+use sandtable_store::RelPath;
+use sandtable_store::id::ObjectId;
+
+use super::conflict::{Conflict, ConflictKind, Merged, Stages, merged};
+use super::convert::Conversion;
+use super::error::Error;
+use super::git::{GitError, Version};
+use super::index::Index;
+use super::outcome::{LeftOut, Note, PathText, Reason, Refusal};
+use super::place::Place;
+use super::preflight;
+use super::request::{Means, MergeRequest, Mode};
+use super::review::Finding;
+use super::scratch::Scratch;
+use super::select::{Selection, Selector};
+use super::story::Undo;
+use super::target::{self, History, Repository, Target};
+use super::tree::{Change, Entry};
+use super::worktree::{Seen, Worktree};
+
+/// The oldest git that merges trees rather than commits.
+const MERGES_TREES: Version = Version(2, 45, 0);
+
+/// How often what is on disk is taken into account anew. Each round can only bring in paths that a rename led to.
+const ROUNDS: usize = 8;
+
+/// What is told besides the result.
+#[derive(Debug, Default)]
+pub(super) struct Report {
+    pub(super) left_out: Vec<LeftOut>,
+    pub(super) approved: Vec<Finding>,
+    pub(super) notes: Vec<Note>,
+}
+
+/// Why there is nothing to deliver.
+#[derive(Debug)]
+pub(super) enum Halt {
+    UpToDate,
+    Held(Vec<Finding>),
+    Conflicts(Vec<Conflict>),
+    Refused(Refusal),
+    Failed(Error),
+}
+
+impl From<Refusal> for Halt {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+impl<E: Into<Error>> From<E> for Halt {
+    fn from(error: E) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+/// A result that can be delivered.
+#[derive(Debug)]
+pub(super) struct Plan {
+    pub(super) scratch: Scratch,
+    pub(super) target: Target,
+    /// Base and snapshot, as far as they were asked for.
+    pub(super) base: ObjectId,
+    pub(super) theirs: ObjectId,
+    /// The tree the target has now, and the one it shall have.
+    pub(super) ours: ObjectId,
+    pub(super) result: ObjectId,
+    pub(super) concurrency: Concurrency,
+    /// From `ours` to `result`.
+    pub(super) delivery: Vec<Change>,
+    /// What to do with files on disk.
+    pub(super) files: Vec<FileStep>,
+    pub(super) conversion: Conversion,
+    /// The tree whose attributes say how files become blobs.
+    pub(super) attributes: ObjectId,
+    pub(super) index: Option<Index>,
+    /// Paths that the user's sparse checkout does not show.
+    pub(super) unshown: BTreeSet<RelPath>,
+}
+
+/// Whether the target had moved since the base.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Concurrency {
+    FastForward,
+    Merged,
+}
+
+/// A file to be made, exchanged or removed.
+#[derive(Debug)]
+pub(super) struct FileStep {
+    pub(super) path: RelPath,
+    /// What is there now, and must still be.
+    pub(super) seen: Seen,
+    pub(super) new: Option<Entry>,
+}
+
+/// Makes the plan.
+pub(super) fn plan(
+    means: &Means,
+    place: &Place,
+    request: &MergeRequest,
+    report: &mut Report,
+) -> Result<Plan, Halt> {
+    let target = target::read(means, &request.target)??;
+    preflight::state(&target, request)?;
+    let scratch = scratch(means, place, request, &target)?;
+    let head = match &target {
+        Target::Repository(repository) => Some(head_tree(&scratch, repository)?),
+        Target::Plain { .. } => None,
+    };
+    let selector = Selector { means, request, scratch: &scratch, target: &target, head };
+    let Selection { base, theirs, changes } = selector.select(report)?;
+    if changes.is_empty() {
+        return Err(Halt::UpToDate);
+    }
+    refuse_drifted(&changes, request)?;
+    let start = head.unwrap_or(base);
+    let conversion = Conversion::new(target.autocrlf());
+    let concurrency = concurrency(&scratch, &target, request, &base)?;
+    let mut plan = Plan {
+        scratch,
+        target,
+        base,
+        theirs,
+        ours: start,
+        result: theirs,
+        concurrency,
+        delivery: changes,
+        files: Vec::new(),
+        conversion,
+        attributes: start,
+        index: None,
+        unshown: BTreeSet::new(),
+    };
+    match request.mode {
+        Mode::Patch(_) => {}
+        Mode::Apply => plan.against_files()?,
+        Mode::Merge | Mode::Branch(_) | Mode::Bundle { .. } => plan.against_branch(request)?,
+    }
+    if plan.delivery.is_empty() {
+        return Err(Halt::UpToDate);
+    }
+    preflight::case(&plan)?;
+    preflight::notes(&plan, request, report);
+    Ok(plan)
+}
+
+impl Plan {
+    /// The result on top of the branch; files must be as the branch has them.
+    fn against_branch(&mut self, request: &MergeRequest) -> Result<(), Halt> {
+        preflight::untracked(self, request)?;
+        self.merge(self.ours)?;
+        if request.mode == Mode::Merge {
+            preflight::files(self)?;
+        }
+        Ok(())
+    }
+
+    /// The result on top of the files as they are, committed or not.
+    fn against_files(&mut self) -> Result<(), Halt> {
+        let root = self.target.root().expect("preflight looked").clone();
+        let worktree = Worktree::open(root.as_path())?;
+        let mut looked_at: BTreeSet<RelPath> = BTreeSet::new();
+        let mut wanted: BTreeSet<RelPath> = self.delivery.iter().map(|change| change.path.clone()).collect();
+        for _ in 0..ROUNDS {
+            let fresh: Vec<RelPath> = wanted.difference(&looked_at).cloned().collect();
+            let ours = preflight::as_on_disk(self, &worktree, &fresh)?;
+            looked_at.extend(fresh);
+            self.ours = ours;
+            self.merge(ours)?;
+            wanted = self.delivery.iter().map(|change| change.path.clone()).collect();
+            if wanted.is_subset(&looked_at) {
+                return preflight::disk_steps(self, &worktree);
+            }
+        }
+        let text = "the files are renamed in a way that does not settle";
+        Err(Refusal::new(Reason::Dirty, text).into())
+    }
+
+    fn merge(&mut self, ours: ObjectId) -> Result<(), Halt> {
+        let Merged { tree, conflicts } = self.merged(&ours)?;
+        if !conflicts.is_empty() {
+            return Err(Halt::Conflicts(conflicts));
+        }
+        self.result = tree;
+        self.delivery = self.scratch.changes(&ours, &tree)?;
+        Ok(())
+    }
+
+    /// Three trees become one, in the scratch repository.
+    fn merged(&self, ours: &ObjectId) -> Result<Merged, Halt> {
+        if *ours == self.base {
+            return Ok(Merged { tree: self.theirs, conflicts: Vec::new() });
+        }
+        let sides = [&self.base, ours, &self.theirs].map(|tree| self.mergeable(tree));
+        let [base, ours_name, theirs] = sides;
+        let call = self.scratch.call().attributes(ours).args(["merge-tree", "--write-tree", "-z"]);
+        let call = call.arg(format!("--merge-base={}", base?)).id(&ours_name?).id(&theirs?);
+        match call.finished(None, &[0, 1]) {
+            Ok(finished) => Ok(merged(&finished.stdout)?),
+            Err(GitError::Call(error)) if self.is_partial() => {
+                let text = format!("the repository is a partial clone and lacks objects: {error}");
+                Err(Refusal::new(Reason::Missing, text).into())
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// A tree, or a commit of it where git wants one.
+    fn mergeable(&self, tree: &ObjectId) -> Result<ObjectId, Error> {
+        if self.scratch.git().version() >= MERGES_TREES {
+            return Ok(*tree);
+        }
+        let line = "Sandtable <sandtable@localhost> 0 +0000";
+        let text = format!("tree {tree}\nauthor {line}\ncommitter {line}\n\n");
+        let call = self.scratch.call().args(["hash-object", "-t", "commit", "-w", "--stdin"]);
+        Ok(call.object_with(text.as_bytes())?)
+    }
+
+    fn is_partial(&self) -> bool {
+        matches!(&self.target, Target::Repository(repository) if repository.history == History::Partial)
+    }
+}
+
+fn scratch(means: &Means, place: &Place, request: &MergeRequest, target: &Target) -> Result<Scratch, Halt> {
+    let store = request.store.as_path().join("objects");
+    let format = request.base.kind();
+    match target {
+        Target::Plain { .. } => Ok(Scratch::new(&means.git, place.scratch("plan"), format, &[&store])?),
+        Target::Repository(repository) => {
+            let objects = repository.objects();
+            let scratch = Scratch::new(&means.git, place.scratch("plan"), format, &[&objects, &store])?;
+            Ok(scratch.with_settings(repository.settings.passed_on()))
+        }
+    }
+}
+
+fn head_tree(scratch: &Scratch, repository: &Repository) -> Result<ObjectId, Error> {
+    match repository.head.tip() {
+        Some(tip) => scratch.tree_of(tip),
+        None => scratch.empty_tree(),
+    }
+}
+
+fn concurrency(
+    scratch: &Scratch,
+    target: &Target,
+    request: &MergeRequest,
+    base: &ObjectId,
+) -> Result<Concurrency, Error> {
+    let Target::Repository(repository) = target else { return Ok(Concurrency::Merged) };
+    let unmoved = request.base_head.is_some() && request.base_head.as_ref() == repository.head.tip();
+    let same = unmoved || head_tree(scratch, repository)? == *base;
+    Ok(if same { Concurrency::FastForward } else { Concurrency::Merged })
+}
+
+fn refuse_drifted(changes: &[Change], request: &MergeRequest) -> Result<(), Halt> {
+    let drifted = changes.iter().filter(|change| request.drifted.contains(&change.path));
+    let conflicts: Vec<Conflict> = drifted
+        .map(|change| Conflict {
+            path: PathText::from(&change.path),
+            kind: ConflictKind::SourceChangedDuringRun,
+            others: Vec::new(),
+            stages: Stages::default(),
+            text: "it was changed in the source while the sandbox ran".to_owned(),
+        })
+        .collect();
+    if conflicts.is_empty() { Ok(()) } else { Err(Halt::Conflicts(conflicts)) }
+}
+
+/// The way back from a merge: the branch is still at its commit, and goes to the commit before.
+pub(super) fn reverse(means: &Means, place: &Place, request: &Undo) -> Result<(Plan, ObjectId), Halt> {
+    let target = target::read(means, &request.target)??;
+    let moved = |text: &str| Halt::from(Refusal::new(Reason::Moved, text));
+    let Target::Repository(repository) = &target else {
+        return Err(moved("there is no repository any more"));
+    };
+    preflight::undoable(repository)?;
+    if repository.head.tip() != Some(&request.commit) {
+        return Err(moved("the branch is not where the merge left it"));
+    }
+    let objects = repository.objects();
+    let format = request.commit.kind();
+    let scratch = Scratch::new(&means.git, place.scratch("undo"), format, &[&objects])?;
+    let scratch = scratch.with_settings(repository.settings.passed_on());
+    let before = scratch.call().args(["rev-parse", "-q", "--verify", &format!("{}^1", request.commit)]);
+    let before = before.finished(None, &[0, 1, 128])?;
+    if !before.status.success() {
+        return Err(moved("the merge made the first commit, and there is none to go back to"));
+    }
+    let before = super::git::object(&before.stdout)?;
+    let (ours, result) = (scratch.tree_of(&request.commit)?, scratch.tree_of(&before)?);
+    let delivery = scratch.changes(&ours, &result)?;
+    let conversion = Conversion::new(target.autocrlf());
+    let mut plan = Plan {
+        scratch,
+        target,
+        base: ours,
+        theirs: result,
+        ours,
+        result,
+        concurrency: Concurrency::FastForward,
+        delivery,
+        files: Vec::new(),
+        conversion,
+        attributes: ours,
+        index: None,
+        unshown: BTreeSet::new(),
+    };
+    preflight::files(&mut plan)?;
+    Ok((plan, before))
+}

@@ -1,0 +1,7 @@
+//! What must hold before a result may be delivered, looked up and never assumed.
+
+mod disk;
+mod state;
+
+pub(super) use disk::{as_on_disk, disk_steps, files, untracked};
+pub(super) use state::{case, notes, state, undoable};

@@ -1,0 +1,129 @@
+//! What is asked of a merge.
+
+use std::collections::BTreeSet;
+
+use sandtable_store::RelPath;
+use sandtable_store::id::ObjectId;
+use serde::Serialize;
+
+use super::git::Git;
+use crate::model::path::HostPath;
+
+/// Bring what happened between two snapshots into a directory of the user's.
+#[derive(Clone, Debug)]
+pub struct MergeRequest {
+    /// The directory the work goes to. The user named it, or it is the recorded source.
+    pub target: HostPath,
+    /// The bare git directory of the store that has both snapshots.
+    pub store: HostPath,
+    /// The state the work started from: a commit in the store.
+    pub base: ObjectId,
+    /// The state that is brought over: a commit in the store.
+    pub snapshot: ObjectId,
+    /// The commit that the source's `HEAD` was at when the base was taken, where that is known.
+    pub base_head: Option<ObjectId>,
+    pub mode: Mode,
+    pub effect: Effect,
+    /// Only these paths and what is below them; all when empty.
+    pub only: Vec<RelPath>,
+    /// Not these paths nor what is below them.
+    pub exclude: Vec<RelPath>,
+    pub approvals: Approvals,
+    /// Paths that somebody changed in the source while the sandbox ran: no side is taken on them.
+    pub drifted: BTreeSet<RelPath>,
+    pub commit: CommitText,
+}
+
+/// How the work is handed over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// One commit on the current branch, with index and files.
+    Merge,
+    /// Changed files, nothing else.
+    Apply,
+    /// A new branch with that commit; index and files stay.
+    Branch(String),
+    /// A file that `git apply` reads, from base to snapshot.
+    Patch(HostPath),
+    /// A file that `git fetch` reads, with one branch in it.
+    Bundle { file: HostPath, branch: String },
+}
+
+impl Mode {
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Merge => "merge",
+            Self::Apply => "apply",
+            Self::Branch(_) => "branch",
+            Self::Patch(_) => "patch",
+            Self::Bundle { .. } => "bundle",
+        }
+    }
+
+    /// Whether files of the user are written.
+    pub(super) const fn writes_files(&self) -> bool {
+        matches!(self, Self::Merge | Self::Apply)
+    }
+}
+
+/// Whether it is done or only told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Effect {
+    Plan,
+    Deliver,
+}
+
+/// What of the held changes may pass.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Approvals {
+    #[default]
+    None,
+    Paths(BTreeSet<RelPath>),
+    All,
+}
+
+impl Approvals {
+    pub fn includes(&self, path: &RelPath) -> bool {
+        match self {
+            Self::None => false,
+            Self::Paths(paths) => paths.contains(path),
+            Self::All => true,
+        }
+    }
+}
+
+/// What the commit says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CommitText {
+    pub message: String,
+    /// Who did the work; `Sandtable` when nobody is named.
+    pub author: Option<Identity>,
+    /// Who brought it over; the identity in the repository's configuration when nobody is named, else the author.
+    pub committer: Option<Identity>,
+    /// `Key: value` lines at the end, besides the one that names the snapshot.
+    pub trailers: Vec<(String, String)>,
+}
+
+/// A name and an address, as git writes them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Identity {
+    pub name: String,
+    pub email: String,
+}
+
+impl Identity {
+    pub(super) fn ours() -> Self {
+        Self { name: "Sandtable".to_owned(), email: "sandtable@localhost".to_owned() }
+    }
+}
+
+/// What an operation works with, the same for every target.
+#[derive(Clone, Debug)]
+pub struct Means {
+    pub git: Git,
+    /// A private directory on the user's disk for journals and scratch repositories, the same at every call.
+    pub state: HostPath,
+    /// Where the user's own git configuration is, which is read as data.
+    pub home: Option<HostPath>,
+}

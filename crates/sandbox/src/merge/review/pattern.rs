@@ -1,0 +1,86 @@
+//! Patterns of paths: a name at any depth, or a few parts in a row, with `*` inside a part.
+
+use sandtable_store::RelPath;
+use serde::Deserialize;
+
+/// A pattern, kept as it was written.
+#[derive(Debug, Deserialize)]
+#[serde(from = "String")]
+pub(super) struct Pattern {
+    text: String,
+    parts: Vec<Vec<u8>>,
+    /// It ends in `/`: everything below, and the thing itself.
+    below: bool,
+}
+
+impl From<String> for Pattern {
+    fn from(text: String) -> Self {
+        let lower = text.to_lowercase();
+        let parts = lower.trim_end_matches('/').split('/').map(|part| part.as_bytes().to_vec()).collect();
+        Self { below: text.ends_with('/'), text, parts }
+    }
+}
+
+impl Pattern {
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+
+    pub(super) fn matches(&self, path: &RelPath) -> bool {
+        let parts: Vec<Vec<u8>> = path.components().map(folded).collect();
+        let places = 0..parts.len().saturating_sub(self.parts.len() - 1);
+        places.into_iter().any(|at| {
+            let end = at + self.parts.len();
+            let fits = self.parts.iter().zip(&parts[at..end]).all(|(part, name)| wild(part, name));
+            fits && (self.below || end == parts.len())
+        })
+    }
+}
+
+/// Lower case, and without what some file systems ignore in a name.
+fn folded(name: &[u8]) -> Vec<u8> {
+    match str::from_utf8(name) {
+        Ok(text) => text.to_lowercase().trim_end_matches(['.', ' ']).as_bytes().to_vec(),
+        Err(_) => name.to_ascii_lowercase(),
+    }
+}
+
+/// `*` stands for any bytes. Linear: only the last star is ever taken back.
+fn wild(pattern: &[u8], name: &[u8]) -> bool {
+    let (mut p, mut n, mut star) = (0, 0, None);
+    while n < name.len() {
+        if p < pattern.len() && pattern[p] == b'*' {
+            star = Some((p, n));
+            p += 1;
+        } else if p < pattern.len() && pattern[p] == name[n] {
+            p += 1;
+            n += 1;
+        } else if let Some((at, from)) = star {
+            star = Some((at, from + 1));
+            p = at + 1;
+            n = from + 1;
+        } else {
+            return false;
+        }
+    }
+    pattern[p..].iter().all(|byte| *byte == b'*')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_fits_at_any_depth_and_in_any_case() {
+        let fits = |pattern: &str, path: &str| {
+            Pattern::from(pattern.to_owned()).matches(&RelPath::new(path).unwrap())
+        };
+        assert!(fits("Makefile", "makefile") && fits("Makefile", "a/b/MAKEFILE"));
+        assert!(!fits("Makefile", "Makefile/x") && !fits("Makefile", "xMakefile"));
+        assert!(fits(".github/", ".GitHub/workflows/a.yml") && fits(".github/", "sub/.github/x"));
+        assert!(fits(".github/", ".github") && !fits(".github/", "x.github/y"));
+        assert!(fits("*.mk", "a/x.mk") && !fits("*.mk", "x.mkd") && fits("a*b*c", "axxbyyc"));
+        assert!(fits("project/*.sbt", "x/project/p.sbt") && !fits("project/*.sbt", "project/a/p.sbt"));
+        assert!(fits(".envrc", ".envrc. "), "a file system may drop the end");
+    }
+}

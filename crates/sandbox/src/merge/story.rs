@@ -1,0 +1,222 @@
+//! The operations as their callers know them, from request to outcome.
+
+use sandtable_store::RelPath;
+use sandtable_store::id::ObjectId;
+
+use super::deliver::{self, Delivery, Move, Stop};
+use super::error::Error;
+use super::outcome::{Delivered, MergeOutcome, Outcome, Reason, Recovered, Refusal, SCHEMA};
+use super::place::Place;
+use super::plan::{Concurrency, Halt, Plan, Report, plan, reverse};
+use super::request::{Effect, Means, MergeRequest, Mode};
+use super::target::Target;
+use crate::model::path::HostPath;
+
+/// Brings work over, or tells how it would be brought. Whatever the outcome, nothing of the work is lost, and unless
+/// the outcome is a success the target is as it was.
+pub fn merge(means: &Means, request: &MergeRequest) -> Result<MergeOutcome, Error> {
+    let place = Place::lock(&means.state, &request.target)?;
+    let recovered = deliver::recover(&means.git, &place)?;
+    let mut report = Report::default();
+    let planned = plan(means, &place, request, &mut report);
+    let (outcome, changes) = match planned {
+        Ok(plan) => {
+            let changes: Vec<Delivered> = plan.delivery.iter().map(Delivered::from).collect();
+            let outcome = match request.effect {
+                Effect::Plan => would_be(&plan, request),
+                Effect::Deliver => {
+                    let delivery = Delivery { means, place: &place, plan: &plan };
+                    delivered(deliver::deliver(&delivery, request))
+                }
+            };
+            (outcome, changes)
+        }
+        Err(halt) => (halted(halt)?, Vec::new()),
+    };
+    Ok(told(request, outcome, changes, (report, recovered)))
+}
+
+/// Finishes or undoes what an interrupted call on this target left.
+pub fn recover(means: &Means, target: &HostPath) -> Result<Option<Recovered>, Error> {
+    let place = Place::lock(&means.state, target)?;
+    deliver::recover(&means.git, &place)
+}
+
+/// A merge to be taken back.
+#[derive(Clone, Debug)]
+pub struct Undo {
+    pub target: HostPath,
+    /// The commit that the merge made.
+    pub commit: ObjectId,
+}
+
+/// Takes a merge back, if the branch is still where the merge left it and nobody has changed its files since.
+pub fn undo(means: &Means, request: &Undo) -> Result<Outcome, Error> {
+    let place = Place::lock(&means.state, &request.target)?;
+    deliver::recover(&means.git, &place)?;
+    let (plan, to) = match reverse(means, &place, request) {
+        Ok(planned) => planned,
+        Err(halt) => return halted(halt),
+    };
+    let to = Move { new: to, message: format!("sandtable: undo of {}", request.commit.short(12)) };
+    let delivery = Delivery { means, place: &place, plan: &plan };
+    let branch = branch_of(&plan);
+    Ok(delivered(delivery.move_branch(&to).map(|()| Outcome::FastForward { branch, commit: Some(to.new) })))
+}
+
+fn branch_of(plan: &Plan) -> String {
+    match &plan.target {
+        Target::Repository(repository) => repository.head.short(),
+        Target::Plain { .. } => String::new(),
+    }
+}
+
+fn would_be(plan: &Plan, request: &MergeRequest) -> Outcome {
+    let branch = branch_of(plan);
+    match (&request.mode, plan.concurrency) {
+        (Mode::Merge, Concurrency::FastForward) => Outcome::FastForward { branch, commit: None },
+        (Mode::Merge, Concurrency::Merged) => Outcome::Merged { branch, commit: None },
+        (Mode::Apply, _) => Outcome::Applied,
+        (Mode::Branch(name), _) => Outcome::Exported { branch: Some(name.clone()), file: None, commit: None },
+        (Mode::Patch(file), _) => Outcome::Exported { branch: None, file: Some(file.clone()), commit: None },
+        (Mode::Bundle { file, branch }, _) => {
+            Outcome::Exported { branch: Some(branch.clone()), file: Some(file.clone()), commit: None }
+        }
+    }
+}
+
+fn delivered(result: Result<Outcome, Stop>) -> Outcome {
+    match result {
+        Ok(outcome) => outcome,
+        Err(Stop::Refused(refusal)) => Outcome::Refused { refusal },
+        Err(Stop::RolledBack(reason)) => Outcome::RolledBack { reason },
+        Err(Stop::Failed(error)) => Outcome::RolledBack { reason: chain(&error) },
+    }
+}
+
+fn halted(halt: Halt) -> Result<Outcome, Error> {
+    Ok(match halt {
+        Halt::UpToDate => Outcome::UpToDate,
+        Halt::Held(held) => Outcome::Held { held },
+        Halt::Conflicts(conflicts) => Outcome::Conflicts { conflicts },
+        Halt::Refused(refusal) => Outcome::Refused { refusal },
+        // A tree with a path that leaves it is no accident.
+        Halt::Failed(error @ Error::Path { .. }) => {
+            Outcome::Refused { refusal: Refusal::new(Reason::Unsafe, error.to_string()) }
+        }
+        Halt::Failed(error) => return Err(error),
+    })
+}
+
+fn chain(error: &Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        cause = error.source();
+    }
+    text
+}
+
+fn told(
+    request: &MergeRequest,
+    outcome: Outcome,
+    changes: Vec<Delivered>,
+    (report, recovered): (Report, Option<Recovered>),
+) -> MergeOutcome {
+    MergeOutcome {
+        schema: SCHEMA,
+        success: outcome.is_success(),
+        conflict: matches!(outcome, Outcome::Conflicts { .. }),
+        message: outcome.message(changes.len()),
+        mode: request.mode.name(),
+        effect: request.effect,
+        target: request.target.clone(),
+        base: request.base,
+        snapshot: request.snapshot,
+        next: outcome.next(),
+        outcome,
+        changes,
+        left_out: report.left_out,
+        approved: report.approved,
+        recovered,
+        notes: report.notes,
+        kept_at: request.store.clone(),
+    }
+}
+
+impl Outcome {
+    pub const fn is_success(&self) -> bool {
+        matches!(
+            self,
+            Self::UpToDate
+                | Self::FastForward { .. }
+                | Self::Merged { .. }
+                | Self::Applied
+                | Self::Exported { .. }
+        )
+    }
+
+    /// One sentence for people.
+    fn message(&self, changes: usize) -> String {
+        let files = if changes == 1 { "1 file".to_owned() } else { format!("{changes} files") };
+        match self {
+            Self::UpToDate => "the target has it all already".to_owned(),
+            Self::FastForward { branch, .. } => format!("{files} on top of `{branch}`, which had not moved"),
+            Self::Merged { branch, .. } => format!("{files} merged with what had changed on `{branch}`"),
+            Self::Applied => format!("{files} changed"),
+            Self::Exported { branch: Some(name), file: None, .. } => {
+                format!("{files} on the new branch `{name}`")
+            }
+            Self::Exported { file, .. } => {
+                let name = file.as_ref().map(ToString::to_string).unwrap_or_default();
+                format!("{files} written to `{name}`")
+            }
+            Self::Conflicts { conflicts } => {
+                format!("{} conflicts; nothing was touched", conflicts.len())
+            }
+            Self::Held { held } => {
+                let mut paths: Vec<&RelPath> = held.iter().map(super::review::Finding::rel_path).collect();
+                paths.dedup();
+                format!("{} paths are held until they are approved; nothing was touched", paths.len())
+            }
+            Self::Refused { refusal } => format!("{}; nothing was touched", refusal.text),
+            Self::RolledBack { reason } => format!("{reason}; everything was put back"),
+        }
+    }
+
+    /// What to do now.
+    fn next(&self) -> Vec<String> {
+        let words: &[&str] = match self {
+            Self::Conflicts { .. } => &[
+                "`--exclude` the conflicting paths, or",
+                "`export --patch FILE` and apply it by hand with `git apply --3way FILE`",
+            ],
+            Self::Held { .. } => &["look at them with `diff`, then `--approve PATH`, or `--exclude PATH`"],
+            Self::RolledBack { .. } => &["try again"],
+            Self::Refused { refusal } => refusal.reason.next(),
+            _ => &[],
+        };
+        words.iter().map(|&word| word.to_owned()).collect()
+    }
+}
+
+impl Reason {
+    const fn next(self) -> &'static [&'static str] {
+        match self {
+            Self::Dirty => &["commit or stash your changes first, or use `apply`, which merges with them"],
+            Self::Detached => &["`export --branch NAME`, or `git switch` to a branch first"],
+            Self::Operation => &["end it first, or `export --branch NAME`"],
+            Self::Locked => &["wait for git to end; if none is running, remove the lock file yourself"],
+            Self::Signing => &["`apply` and commit yourself, or `export --branch NAME`"],
+            Self::Filtered => &["`apply`, then commit yourself: your git runs the filter"],
+            Self::NotARepository | Self::Bare => &["`apply`, or name a repository with `--into DIR`"],
+            Self::BranchExists | Self::BranchName | Self::FileExists => &["choose another name"],
+            Self::Unsafe => &["`--exclude` these paths"],
+            Self::CaseCollision => &["`--exclude` one of each pair"],
+            Self::Missing => &["fetch the missing objects with git, or `export --patch FILE`"],
+            _ => &[],
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! Finds the git directory of a target. `.git` may be a directory, or a file that names one elsewhere; a file
+//! that a sandbox could have put there, naming a directory that a sandbox could have made, is refused.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use fs_err as fs;
+
+use super::Place;
+use crate::merge::error::Error;
+use crate::merge::outcome::{Reason, Refusal};
+use crate::model::path::HostPath;
+
+/// What was found.
+pub(super) enum Found {
+    Nothing,
+    Refused(Refusal),
+    Repository(Located),
+}
+
+/// A repository's directories.
+#[derive(Debug)]
+pub(super) struct Located {
+    pub(super) root: Option<HostPath>,
+    pub(super) git_dir: PathBuf,
+    pub(super) common_dir: PathBuf,
+    pub(super) place: Place,
+}
+
+pub(super) fn repository(root: &HostPath) -> Result<Found, Error> {
+    let dot_git = root.as_path().join(".git");
+    let Ok(meta) = dot_git.symlink_metadata() else {
+        return Ok(if is_git_dir(root.as_path()) { bare(root) } else { Found::Nothing });
+    };
+    if meta.is_dir() {
+        if !is_git_dir(&dot_git) {
+            return Ok(refused(&dot_git, "is not a git directory"));
+        }
+        return Ok(Found::Repository(Located {
+            root: Some(root.clone()),
+            common_dir: common(&dot_git)?,
+            git_dir: dot_git,
+            place: Place::Main,
+        }));
+    }
+    if !meta.is_file() {
+        return Ok(refused(&dot_git, "is neither a directory nor a file"));
+    }
+    named_by_file(root, &dot_git)
+}
+
+/// `.git` is a file: a linked worktree, a submodule, or a git directory kept elsewhere.
+fn named_by_file(root: &HostPath, dot_git: &Path) -> Result<Found, Error> {
+    let text = fs::read(dot_git)?;
+    let Some(name) = text.strip_prefix(b"gitdir: ") else {
+        return Ok(refused(dot_git, "does not name a git directory"));
+    };
+    let git_dir = root.as_path().join(OsStr::from_bytes(name.trim_ascii_end()));
+    let Ok(git_dir) = fs::canonicalize(git_dir) else {
+        return Ok(refused(dot_git, "names a git directory that is not there"));
+    };
+    let inside = fs::canonicalize(root.as_path())?;
+    if git_dir.starts_with(&inside) {
+        return Ok(refused(dot_git, "names a git directory inside the worktree"));
+    }
+    let linked = git_dir.join("commondir").exists();
+    if !is_git_dir(&git_dir) && !linked {
+        return Ok(refused(dot_git, "names something that is not a git directory"));
+    }
+    if linked && !points_back(&git_dir, dot_git) {
+        return Ok(refused(dot_git, "names a git directory that belongs to another worktree"));
+    }
+    let common_dir = common(&git_dir)?;
+    if common_dir.starts_with(&inside) {
+        return Ok(refused(dot_git, "leads to a git directory inside the worktree"));
+    }
+    let place = if linked { Place::Linked } else { Place::Main };
+    Ok(Found::Repository(Located { root: Some(root.clone()), git_dir, common_dir, place }))
+}
+
+fn points_back(git_dir: &Path, dot_git: &Path) -> bool {
+    let Ok(text) = fs::read(git_dir.join("gitdir")) else { return false };
+    let named = git_dir.join(OsStr::from_bytes(text.trim_ascii_end()));
+    let (named, ours) = (fs::canonicalize(named), fs::canonicalize(dot_git));
+    matches!((named, ours), (Ok(named), Ok(ours)) if named == ours)
+}
+
+fn common(git_dir: &Path) -> Result<PathBuf, Error> {
+    match fs::read(git_dir.join("commondir")) {
+        Ok(text) => Ok(fs::canonicalize(git_dir.join(OsStr::from_bytes(text.trim_ascii_end())))?),
+        Err(_) => Ok(git_dir.to_owned()),
+    }
+}
+
+fn bare(root: &HostPath) -> Found {
+    let git_dir = root.as_path().to_owned();
+    Found::Repository(Located { root: None, common_dir: git_dir.clone(), git_dir, place: Place::Main })
+}
+
+fn is_git_dir(path: &Path) -> bool {
+    path.join("HEAD").symlink_metadata().is_ok()
+        && path.join("objects").is_dir()
+        && path.join("refs").is_dir()
+}
+
+fn refused(path: &Path, what: &str) -> Found {
+    Found::Refused(Refusal::new(Reason::GitDirectory, format!("`{}` {what}", path.display())))
+}

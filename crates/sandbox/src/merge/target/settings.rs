@@ -1,0 +1,102 @@
+//! The user's git configuration as a list of words. Asking for the list starts no program; nothing in it is
+//! ever handed to git again but the few values that say how files are written.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use sandtable_store::id::HashKind;
+
+use crate::merge::error::Error;
+use crate::merge::request::{Identity, Means};
+
+/// What a repository's configuration says, all files together.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    values: BTreeMap<String, Vec<String>>,
+    /// Values that do not come from the repository itself.
+    trusted: Vec<String>,
+}
+
+/// Settings that are data and say how files become blobs and back.
+const PASSED_ON: [&str; 9] = [
+    "core.autocrlf",
+    "core.eol",
+    "core.filemode",
+    "core.symlinks",
+    "core.ignorecase",
+    "core.precomposeunicode",
+    "core.sparsecheckout",
+    "core.sparsecheckoutcone",
+    "core.trustctime",
+];
+
+impl Settings {
+    pub(super) fn read(means: &Means, git_dir: &Path) -> Result<Self, Error> {
+        let mut call = means.git.call(git_dir).args(["config", "--list", "--includes", "--show-scope", "-z"]);
+        if let Some(home) = &means.home {
+            let xdg = home.as_path().join(".config");
+            call = call.variable("HOME", home.as_path()).variable("XDG_CONFIG_HOME", xdg);
+            call =
+                call.without("GIT_CONFIG_GLOBAL").without("GIT_CONFIG_SYSTEM").without("GIT_CONFIG_NOSYSTEM");
+        }
+        let answer = call.output()?;
+        let mut settings = Self::default();
+        let mut fields = answer.split(|byte| *byte == 0);
+        while let (Some(scope), Some(pair)) = (fields.next(), fields.next()) {
+            let pair = String::from_utf8_lossy(pair);
+            let (name, value) = pair.split_once('\n').unwrap_or((&pair, "true"));
+            if scope == b"command" {
+                continue;
+            }
+            if name == "safe.directory" && matches!(scope, b"system" | b"global") {
+                settings.trusted.push(value.to_owned());
+            }
+            settings.values.entry(name.to_owned()).or_default().push(value.to_owned());
+        }
+        Ok(settings)
+    }
+
+    /// The value that wins.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.values.get(name)?.last().map(String::as_str)
+    }
+
+    pub fn is_true(&self, name: &str) -> bool {
+        let yes =
+            |value: &str| ["true", "yes", "on", "1"].iter().any(|word| value.eq_ignore_ascii_case(word));
+        self.get(name).is_some_and(yes)
+    }
+
+    /// Who the user is, where the configuration says so.
+    pub fn identity(&self) -> Option<Identity> {
+        let get = |part| self.get(&format!("committer.{part}")).or_else(|| self.get(&format!("user.{part}")));
+        Some(Identity { name: get("name")?.to_owned(), email: get("email")?.to_owned() })
+    }
+
+    pub(super) fn format(&self) -> HashKind {
+        match self.get("extensions.objectformat") {
+            Some("sha256") => HashKind::Sha256,
+            _ => HashKind::Sha1,
+        }
+    }
+
+    pub(super) fn has_promisor(&self) -> bool {
+        self.values.keys().any(|name| name.starts_with("remote.") && name.ends_with(".promisor"))
+    }
+
+    /// Whether the user has said that this repository may belong to somebody else.
+    pub(super) fn trusts(&self, root: &Path) -> bool {
+        self.trusted.iter().any(|value| value == "*" || Path::new(value) == root)
+    }
+
+    /// What our own calls are told about the user's files.
+    pub(in crate::merge) fn passed_on(&self) -> Vec<(String, String)> {
+        let given = |name: &&str| Some(((*name).to_owned(), self.get(name)?.to_owned()));
+        PASSED_ON.iter().filter_map(given).collect()
+    }
+
+    /// A file of ignore rules that the user keeps outside of the repository.
+    pub(in crate::merge) fn excludes_file(&self) -> Option<&str> {
+        self.get("core.excludesfile")
+    }
+}

@@ -1,0 +1,33 @@
+//! Holding a running sandbox still while something reads what it changed.
+
+use std::time::Duration;
+
+pub use sandtable_launch::attach::{Frozen, Held};
+pub use sandtable_launch::wire::FrozenBy;
+
+use super::directory::{SandboxDirectory, Sandboxes};
+use super::error::Error;
+use super::manage::existing;
+use crate::engine::engine;
+use crate::model::id::SandboxName;
+
+/// How long a sandbox may take to answer while it is starting.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Stops everything in the sandbox `name` while the guard lives. It must be running.
+pub fn freeze(sandboxes: &Sandboxes, name: &SandboxName) -> Result<Frozen, Error> {
+    existing(sandboxes, name)?.freeze()
+}
+
+impl SandboxDirectory {
+    /// Stops everything inside while the guard lives. The sandbox must be running.
+    pub(super) fn freeze(&self) -> Result<Frozen, Error> {
+        let engine = engine(self.read_record()?.resolved.engine);
+        let connection = Self::retry(PATIENCE, || match self.connect() {
+            None if self.try_lock()?.is_some() => Err(Error::NotRunning(self.name())),
+            found => Ok(found),
+        })?;
+        let connection = connection.ok_or_else(|| Error::Busy(self.name()))?;
+        engine.freeze(connection, self.path()).map_err(|source| Error::Freeze { name: self.name(), source })
+    }
+}

@@ -1,0 +1,147 @@
+//! Writes exactly a state into an empty directory.
+//!
+//! Everything is made by handle, under names that do not exist yet and are never followed: directories first, then
+//! files, then symlinks, and the modes and times of directories at last. So nothing that a state says can lead outside,
+//! whoever else writes to the directory meanwhile. A name that stands for `.git` somewhere makes a state refused.
+//!
+//! What could not be written as it is said in [`Outcome::skipped`]. After an error, or when told to stop, what was
+//! written is taken away again, as far as it still is what was written. Ownership is not part of a state.
+
+mod make;
+mod undo;
+mod work;
+
+use std::io;
+use std::os::fd::{AsFd as _, BorrowedFd};
+
+pub use make::{Lost, Times};
+pub(crate) use make::{MakeError, Maker};
+pub(crate) use undo::take_away;
+
+use crate::dir::{names, reopen};
+use crate::object::{ReadError, ReadObjects};
+use crate::path::RelPath;
+use crate::state::{Limits, State, StateError};
+
+/// How to write.
+pub struct Options<'a> {
+    pub times: Times,
+    pub limits: Limits,
+    /// How many threads write.
+    pub workers: usize,
+    /// Called after every file, from several threads.
+    pub progress: &'a (dyn Fn(Progress) + Sync),
+    /// Asked before every entry.
+    pub cancelled: &'a (dyn Fn() -> bool + Sync),
+}
+
+impl std::fmt::Debug for Options<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { times, limits, workers, .. } = self;
+        f.debug_struct("Options")
+            .field("times", times)
+            .field("limits", limits)
+            .field("workers", workers)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Default for Options<'_> {
+    fn default() -> Self {
+        Self {
+            times: Times::Recorded,
+            limits: Limits { entries: 5_000_000, ..Limits::default() },
+            workers: 2,
+            progress: &|_| {},
+            cancelled: &|| false,
+        }
+    }
+}
+
+/// How far it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    pub files: u64,
+    pub bytes: u64,
+}
+
+/// What was written.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Outcome {
+    pub files: u64,
+    pub directories: u64,
+    pub symlinks: u64,
+    pub bytes: u64,
+    /// What is not there as the state has it, sorted by path.
+    pub skipped: Vec<Skipped>,
+}
+
+/// An entry that was not written, or not with all it has.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Skipped {
+    pub path: RelPath,
+    pub why: SkipReason,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum SkipReason {
+    /// Written, but without something.
+    Without(Lost),
+    /// Another repository, of which only the commit is known: an empty directory stands for it.
+    Repository,
+    /// Something of this name is there already: the file system takes two names for one, or somebody else writes.
+    NameTaken,
+    /// Its content is not in the store: it was recorded by its looks only.
+    NotStored,
+}
+
+/// Why a state could not be written.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("the directory is not empty: `{}` is in it", .0.display_escaped())]
+    NotEmpty(RelPath),
+    #[error("cannot write `{}`", path.display_escaped())]
+    Write { path: RelPath, source: io::Error },
+    #[error("cannot read what `{}` shall hold", path.display_escaped())]
+    Read { path: RelPath, source: ReadError },
+    #[error("the state has `{}`, which stands for `.git` on some system", .0.display_escaped())]
+    Git(RelPath),
+    #[error(transparent)]
+    State(#[from] StateError),
+    #[error("it was stopped")]
+    Cancelled,
+}
+
+/// Writes `state` into the empty directory `target`.
+pub fn checkout(
+    objects: &dyn ReadObjects,
+    state: &State,
+    target: BorrowedFd<'_>,
+    options: &Options<'_>,
+) -> Result<Outcome, Error> {
+    must_be_empty(target)?;
+    let done = work::run(objects, state, target, options);
+    if done.is_err() {
+        // What cannot be taken away again stays; the error that follows is the one that matters.
+        let _left = take_away(objects, state, target);
+    }
+    done
+}
+
+pub(crate) fn must_be_empty(target: BorrowedFd<'_>) -> Result<(), Error> {
+    let root = RelPath::root();
+    let found = reopen(target).and_then(|again| names(again.as_fd()));
+    let found = found.map_err(|errno| write_error(&root, errno))?;
+    found.first().map_or(Ok(()), |first| Err(Error::NotEmpty(root.join(&first.bytes).unwrap_or(root))))
+}
+
+pub(crate) fn write_error(path: &RelPath, errno: rustix::io::Errno) -> Error {
+    Error::Write { path: path.clone(), source: errno.into() }
+}
+
+pub(crate) fn make_error(path: &RelPath, error: MakeError) -> Error {
+    match error {
+        MakeError::Read(source) => Error::Read { path: path.clone(), source },
+        MakeError::Io(errno) => write_error(path, errno),
+    }
+}

@@ -1,0 +1,209 @@
+//! `meta.db`: what happened, in order, and what is there now.
+//!
+//! Operations are a chain of hashes and are never taken out; snapshots, heads, packs and leases say what is
+//! there now and change with the operation that changed them, in one transaction. The caller decides what an
+//! operation means; this module only knows which snapshot a subject was at before and after.
+
+mod chain;
+mod heads;
+mod leases;
+mod operations;
+mod packs;
+mod schema;
+mod snapshots;
+
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, OptionalExtension as _, Transaction, TransactionBehavior};
+
+pub use chain::ChainFault;
+pub use heads::{Direction, Head, Move};
+pub use leases::Lease;
+pub use operations::{Filter, HeadChange, Operation, OperationDraft};
+pub use packs::{Origin, PackRow};
+pub(crate) use snapshots::Made;
+pub use snapshots::Snapshot;
+
+use crate::id::{HashKind, ObjectId};
+
+/// How safe something is when a call returns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Durability {
+    /// On disk: it survives a power cut.
+    #[default]
+    Durable,
+    /// Handed to the system: it survives a crash of ours, and a power cut once the store was synchronised.
+    Batched,
+    /// Nobody waits for any disk.
+    Volatile,
+}
+
+/// Why `meta.db` could not be used.
+#[derive(Debug, thiserror::Error)]
+pub enum MetaError {
+    #[error("cannot use `{}`", path.display())]
+    Database { path: PathBuf, source: rusqlite::Error },
+    #[error("`{}` is of a format this version does not know (`{found}`)", path.display())]
+    Format { path: PathBuf, found: i64 },
+    #[error("`{}` is damaged: {what}", path.display())]
+    Damaged { path: PathBuf, what: String },
+    #[error("no snapshot is called `{0}`")]
+    Unknown(String),
+    #[error("`{text}` may be any of {} snapshots", candidates.len())]
+    Ambiguous { text: String, candidates: Vec<ObjectId> },
+    #[error("nothing of `{subject}` can be {}", direction.done())]
+    NoMove { subject: String, direction: Direction },
+    #[error("`{0}` was changed by someone else meanwhile")]
+    Moved(String),
+}
+
+/// The database of a store.
+#[derive(Debug)]
+pub struct Meta {
+    path: PathBuf,
+    hash: HashKind,
+    connection: Mutex<Connection>,
+}
+
+/// How long one waits for another's transaction.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+impl Meta {
+    /// Opens the database, which must be there.
+    pub fn open(path: &Path, hash: HashKind) -> Result<Self, MetaError> {
+        let flags = rusqlite::OpenFlags::SQLITE_OPEN_READ_WRITE | rusqlite::OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let meta = Self::with(path, hash, Connection::open_with_flags(path, flags))?;
+        let version = meta.connection().query_row("PRAGMA user_version", [], |row| row.get(0));
+        match version.map_err(|source| meta.error(source))? {
+            schema::VERSION => Ok(meta),
+            found => Err(MetaError::Format { path: path.to_owned(), found }),
+        }
+    }
+
+    /// Makes a new database in a directory that nobody else knows yet.
+    pub fn create(path: &Path, hash: HashKind) -> Result<Self, MetaError> {
+        let meta = Self::with(path, hash, Connection::open(path))?;
+        meta.connection().execute_batch(schema::TABLES).map_err(|source| meta.error(source))?;
+        Ok(meta)
+    }
+
+    fn with(path: &Path, hash: HashKind, opened: rusqlite::Result<Connection>) -> Result<Self, MetaError> {
+        let prepare = |connection: &Connection| {
+            connection.busy_timeout(PATIENCE)?;
+            connection.pragma_update(None, "journal_mode", "WAL")?;
+            connection.pragma_update(None, "synchronous", "FULL")?;
+            // Each call of the program is short: what it wrote is moved over when there is enough of it.
+            connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+            Ok(())
+        };
+        let connection = opened.and_then(|connection| prepare(&connection).map(|()| connection));
+        let named = |source| MetaError::Database { path: path.to_owned(), source };
+        Ok(Self { path: path.to_owned(), hash, connection: Mutex::new(connection.map_err(named)?) })
+    }
+
+    /// A setting of the store.
+    pub fn setting(&self, key: &str) -> Result<Option<String>, MetaError> {
+        let query = "SELECT value FROM settings WHERE key = ?1";
+        let value = self.connection().query_row(query, [key], |row| row.get(0)).optional();
+        value.map_err(|source| self.error(source))
+    }
+
+    /// Changes a setting of the store; `None` takes it away.
+    pub fn set_setting(&self, key: &str, value: Option<&str>) -> Result<(), MetaError> {
+        self.transaction(Durability::Durable, |transaction| set_setting(transaction, key, value))
+    }
+
+    /// What the database says about itself; empty if all is well.
+    pub fn check(&self) -> Result<Vec<String>, MetaError> {
+        let connection = self.connection();
+        let rows = connection.prepare("PRAGMA integrity_check(20)").and_then(|mut statement| {
+            let rows = statement.query_map([], |row| row.get::<_, String>(0))?;
+            rows.collect::<rusqlite::Result<Vec<String>>>()
+        });
+        let rows = rows.map_err(|source| self.error(source))?;
+        Ok(rows.into_iter().filter(|row| row != "ok").collect())
+    }
+
+    fn connection(&self) -> MutexGuard<'_, Connection> {
+        self.connection.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Does something that is done as a whole or not at all.
+    fn transaction<T>(
+        &self,
+        durability: Durability,
+        work: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
+    ) -> Result<T, MetaError> {
+        let level = match durability {
+            Durability::Durable => "FULL",
+            Durability::Batched => "NORMAL",
+            Durability::Volatile => "OFF",
+        };
+        let mut connection = self.connection();
+        let done = connection.pragma_update(None, "synchronous", level).and_then(|()| {
+            let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            let value = work(&transaction)?;
+            transaction.commit()?;
+            Ok(value)
+        });
+        done.map_err(|source| self.error(source))
+    }
+
+    /// Reads several things as of one moment.
+    fn read<T>(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, MetaError> {
+        work(&self.connection()).map_err(|source| self.error(source))
+    }
+
+    fn error(&self, source: rusqlite::Error) -> MetaError {
+        match source {
+            rusqlite::Error::FromSqlConversionFailure(..)
+            | rusqlite::Error::InvalidColumnType(..)
+            | rusqlite::Error::IntegralValueOutOfRange(..) => {
+                MetaError::Damaged { path: self.path.clone(), what: source.to_string() }
+            }
+            source => MetaError::Database { path: self.path.clone(), source },
+        }
+    }
+}
+
+fn set_setting(transaction: &Transaction<'_>, key: &str, value: Option<&str>) -> rusqlite::Result<()> {
+    match value {
+        Some(value) => transaction
+            .prepare("INSERT OR REPLACE INTO settings (key, value) VALUES (?1, ?2)")?
+            .execute([key, value])?,
+        None => transaction.prepare("DELETE FROM settings WHERE key = ?1")?.execute([key])?,
+    };
+    Ok(())
+}
+
+/// Nanoseconds since 1970, as far as a number goes.
+fn nanoseconds(at: SystemTime) -> i64 {
+    match at.duration_since(UNIX_EPOCH) {
+        Ok(after) => i64::try_from(after.as_nanos()).unwrap_or(i64::MAX),
+        Err(before) => i64::try_from(before.duration().as_nanos()).map_or(i64::MIN, |before| -before),
+    }
+}
+
+fn moment(nanoseconds: i64) -> SystemTime {
+    let distance = Duration::from_nanos(nanoseconds.unsigned_abs());
+    if nanoseconds < 0 { UNIX_EPOCH - distance } else { UNIX_EPOCH + distance }
+}
+
+/// An id in a row.
+fn id_at(row: &rusqlite::Row<'_>, column: &str) -> rusqlite::Result<ObjectId> {
+    optional_id_at(row, column)?.ok_or_else(|| wrong(column))
+}
+
+fn optional_id_at(row: &rusqlite::Row<'_>, column: &str) -> rusqlite::Result<Option<ObjectId>> {
+    let bytes: Option<Vec<u8>> = row.get(column)?;
+    bytes.map(|bytes| ObjectId::from_bytes(&bytes).map_err(|_| wrong(column))).transpose()
+}
+
+/// What is in a column is nothing that was ever written there.
+fn wrong(column: &str) -> rusqlite::Error {
+    let what = format!("the value in `{column}` is not one that is written there");
+    rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Blob, what.into())
+}

@@ -1,0 +1,121 @@
+//! What is on the disk, held against what a state says.
+
+use std::io::Read as _;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+
+use rustix::fs::{Mode, OFlags, chmodat, fgetxattr, flistxattr, readlinkat};
+use rustix::io::{Errno, Result};
+
+use crate::dir::{How, Kind, Meta, Mounts, Resolver, open_below, open_by, open_dir, open_file, stat_at};
+use crate::id::ObjectId;
+use crate::object::{Hasher, ObjectKind, ReadObjects};
+use crate::path::RelPath;
+use crate::state::{Attribute, Attributes, Node, What, manifest};
+
+/// The directory that an entry is in, if there is one, and the entry's name.
+pub(super) fn parent<'p>(root: BorrowedFd<'_>, path: &'p RelPath) -> Result<Option<(OwnedFd, &'p [u8])>> {
+    let Some(name) = path.name() else { return Ok(None) };
+    match open_below(root, &path.parent().unwrap_or_default()) {
+        Ok(parent) => Ok(Some((parent, name))),
+        // Something else stands where the directory would be.
+        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(None),
+        Err(errno) => Err(errno),
+    }
+}
+
+/// What is there, if anything.
+pub(super) fn look(parent: BorrowedFd<'_>, name: &[u8]) -> Result<Option<Meta>> {
+    match stat_at(parent, name) {
+        Ok(meta) => Ok(Some(meta)),
+        Err(Errno::NOENT) => Ok(None),
+        Err(errno) => Err(errno),
+    }
+}
+
+/// How an entry's content is known without reading it.
+pub(super) type Known<'a> = &'a dyn Fn(&Meta) -> Option<ObjectId>;
+
+/// Whether the entry is what `node` says; of a directory only itself counts.
+pub(super) fn is(
+    objects: &dyn ReadObjects,
+    place: (BorrowedFd<'_>, &[u8]),
+    node: &Node,
+    known: Known<'_>,
+) -> Result<bool> {
+    let (parent, name) = place;
+    let Some(meta) = look(parent, name)? else { return Ok(false) };
+    let bits = meta.mode & 0o777 == node.own.bits & 0o777;
+    match (&node.what, meta.kind) {
+        (What::File(id), Kind::File) => {
+            if !bits {
+                return Ok(false);
+            }
+            let file = open_file(parent, name, &meta)?;
+            Ok(attributes(file.as_fd())? == node.own.attributes
+                && (known(&meta) == Some(*id) || hash(file, &meta, id)? == Some(*id)))
+        }
+        (What::Symlink(id), Kind::Symlink) => {
+            let wanted = objects.read_kind(id, ObjectKind::Blob).ok();
+            let found = readlinkat(parent, name, Vec::new())?.into_bytes();
+            Ok(wanted == Some(found))
+        }
+        (What::Directory(_), Kind::Directory) => {
+            Ok(bits && attributes(open_dir(parent, name)?.as_fd())? == node.own.attributes)
+        }
+        (What::Gitlink(_), Kind::Directory) => Ok(true),
+        _ => Ok(false),
+    }
+}
+
+/// The id of the file's content; nothing if it changes while it is read.
+fn hash(file: OwnedFd, meta: &Meta, like: &ObjectId) -> Result<Option<ObjectId>> {
+    let mut hasher = Hasher::new(like.kind(), ObjectKind::Blob, meta.size);
+    let mut file = std::fs::File::from(file).take(meta.size.saturating_add(1));
+    let mut buffer = vec![0; 128 << 10];
+    let mut seen = 0;
+    loop {
+        let count =
+            file.read(&mut buffer).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+        if count == 0 {
+            break;
+        }
+        hasher.update(&buffer[..count]);
+        seen += count as u64;
+    }
+    Ok(if seen == meta.size { hasher.finish().ok() } else { None })
+}
+
+/// The attributes that are part of a state.
+pub(super) fn attributes(fd: BorrowedFd<'_>) -> Result<Attributes> {
+    const MOST: usize = 64 << 10;
+    // Most entries have none, which a single byte is enough to learn.
+    match flistxattr(fd, &mut [0_u8; 1][..]) {
+        Ok(0) | Err(Errno::OPNOTSUPP) => return Ok(Attributes::default()),
+        Ok(_) | Err(Errno::RANGE) => {}
+        Err(errno) => return Err(errno),
+    }
+    let mut list = vec![0_u8; MOST];
+    let length = flistxattr(fd, &mut list[..])?;
+    let mut all = Vec::new();
+    let mut value = vec![0_u8; MOST];
+    for name in list[..length].split(|byte| *byte == 0).filter(|name| manifest::is_kept(name)) {
+        let length = fgetxattr(fd, name, &mut value[..])?;
+        all.push(Attribute { name: name.into(), value: value[..length].into() });
+    }
+    Ok(Attributes::new(all))
+}
+
+/// Lets the owner into a directory of the tree again, through a handle that cannot be a symlink.
+pub(super) fn unlock(root: BorrowedFd<'_>, path: &RelPath) -> Result<()> {
+    let how = How { flags: OFlags::PATH | OFlags::DIRECTORY, mounts: Mounts::Refuse };
+    let handle = match parent(root, path)? {
+        Some((parent, name)) => match open_by(Resolver::here(), parent.as_fd(), name, how) {
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(()),
+            opened => opened?,
+        },
+        None if path.is_root() => open_by(Resolver::here(), root, b".", how)?,
+        None => return Ok(()),
+    };
+    let itself = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&handle));
+    chmodat(rustix::fs::CWD, itself, Mode::RWXU, rustix::fs::AtFlags::empty())
+}

@@ -1,0 +1,210 @@
+//! What is about to be done, written down before it is done.
+//!
+//! A record names the directory, by path and by identity, and the states before and after; what must be touched follows
+//! from the states. It is replaced as a whole, so that a reader sees one of its versions, and removed at the end.
+
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::{AsFd as _, BorrowedFd};
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, Mode, OFlags, fsync, openat, renameat, unlinkat};
+use rustix::io::Errno;
+
+use super::Durability;
+use crate::checkout::Times;
+use crate::dir::{open_file, stat_at, stat_fd};
+use crate::id::ObjectId;
+use crate::state::State;
+
+/// The first line.
+const HEADER: &str = "sandtable-journal 1";
+/// What the name of a version ends with that is not yet in place.
+pub(super) const UNFINISHED: &str = ".new";
+/// More than any record takes, with the longest path there can be.
+const LONGEST: u64 = 64 << 10;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Record {
+    pub(super) target: PathBuf,
+    /// Device and inode of the directory.
+    pub(super) identity: ((u32, u32), u64),
+    pub(super) times: Times,
+    pub(super) work: Work,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Work {
+    Checkout { to: State },
+    Rollback { from: State, to: State, staging: String, phase: Phase },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// New files are being made aside.
+    Staging,
+    /// They are being put in place.
+    Applying,
+}
+
+/// Where a record is kept.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place<'a> {
+    pub(super) dir: BorrowedFd<'a>,
+    pub(super) name: &'a str,
+    pub(super) durability: Durability,
+}
+
+impl Place<'_> {
+    pub(super) fn write(&self, record: &Record) -> io::Result<()> {
+        let fresh = format!("{}{UNFINISHED}", self.name);
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = openat(self.dir, &fresh, flags, Mode::RUSR | Mode::WUSR)?;
+        let mut file = std::fs::File::from(file);
+        file.write_all(record.encode().as_bytes())?;
+        if self.durability == Durability::Durable {
+            file.sync_all()?;
+        }
+        renameat(self.dir, &fresh, self.dir, self.name)?;
+        self.sync()
+    }
+
+    pub(super) fn remove(&self) -> io::Result<()> {
+        match unlinkat(self.dir, self.name, AtFlags::empty()) {
+            Err(Errno::NOENT) => Ok(()),
+            Err(errno) => Err(errno.into()),
+            Ok(()) => self.sync(),
+        }
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        if self.durability == Durability::Durable {
+            fsync(self.dir)?;
+        }
+        Ok(())
+    }
+
+    /// The record, or nothing if what is there is none.
+    pub(super) fn read(&self) -> io::Result<Option<Record>> {
+        let meta = stat_at(self.dir, self.name.as_bytes())?;
+        let file = open_file(self.dir, self.name.as_bytes(), &meta)?;
+        let mut text = String::new();
+        match std::fs::File::from(file).take(LONGEST).read_to_string(&mut text) {
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => Ok(None),
+            Err(error) => Err(error),
+            Ok(_) => Ok(Record::parse(&text)),
+        }
+    }
+}
+
+impl Record {
+    /// For a directory that is open.
+    pub(super) fn new(target: BorrowedFd<'_>, path: &Path, times: Times, work: Work) -> io::Result<Self> {
+        let meta = stat_fd(target.as_fd())?;
+        Ok(Self { target: path.to_owned(), identity: (meta.dev, meta.ino), times, work })
+    }
+
+    fn encode(&self) -> String {
+        let hex: String = self
+            .target
+            .as_os_str()
+            .as_bytes()
+            .iter()
+            .flat_map(|byte| [byte >> 4, byte & 15])
+            .map(digit)
+            .collect();
+        let ((major, minor), inode) = self.identity;
+        let times = match self.times {
+            Times::Recorded => "recorded",
+            Times::Now => "now",
+        };
+        let work = match &self.work {
+            Work::Checkout { to } => format!("checkout\n{}", states(to)),
+            Work::Rollback { from, to, staging, phase } => {
+                let phase = match phase {
+                    Phase::Staging => "staging",
+                    Phase::Applying => "applying",
+                };
+                format!("rollback\n{}{}{staging}\n{phase}\n", states(from), states(to))
+            }
+        };
+        format!("{HEADER}\n{hex}\n{major} {minor} {inode}\n{times}\n{work}end\n")
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let mut lines = text.lines();
+        if lines.next()? != HEADER || !text.ends_with("\nend\n") {
+            return None;
+        }
+        let target = PathBuf::from(std::ffi::OsString::from_vec(bytes(lines.next()?)?));
+        let numbers: Vec<u64> = lines.next()?.split(' ').map(str::parse).collect::<Result<_, _>>().ok()?;
+        let [major, minor, inode] = numbers.try_into().ok()?;
+        let identity = ((u32::try_from(major).ok()?, u32::try_from(minor).ok()?), inode);
+        let times = match lines.next()? {
+            "recorded" => Times::Recorded,
+            "now" => Times::Now,
+            _ => return None,
+        };
+        let work = match lines.next()? {
+            "checkout" => Work::Checkout { to: state(lines.next()?)? },
+            "rollback" => Work::Rollback {
+                from: state(lines.next()?)?,
+                to: state(lines.next()?)?,
+                staging: lines.next().filter(|name| name.starts_with(super::STAGING))?.to_owned(),
+                phase: match lines.next()? {
+                    "staging" => Phase::Staging,
+                    "applying" => Phase::Applying,
+                    _ => return None,
+                },
+            },
+            _ => return None,
+        };
+        Some(Self { target, identity, times, work })
+    }
+}
+
+fn digit(value: u8) -> char {
+    char::from_digit(value.into(), 16).unwrap_or('0')
+}
+
+fn bytes(hex: &str) -> Option<Vec<u8>> {
+    let digits: Vec<u8> = hex
+        .chars()
+        .map(|c| c.to_digit(16).and_then(|value| u8::try_from(value).ok()))
+        .collect::<Option<_>>()?;
+    let (pairs, []) = digits.as_chunks::<2>() else { return None };
+    Some(pairs.iter().map(|[high, low]| high << 4 | low).collect())
+}
+
+fn states(state: &State) -> String {
+    format!("{} {} {}\n", state.tree, state.manifest, state.times)
+}
+
+/// The layer of a git directory takes no part: it is not in the tree.
+fn state(line: &str) -> Option<State> {
+    let ids: Vec<ObjectId> = line.split(' ').map(str::parse).collect::<Result<_, _>>().ok()?;
+    let [tree, manifest, times] = ids.try_into().ok()?;
+    Some(State { tree, manifest, times, layer: None })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_and_back_or_nothing() {
+        let id: ObjectId = "4b825dc642cb6eb9a060e54bf8d69288fbee4904".parse().unwrap();
+        let state = State { tree: id, manifest: id, times: id, layer: None };
+        let staging = format!("{}x", super::super::STAGING);
+        let rollback = Work::Rollback { from: state, to: state, staging, phase: Phase::Applying };
+        for work in [Work::Checkout { to: state }, rollback] {
+            let target = PathBuf::from("/a \n/é");
+            let record = Record { target, identity: ((1, 2), 3), times: Times::Now, work };
+            let text = record.encode();
+            assert_eq!(Record::parse(&text), Some(record));
+            for end in 0..text.len() {
+                assert_eq!(Record::parse(&text[..end]), None);
+            }
+        }
+    }
+}

@@ -1,0 +1,307 @@
+//! Turns a directory from one state into another, touching only what differs.
+//!
+//! The caller says which state it believes to be on the disk. From both states follows what must be touched; all of
+//! that is held against the disk first, and if anything is not what it should be, nothing is done: it is somebody's
+//! work. Unchanged files keep inode and time. A file that changes is replaced by a new one, never written in place, so
+//! that other names of the old one (hard links that lead outside) keep what they have.
+//!
+//! New files are made aside, in a directory of the same tree, before anything is touched; so a full disk is found out
+//! while the old state is whole. Then the journal says that it goes ahead, and everything is put in place by renames.
+//! Whoever finds the journal later calls [`recover`]: before that word the old state is put right, after it the new one
+//! is. There is no third.
+//!
+//! `root` below is always a handle, and every entry is reached beneath it without following anything.
+
+mod apply;
+mod disk;
+mod journal;
+mod plan;
+mod recover;
+mod verify;
+
+use std::io;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::path::Path;
+
+use rustix::fs::{Mode, fchmod, futimens, mkdirat};
+use rustix::io::Errno;
+
+pub use recover::{Recovered, Recovery, recover};
+pub use verify::Verify;
+
+use crate::checkout::{self, Maker, SkipReason, Skipped, Times, write_error};
+use crate::dir::{open_dir, stat_fd};
+use crate::object::ReadObjects;
+use crate::path::RelPath;
+use crate::state::{Limits, State, StateError};
+use apply::{Apply, Strangers, remove_staging};
+use journal::{Phase, Place, Record, Work};
+use plan::Plan;
+use verify::{Moment, Verifier};
+
+/// What the name of the directory aside begins with.
+pub(crate) const STAGING: &str = ".sandtable-rollback-";
+
+/// The directory that is turned, and where its journal is kept.
+#[derive(Clone, Copy, Debug)]
+pub struct Site<'a> {
+    pub root: BorrowedFd<'a>,
+    /// Where the directory is: what [`recover`] opens it by.
+    pub path: &'a Path,
+    /// The store's directory of journals.
+    pub journal: BorrowedFd<'a>,
+    /// A name for the record that no other one under way has.
+    pub id: &'a str,
+}
+
+/// From which state to which.
+#[derive(Clone, Copy, Debug)]
+pub struct Move<'a> {
+    pub from: &'a State,
+    pub to: &'a State,
+}
+
+/// How to go about it.
+pub struct Options<'a> {
+    pub verify: Verify<'a>,
+    pub times: Times,
+    pub limits: Limits,
+    pub durability: Durability,
+    /// Called after every step.
+    pub progress: &'a dyn Fn(),
+    /// Asked as long as nothing was touched.
+    pub cancelled: &'a dyn Fn() -> bool,
+}
+
+impl std::fmt::Debug for Options<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Options")
+            .field("verify", &self.verify)
+            .field("times", &self.times)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Default for Options<'_> {
+    fn default() -> Self {
+        Self {
+            verify: Verify::Check(&|_, _| None),
+            times: Times::Recorded,
+            limits: Limits::default(),
+            durability: Durability::Durable,
+            progress: &|| {},
+            cancelled: &|| false,
+        }
+    }
+}
+
+/// What it must survive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durability {
+    /// The end of the process.
+    Process,
+    /// The end of power too.
+    Durable,
+}
+
+/// What was done.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// Entries that came or were replaced.
+    pub written: u64,
+    /// Entries that went.
+    pub removed: u64,
+    /// Directories that should have gone, but hold what no state knows.
+    pub kept: Vec<RelPath>,
+    /// What is not there as the state has it, sorted by path.
+    pub skipped: Vec<Skipped>,
+}
+
+/// Why a directory could not be turned.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Somebody changed these, or put something there.
+    #[error("`{}` is not what was recorded", .0.first().map(RelPath::display_escaped).unwrap_or_default())]
+    Changed(Vec<RelPath>),
+    #[error(transparent)]
+    Write(#[from] checkout::Error),
+    #[error(transparent)]
+    State(#[from] StateError),
+    #[error("cannot write down what is about to be done")]
+    Journal(#[source] io::Error),
+    #[error("it was stopped")]
+    Cancelled,
+    /// The journal is still there: [`recover`] finishes it.
+    #[error("the directory is between two states")]
+    Between(#[source] Box<Error>),
+}
+
+/// Turns the directory. After an error other than [`Error::Between`] it is in the state it was in.
+pub fn rollback(
+    objects: &dyn ReadObjects,
+    states: Move<'_>,
+    site: &Site<'_>,
+    options: &Options<'_>,
+) -> Result<Outcome, Error> {
+    let plan = Plan::new(objects, states.from, states.to, options.limits)?;
+    if let Some(path) = plan.refused {
+        return Err(checkout::Error::Git(path).into());
+    }
+    let verifier = Verifier { objects, root: site.root, verify: options.verify, moment: Moment::Before };
+    let changed = verifier.changed(&plan).map_err(|errno| write_error(&RelPath::root(), errno))?;
+    if !changed.is_empty() {
+        return Err(Error::Changed(changed));
+    }
+    let left = plan.not_stored.iter().map(|path| Skipped { path: path.clone(), why: SkipReason::NotStored });
+    let left: Vec<Skipped> = left.collect();
+    if plan.steps.is_empty() {
+        return Ok(Outcome { skipped: left, ..Outcome::default() });
+    }
+    let mut outcome = Turn { objects, states, site, options }.run(&plan)?;
+    outcome.skipped.extend(left);
+    outcome.skipped.sort_unstable();
+    outcome.skipped.dedup();
+    Ok(outcome)
+}
+
+/// Writes a state into an empty directory, as [`checkout::checkout`] does, with a journal: if it is broken off,
+/// [`recover`] takes away what was written.
+pub fn checkout_journalled(
+    objects: &dyn ReadObjects,
+    state: &State,
+    site: &Site<'_>,
+    options: &checkout::Options<'_>,
+) -> Result<checkout::Outcome, Error> {
+    let place = Place { dir: site.journal, name: site.id, durability: Durability::Process };
+    let work = Work::Checkout { to: *state };
+    checkout::must_be_empty(site.root)?;
+    let record = Record::new(site.root, site.path, options.times, work);
+    record.and_then(|record| place.write(&record)).map_err(Error::Journal)?;
+    let done = checkout::checkout(objects, state, site.root, options);
+    place.remove().map_err(Error::Journal)?;
+    Ok(done?)
+}
+
+struct Turn<'a> {
+    objects: &'a dyn ReadObjects,
+    states: Move<'a>,
+    site: &'a Site<'a>,
+    options: &'a Options<'a>,
+}
+
+impl Turn<'_> {
+    fn run(&self, plan: &Plan) -> Result<Outcome, Error> {
+        let staging = format!("{STAGING}{}", self.site.id);
+        self.note(&staging, Phase::Staging)?;
+        let staged = self.stage(plan, &staging);
+        let (aside, skipped) = match staged {
+            Ok(staged) => staged,
+            Err(error) => {
+                self.end(&staging, self.states.from)?;
+                return Err(error);
+            }
+        };
+        self.note(&staging, Phase::Applying)?;
+        let mut outcome = match self.apply(&aside, 'n').apply(plan) {
+            Ok(outcome) => outcome,
+            Err(error) => return Err(self.undo(&aside, &staging, error)),
+        };
+        drop(aside);
+        outcome.skipped.extend(skipped);
+        self.end(&staging, self.states.to).map_err(|error| Error::Between(Box::new(error)))?;
+        Ok(outcome)
+    }
+
+    fn stage(&self, plan: &Plan, staging: &str) -> Result<(OwnedFd, Vec<Skipped>), Error> {
+        if plan.locked.first().is_some_and(RelPath::is_root) {
+            let root = RelPath::root();
+            disk::unlock(self.site.root, &root).map_err(|errno| write_error(&root, errno))?;
+        }
+        let aside = make_staging(self.site.root, staging)?;
+        let skipped = self.apply(&aside, 'n').stage(plan, self.options.cancelled)?;
+        self.sync()?;
+        Ok((aside, skipped))
+    }
+
+    fn apply<'s>(&'s self, aside: &'s OwnedFd, prefix: char) -> Apply<'s> {
+        Apply {
+            maker: Maker::new(self.objects, aside.as_fd(), self.options.times),
+            root: self.site.root,
+            staging: aside.as_fd(),
+            prefix,
+            strangers: Strangers::Keep,
+            progress: self.options.progress,
+        }
+    }
+
+    /// Goes back to where it came from; what is said is why.
+    fn undo(&self, aside: &OwnedFd, staging: &str, error: Error) -> Error {
+        let back = || -> Result<(), Error> {
+            let Move { from, to } = self.states;
+            let plan = Plan::new(self.objects, to, from, self.options.limits)?;
+            let apply = self.apply(aside, 'o');
+            apply.stage(&plan, &|| false)?;
+            apply.apply(&plan)?;
+            self.end(staging, from)
+        };
+        match back() {
+            Ok(()) => error,
+            // What kept it from going on is what must be mended.
+            Err(_) => Error::Between(Box::new(error)),
+        }
+    }
+
+    fn end(&self, staging: &str, now: &State) -> Result<(), Error> {
+        self.sync()?;
+        remove_staging(self.site.root, staging)?;
+        settle_root(self.objects, now, self.site.root, self.options.times)?;
+        self.place().remove().map_err(Error::Journal)
+    }
+
+    fn note(&self, staging: &str, phase: Phase) -> Result<(), Error> {
+        let Move { from, to } = self.states;
+        let work = Work::Rollback { from: *from, to: *to, staging: staging.to_owned(), phase };
+        let record = Record::new(self.site.root, self.site.path, self.options.times, work);
+        record.and_then(|record| self.place().write(&record)).map_err(Error::Journal)
+    }
+
+    fn place(&self) -> Place<'_> {
+        Place { dir: self.site.journal, name: self.site.id, durability: self.options.durability }
+    }
+
+    fn sync(&self) -> Result<(), Error> {
+        if self.options.durability == Durability::Durable {
+            rustix::fs::syncfs(self.site.root).map_err(|errno| write_error(&RelPath::root(), errno))?;
+        }
+        Ok(())
+    }
+}
+
+fn make_staging(root: BorrowedFd<'_>, name: &str) -> Result<OwnedFd, Error> {
+    let path = RelPath::new(name).unwrap_or_default();
+    let made = match mkdirat(root, name, Mode::RWXU) {
+        // Left by a recovery that was itself broken off, or a trap: it must be ours and empty to be used.
+        Err(Errno::EXIST) => remove_staging(root, name).map(|()| mkdirat(root, name, Mode::RWXU))?,
+        made => made,
+    };
+    Ok(made.and_then(|()| open_dir(root, name.as_bytes())).map_err(|errno| write_error(&path, errno))?)
+}
+
+/// The directory aside came and went in the root, which moved its time; and its owner may have been let in for that.
+fn settle_root(
+    objects: &dyn ReadObjects,
+    state: &State,
+    root: BorrowedFd<'_>,
+    times: Times,
+) -> Result<(), Error> {
+    let write = |errno| write_error(&RelPath::root(), errno);
+    let own = state.root().read_root(objects)?.own;
+    let bits = own.bits & 0o777;
+    if stat_fd(root).map_err(write)?.mode & 0o777 != bits {
+        fchmod(root, Mode::from_raw_mode(bits.into())).map_err(write)?;
+    }
+    if let Some(stamps) = Maker::new(objects, root, times).stamps(&own) {
+        futimens(root, &stamps).map_err(write)?;
+    }
+    Ok(())
+}

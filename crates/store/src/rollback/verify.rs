@@ -1,0 +1,133 @@
+//! Whether what is about to be touched is what it is believed to be.
+
+use std::collections::HashSet;
+use std::os::fd::{AsFd as _, BorrowedFd};
+
+use rustix::io::Result;
+
+use super::disk::{self, Known};
+use super::plan::{Plan, Step};
+use crate::dir::{Kind, Meta, names, open_below};
+use crate::id::ObjectId;
+use crate::object::ReadObjects;
+use crate::path::RelPath;
+use crate::state::{Node, What};
+
+/// How far the caller vouches for what is on the disk.
+#[derive(Clone, Copy)]
+pub enum Verify<'a> {
+    /// The state to leave was taken from the disk just now. Only what no state has is looked for.
+    Trust,
+    /// Every touched path is compared, by what the function knows of its content (a stat cache), else by reading it.
+    Check(&'a (dyn Fn(&RelPath, &Meta) -> Option<ObjectId> + Sync)),
+}
+
+impl std::fmt::Debug for Verify<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Trust => "Trust",
+            Self::Check(_) => "Check",
+        })
+    }
+}
+
+/// At which moment it is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Moment {
+    /// Nothing was touched yet.
+    Before,
+    /// Some steps may have been done: each path may be what it was, what it shall be, or gone.
+    Between,
+}
+
+pub(super) struct Verifier<'a> {
+    pub(super) objects: &'a dyn ReadObjects,
+    pub(super) root: BorrowedFd<'a>,
+    pub(super) verify: Verify<'a>,
+    pub(super) moment: Moment,
+}
+
+/// As many paths as are named in an error.
+const MOST: usize = 100;
+
+impl Verifier<'_> {
+    /// The paths that are something else; an empty list is good news.
+    pub(super) fn changed(&self, plan: &Plan) -> Result<Vec<RelPath>> {
+        let touched: HashSet<&RelPath> = plan.steps.iter().map(|step| &step.path).collect();
+        let mut changed = Vec::new();
+        for step in plan.steps.iter().filter(|step| !step.path.is_root()) {
+            if changed.len() >= MOST {
+                break;
+            }
+            if !self.fits(step)? {
+                changed.push(step.path.clone());
+            }
+            changed.extend(self.strangers(step, &touched)?);
+        }
+        Ok(changed)
+    }
+
+    fn fits(&self, step: &Step) -> Result<bool> {
+        let Some((parent, name)) = disk::parent(self.root, &step.path)? else {
+            // Not even its directory is there.
+            return Ok(step.pre.is_none() || self.moment == Moment::Between);
+        };
+        let place = (parent.as_fd(), name);
+        let Some(meta) = disk::look(place.0, name)? else {
+            return Ok(step.pre.is_none() || self.moment == Moment::Between);
+        };
+        if self.moment == Moment::Between && meta.kind == Kind::Directory {
+            let is_directory = |node: &Option<Node>| node.as_ref().is_some_and(is_directory);
+            if is_directory(&step.pre) || is_directory(&step.post) {
+                return Ok(true);
+            }
+        }
+        let known: Known<'_> = &|meta| match self.verify {
+            Verify::Trust => None,
+            Verify::Check(known) => known(&step.path, meta),
+        };
+        let is = |node: &Option<Node>| match node {
+            Some(node) => disk::is(self.objects, place, node, known),
+            None => Ok(false),
+        };
+        Ok(match self.verify {
+            Verify::Trust if self.moment == Moment::Before => {
+                step.pre.as_ref().is_some_and(|pre| kind(pre) == meta.kind)
+            }
+            _ => is(&step.pre)? || (self.moment == Moment::Between && is(&step.post)?),
+        })
+    }
+
+    /// Entries that no state knows, in a directory that must go.
+    fn strangers(&self, step: &Step, touched: &HashSet<&RelPath>) -> Result<Vec<RelPath>> {
+        let goes = step.pre.as_ref().is_some_and(|pre| pre.as_directory().is_some());
+        let comes = step.post.as_ref().map(is_directory);
+        let matters = match comes {
+            Some(true) => false,
+            // It cannot be replaced as long as they are in it.
+            Some(false) => true,
+            // Otherwise it may stay, with them in it, if the caller knows of them.
+            None => matches!((self.verify, self.moment), (Verify::Check(_), Moment::Before)),
+        };
+        if !goes || !matters {
+            return Ok(Vec::new());
+        }
+        let Ok(directory) = open_below(self.root, &step.path) else { return Ok(Vec::new()) };
+        let found = names(directory.as_fd())?.into_iter().filter_map(|name| step.path.join(&name.bytes).ok());
+        Ok(found.filter(|path| !touched.contains(path)).take(MOST).collect())
+    }
+}
+
+/// What it is on the disk.
+fn kind(node: &Node) -> Kind {
+    match node.what {
+        What::File(_) => Kind::File,
+        What::Symlink(_) => Kind::Symlink,
+        What::Directory(_) | What::Gitlink(_) => Kind::Directory,
+    }
+}
+
+/// Whether it is a directory on the disk.
+pub(super) fn is_directory(node: &Node) -> bool {
+    kind(node) == Kind::Directory
+}

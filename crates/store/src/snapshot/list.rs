@@ -1,0 +1,399 @@
+//! Reading one directory: every entry looked at, every file that nobody vouches for read.
+
+use std::os::fd::{AsFd as _, BorrowedFd};
+use std::sync::Mutex;
+use std::sync::atomic::Ordering;
+
+use rustix::io::Errno;
+
+use super::file::{FileReader, Nothing, attributes, judge, link};
+use super::found::Findings;
+use super::outcome::SkipReason;
+use super::queue::{Listed, Place, Sub};
+use super::{Ignored, Options, Store};
+use crate::dir::{Kind, Meta, Name, names, open_file, stat_at, stat_fd};
+use crate::id::ObjectId;
+use crate::ignore::{self, EntryKind, Rules, Verdict};
+use crate::object::name::{git_refuses, git_refuses_symlink};
+use crate::path::RelPath;
+use crate::source::Stamp;
+use crate::source::attributes::{self as conversions, Conversion, Conversions};
+use crate::statcache::{self, Block, Cached, CachedDirectory, Look, Settled};
+use crate::state::{Attributes, Entry, Node, Own, What};
+
+/// What all directories of a walk have in common.
+pub(super) struct Shared<'a> {
+    /// Whatever changes from here on has this change time or a later one, and nothing before has.
+    pub(super) moment: Stamp,
+    pub(super) borrowed: Mutex<Vec<ObjectId>>,
+    pub(super) cache: Option<Mutex<&'a mut statcache::Writer>>,
+}
+
+/// Reads one directory.
+pub(super) struct Lister<'a, 's> {
+    store: Store<'a>,
+    options: &'a Options<'a>,
+    shared: &'a Shared<'s>,
+    path: RelPath,
+    /// The path with a slash at its end, or nothing for the root; then the name that is looked at.
+    full: Vec<u8>,
+    base: usize,
+    cached: CachedDirectory,
+    block: Block,
+    entries: Vec<Entry>,
+    subs: Vec<Sub>,
+    pub(super) findings: Findings,
+}
+
+impl<'a, 's> Lister<'a, 's> {
+    pub(super) fn new(
+        store: Store<'a>,
+        options: &'a Options<'a>,
+        shared: &'a Shared<'s>,
+        path: RelPath,
+    ) -> Self {
+        let mut full = path.as_bytes().to_vec();
+        if !full.is_empty() {
+            full.push(b'/');
+        }
+        Self {
+            store,
+            options,
+            shared,
+            path,
+            base: full.len(),
+            full,
+            cached: CachedDirectory::default(),
+            block: Block::default(),
+            entries: Vec::new(),
+            subs: Vec::new(),
+            findings: Findings::default(),
+        }
+    }
+
+    pub(super) fn list(&mut self, dir: BorrowedFd<'_>, place: &Place) -> Result<Listed, Nothing> {
+        let before = stat_fd(dir).map_err(judge)?;
+        let (attributes, is_cut) = attributes(dir).map_err(judge)?;
+        if is_cut {
+            self.findings.skip(self.path.clone(), SkipReason::Attributes);
+        }
+        let names = names(dir).map_err(judge)?;
+        let rules = self.rules(dir, place, &names)?;
+        let conversions = self.conversions(dir, place, &names)?;
+        self.cached = self.options.cache.and_then(|cache| cache.directory(place.key)).unwrap_or_default();
+        let inside = Inside { dir, rules: &rules, conversions: &conversions, ignored: place.ignored };
+        for Name { bytes, .. } in names {
+            if self.options.cancel.load(Ordering::Relaxed) {
+                return Err(Nothing::Cancelled);
+            }
+            self.full.truncate(self.base);
+            self.full.extend_from_slice(&bytes);
+            match self.entry(&inside, &bytes) {
+                Err(Nothing::Skip(why)) => self.skip(why),
+                result => result?,
+            }
+        }
+        self.cached = CachedDirectory::default();
+        self.remember(place)?;
+        let after = stat_fd(dir).map_err(judge)?;
+        if after.ctime_ns != before.ctime_ns || self.shared.moment.may_precede(before.ctime_ns) {
+            self.findings.changed(self.path.clone());
+        }
+        // From the last, so that they are taken in order.
+        self.subs.reverse();
+        let (entries, subs) = (std::mem::take(&mut self.entries), std::mem::take(&mut self.subs));
+        Ok(Listed { own: Own::new(&before, attributes), entries, subs, rules, conversions })
+    }
+
+    fn entry(&mut self, inside: &Inside<'_>, name: &[u8]) -> Result<(), Nothing> {
+        if name == b".git" {
+            return if self.path.is_root() { Ok(()) } else { Err(Nothing::Skip(SkipReason::Repository)) };
+        }
+        let meta = stat_at(inside.dir, name).map_err(judge)?;
+        self.findings.counts.entries += 1;
+        let is_ignored = self.is_ignored(inside, &meta);
+        if is_ignored && self.options.ignored == Ignored::None && !self.tracks_below() {
+            self.findings.counts.ignored += 1;
+            return Ok(());
+        }
+        if git_refuses(name) || (meta.kind == Kind::Symlink && git_refuses_symlink(name)) {
+            return Err(Nothing::Skip(SkipReason::Name));
+        }
+        if meta.is_mount {
+            return Err(Nothing::Skip(SkipReason::Mount));
+        }
+        match meta.kind {
+            Kind::Directory if is_ignored => {
+                self.ignored_directory(name);
+                return Ok(());
+            }
+            Kind::Directory => return self.directory(name),
+            Kind::File | Kind::Symlink => {}
+            Kind::Fifo => return Err(Nothing::Skip(SkipReason::Fifo)),
+            Kind::Socket => return Err(Nothing::Skip(SkipReason::Socket)),
+            Kind::Character | Kind::Block => return Err(Nothing::Skip(SkipReason::Device)),
+        }
+        let cached = self.cached.get(name);
+        if is_ignored && self.is_left_out(cached.as_ref(), &meta) {
+            self.findings.counts.ignored += 1;
+            self.note(name, &meta, None);
+            return Ok(());
+        }
+        let found = Found { name, meta: &meta };
+        if meta.kind == Kind::Symlink {
+            return self.symlink(inside, found);
+        }
+        match self.known(inside, found, cached)? {
+            Some((id, attributes)) => self.known_file(found, id, attributes),
+            None => self.file(inside, found)?,
+        }
+        Ok(())
+    }
+
+    /// A directory is read later, unless it is that of another repository.
+    fn directory(&mut self, name: &[u8]) -> Result<(), Nothing> {
+        if let Some(id) = self.options.index.and_then(|known| known.index.gitlink(&self.full)) {
+            self.push(name, What::Gitlink(id), Own::usual(crate::object::EntryMode::Gitlink));
+            return Err(Nothing::Skip(SkipReason::Submodule));
+        }
+        self.subs.push(Sub { name: name.into(), ignored: false });
+        Ok(())
+    }
+
+    /// One that is ignored is read only for what git knows in it, or to tell what changes there.
+    fn ignored_directory(&mut self, name: &[u8]) {
+        let to_compare = self.options.ignored == Ignored::Changed
+            && (self.shared.cache.is_some() || self.options.cache.is_some());
+        if to_compare || self.tracks_below() {
+            self.subs.push(Sub { name: name.into(), ignored: true });
+        } else {
+            self.findings.counts.ignored += 1;
+        }
+    }
+
+    fn symlink(&mut self, inside: &Inside<'_>, Found { name, meta }: Found<'_>) -> Result<(), Nothing> {
+        let id = link(self.store.sink, inside.dir, name)?;
+        self.see(meta);
+        self.push(name, What::Symlink(id), Own::new(meta, Attributes::default()));
+        Ok(())
+    }
+
+    fn known_file(&mut self, Found { name, meta }: Found<'_>, id: ObjectId, attributes: Attributes) {
+        self.findings.counts.files_known += 1;
+        self.see(meta);
+        self.note(name, meta, Some((id, attributes.clone())));
+        self.push(name, What::File(id), Own::new(meta, attributes));
+    }
+
+    fn file(&mut self, inside: &Inside<'_>, Found { name, meta }: Found<'_>) -> Result<(), Nothing> {
+        let reader =
+            FileReader { sink: self.store.sink, limit: self.options.file_limit, cancel: self.options.cancel };
+        let given = reader.read(inside.dir, name, meta)?;
+        self.findings.counts.files_read += 1;
+        self.findings.counts.bytes_read += given.meta.size;
+        if given.attributes_cut {
+            self.skip(SkipReason::Attributes);
+        }
+        if given.torn {
+            self.findings.changed(self.whole_path());
+        } else {
+            self.see(&given.meta);
+            if !given.attributes_cut {
+                self.note(name, &given.meta, Some((given.id, given.attributes.clone())));
+            }
+        }
+        self.push(name, What::File(given.id), Own::new(&given.meta, given.attributes));
+        Ok(())
+    }
+
+    /// What the stat cache or git's index vouch for.
+    fn known(
+        &self,
+        inside: &Inside<'_>,
+        Found { name, meta }: Found<'_>,
+        cached: Option<Cached>,
+    ) -> Result<Option<(ObjectId, Attributes)>, Nothing> {
+        if let Some(cached) = cached.filter(|cached| cached.is_clean(meta))
+            && let Some((id, attributes)) = cached.content
+            && self.store.objects.contains(&id)
+        {
+            return Ok(Some((id, attributes)));
+        }
+        let Some(known) = self.options.index else { return Ok(None) };
+        let Some(id) = known.index.id_of(&self.full, meta) else { return Ok(None) };
+        let is_same = match inside.conversions.of(&self.full) {
+            Conversion::None => true,
+            Conversion::LineEnds => known.objects.and_then(|objects| objects.size_of(&id)) == Some(meta.size),
+            Conversion::Anything => false,
+        };
+        if !is_same {
+            return Ok(None);
+        }
+        let file = match open_file(inside.dir, name, meta) {
+            Ok(file) => file,
+            // Git could read it once; what it holds is known.
+            Err(Errno::ACCESS | Errno::PERM) => return Ok(Some((self.borrow(id), Attributes::default()))),
+            Err(_) => return Ok(None),
+        };
+        let (attributes, is_cut) = attributes(file.as_fd()).map_err(judge)?;
+        Ok((!is_cut).then(|| (self.borrow(id), attributes)))
+    }
+
+    fn borrow(&self, id: ObjectId) -> ObjectId {
+        if !self.store.objects.contains(&id) {
+            self.shared.borrowed.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(id);
+        }
+        id
+    }
+
+    fn is_ignored(&self, inside: &Inside<'_>, meta: &Meta) -> bool {
+        if self.options.ignored == Ignored::All {
+            return false;
+        }
+        let kind = if meta.kind == Kind::Directory { EntryKind::Directory } else { EntryKind::Other };
+        let says_so = || inside.rules.verdict(&self.full, kind) == Verdict::Ignored;
+        if !inside.ignored && !says_so() {
+            return false;
+        }
+        // Git keeps what it knows, whatever the rules say.
+        let is_tracked = || self.options.index.is_some_and(|known| known.index.find(&self.full).is_some());
+        meta.kind == Kind::Directory || !is_tracked()
+    }
+
+    fn tracks_below(&self) -> bool {
+        self.options.index.is_some_and(|known| known.index.has_below(&self.full))
+    }
+
+    /// Whether an ignored file is left alone: it was there before and is what it was.
+    fn is_left_out(&self, cached: Option<&Cached>, meta: &Meta) -> bool {
+        match (self.options.ignored, self.options.cache, cached) {
+            (Ignored::All, ..) | (Ignored::Changed, Some(_), None) => false,
+            (Ignored::None, ..) | (Ignored::Changed, None, _) => true,
+            (Ignored::Changed, Some(_), Some(cached)) => cached.content.is_none() && cached.is_clean(meta),
+        }
+    }
+
+    /// Puts down for the next time what a file looks like.
+    fn note(&mut self, name: &[u8], meta: &Meta, content: Option<(ObjectId, Attributes)>) {
+        if self.shared.cache.is_some() {
+            let is_late = self.shared.moment.may_precede(meta.ctime_ns);
+            let settled = if is_late { Settled::No } else { Settled::Yes };
+            self.block.add(name, &Cached { look: Look::from(meta), settled, content });
+        }
+    }
+
+    fn remember(&mut self, place: &Place) -> Result<(), Nothing> {
+        let Some(cache) = &self.shared.cache else { return Ok(()) };
+        let mut cache = cache.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        cache.directory(place.key, &std::mem::take(&mut self.block)).map_err(Nothing::Failed)
+    }
+
+    /// Notices what was changed after the walk began.
+    fn see(&mut self, meta: &Meta) {
+        if self.shared.moment.may_precede(meta.ctime_ns) {
+            self.findings.changed(self.whole_path());
+        }
+    }
+
+    fn push(&mut self, name: &[u8], what: What, own: Own) {
+        self.entries.push(Entry { name: name.into(), node: Node { what, own } });
+    }
+
+    fn skip(&mut self, why: SkipReason) {
+        self.findings.skip(self.whole_path(), why);
+    }
+
+    fn whole_path(&self) -> RelPath {
+        RelPath::new(self.full.as_slice()).expect("a directory lists single names")
+    }
+
+    fn rules(&mut self, dir: BorrowedFd<'_>, place: &Place, names: &[Name]) -> Result<Rules, Nothing> {
+        let has_none = !has(names, ignore::FILE) || self.options.ignored == Ignored::All || place.ignored;
+        let text = if has_none { None } else { small_file(dir, ignore::FILE, ignore::FILE_LIMIT) };
+        let rules = match text {
+            Some(Small::Bytes(text)) => place.rules.and(&text, &self.full),
+            Some(Small::TooLarge) => None,
+            Some(Small::Failed(errno)) => return Err(judge(errno)),
+            None => return Ok(place.rules.clone()),
+        };
+        if rules.is_none() {
+            let path = self.path.join(ignore::FILE).expect("it is a single name");
+            self.findings.skip(path, SkipReason::Rules);
+        }
+        Ok(rules.unwrap_or_else(|| place.rules.clone()))
+    }
+
+    fn conversions(
+        &self,
+        dir: BorrowedFd<'_>,
+        place: &Place,
+        names: &[Name],
+    ) -> Result<Conversions, Nothing> {
+        let Some(known) = self.options.index else { return Ok(place.conversions.clone()) };
+        if !has(names, conversions::FILE) {
+            // Git would take the file from its index.
+            let missing = [&self.full, conversions::FILE].concat();
+            let lost = known.index.find(&missing).is_some();
+            return Ok(if lost { everything(&place.conversions) } else { place.conversions.clone() });
+        }
+        Ok(match small_file(dir, conversions::FILE, conversions::FILE_LIMIT) {
+            Some(Small::Bytes(text)) => place.conversions.and(&text, &self.full),
+            Some(Small::TooLarge) => everything(&place.conversions),
+            Some(Small::Failed(errno)) => return Err(judge(errno)),
+            None => place.conversions.clone(),
+        })
+    }
+}
+
+/// A name and what was seen there.
+#[derive(Clone, Copy)]
+struct Found<'a> {
+    name: &'a [u8],
+    meta: &'a Meta,
+}
+
+/// The directory that entries are in.
+struct Inside<'a> {
+    dir: BorrowedFd<'a>,
+    rules: &'a Rules,
+    conversions: &'a Conversions,
+    ignored: bool,
+}
+
+fn everything(conversions: &Conversions) -> Conversions {
+    conversions.and(b"\"\" filter", b"")
+}
+
+fn has(names: &[Name], name: &[u8]) -> bool {
+    names.binary_search_by(|found| found.bytes.as_slice().cmp(name)).is_ok()
+}
+
+/// What became of reading a small file.
+enum Small {
+    Bytes(Vec<u8>),
+    TooLarge,
+    Failed(Errno),
+}
+
+/// A file of rules; `None` if there is none that git would read.
+fn small_file(dir: BorrowedFd<'_>, name: &[u8], limit: u64) -> Option<Small> {
+    let meta = stat_at(dir, name).ok().filter(|meta| meta.kind == Kind::File)?;
+    if meta.size > limit {
+        return Some(Small::TooLarge);
+    }
+    let file = match open_file(dir, name, &meta) {
+        Ok(file) => file,
+        Err(Errno::ACCESS | Errno::PERM | Errno::NOENT | Errno::STALE | Errno::LOOP) => return None,
+        Err(errno) => return Some(Small::Failed(errno)),
+    };
+    let mut bytes = Vec::new();
+    let mut buffer = [0; 16 * 1024];
+    while (bytes.len() as u64) <= limit {
+        match rustix::io::retry_on_intr(|| rustix::io::read(&file, &mut buffer)) {
+            Ok(0) => return Some(Small::Bytes(bytes)),
+            Ok(count) => bytes.extend_from_slice(&buffer[..count]),
+            Err(errno) => return Some(Small::Failed(errno)),
+        }
+    }
+    Some(Small::TooLarge)
+}

@@ -1,0 +1,138 @@
+//! Making a state from a directory.
+//!
+//! [`take`] looks at every entry by handle, reads what the stat cache or the git index cannot vouch for, and writes the
+//! trees. The directory may be the work of a sandbox and may change while it is read. So nothing is followed,
+//! nothing that could block is opened, a file that changes under the reader is read again, and what is left out in the end is
+//! in [`Outcome::skipped`] with its reason: nothing is dropped silently.
+//!
+//! The top-level `.git` is not part of a state and is not looked into.
+
+mod content;
+mod file;
+mod found;
+mod list;
+mod outcome;
+mod queue;
+mod walk;
+
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::sync::atomic::AtomicBool;
+
+pub use outcome::{Changed, Counts, Outcome, SkipReason, Skipped};
+
+use crate::ignore::Rules;
+use crate::object::{ReadObjects, WriteObjects};
+use crate::path::RelPath;
+use crate::source::attributes::Conversions;
+use crate::source::index::Index;
+use crate::statcache::{self, StatCache};
+use crate::state::StateError;
+
+/// What to do with files that the repository ignores.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Ignored {
+    All,
+    /// Only those that came or changed since the stat cache was written; without one, none.
+    #[default]
+    Changed,
+    None,
+}
+
+/// How to take a snapshot of a directory.
+#[derive(Clone, Copy)]
+pub struct Options<'a> {
+    pub ignored: Ignored,
+    /// The rules in force at the root, besides those in the tree: the user's list and `info/exclude`.
+    pub rules: &'a Rules,
+    /// Larger files are skipped.
+    pub file_limit: u64,
+    /// With more entries than this there is no snapshot.
+    pub entry_limit: u64,
+    /// Set by another thread to end it with [`Error::Cancelled`].
+    pub cancel: &'a AtomicBool,
+    /// Told now and then how far it is.
+    pub progress: &'a (dyn Fn(&Counts) + Sync),
+    /// What was seen the last time.
+    pub cache: Option<&'a StatCache>,
+    /// What git says of its own files.
+    pub index: Option<&'a Known<'a>>,
+}
+
+/// What is known of a repository's files before they are looked at.
+#[derive(Clone, Copy, Debug)]
+pub struct Known<'a> {
+    pub index: &'a Index,
+    /// The attributes in force at the root, besides those in the tree.
+    pub conversions: &'a Conversions,
+    /// The size of a blob in the user's own object store, where it can be told: what git may have converted is believed
+    /// only if it has the size of the file.
+    pub objects: Option<&'a dyn SizeOf>,
+}
+
+/// Tells how large an object is.
+pub trait SizeOf: Sync + std::fmt::Debug {
+    fn size_of(&self, id: &crate::id::ObjectId) -> Option<u64>;
+}
+
+/// Where objects come from and go to.
+#[derive(Clone, Copy)]
+pub struct Store<'a> {
+    pub objects: &'a dyn ReadObjects,
+    pub sink: &'a dyn WriteObjects,
+}
+
+impl std::fmt::Debug for Store<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Store")
+    }
+}
+
+impl std::fmt::Debug for Options<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Options").field("ignored", &self.ignored).finish_non_exhaustive()
+    }
+}
+
+impl<'a> Options<'a> {
+    /// Everything, from nothing.
+    pub const fn all(rules: &'a Rules, cancel: &'a AtomicBool) -> Self {
+        Self {
+            ignored: Ignored::All,
+            rules,
+            file_limit: 4 << 30,
+            entry_limit: 20_000_000,
+            cancel,
+            progress: &|_| {},
+            cache: None,
+            index: None,
+        }
+    }
+}
+
+/// Why there is no snapshot.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("cannot read `{}`", path.display_escaped())]
+    Read { path: RelPath, source: io::Error },
+    #[error(transparent)]
+    State(#[from] StateError),
+    #[error("cannot write what the files look like")]
+    Cache(#[source] io::Error),
+    #[error("the directory was moved while it was read")]
+    Moved(#[from] crate::dir::Moved),
+    #[error("there are more than {0} entries")]
+    TooMany(u64),
+    #[error("the snapshot was cancelled")]
+    Cancelled,
+}
+
+/// Makes a state from the directory `root`; `cache` takes what its files look like.
+pub fn take(
+    root: BorrowedFd<'_>,
+    store: Store<'_>,
+    options: &Options<'_>,
+    cache: Option<&mut statcache::Writer>,
+) -> Result<Outcome, Error> {
+    walk::run(root, store, options, cache)
+}

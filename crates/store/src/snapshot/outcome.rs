@@ -1,0 +1,97 @@
+//! What a snapshot yields besides the state.
+
+use std::fmt;
+
+use crate::id::ObjectId;
+use crate::path::RelPath;
+use crate::state::State;
+
+/// A state and how it came about.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    pub state: State,
+    pub counts: Counts,
+    /// What is not in the state; sorted by path. The list is bounded, [`Counts::skipped`] is not.
+    pub skipped: Vec<Skipped>,
+    pub changed: Changed,
+    /// Ids taken from the git index whose objects are not in the store yet; sorted.
+    pub borrowed: Vec<ObjectId>,
+}
+
+/// How much there was.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Entries that were looked at.
+    pub entries: u64,
+    /// Files whose bytes were read.
+    pub files_read: u64,
+    pub bytes_read: u64,
+    /// Files whose id came from the stat cache or from git's index.
+    pub files_known: u64,
+    /// Ignored entries that were left out as asked; what lies below an ignored directory is not counted.
+    pub ignored: u64,
+    pub skipped: u64,
+}
+
+/// What changed while it was read. Without any, the state is that of one moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Changed {
+    pub count: u64,
+    /// The first of them.
+    pub paths: Vec<RelPath>,
+}
+
+/// An entry that is not in the state.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Skipped {
+    pub path: RelPath,
+    pub why: SkipReason,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum SkipReason {
+    Fifo,
+    Socket,
+    Device,
+    /// Something else is mounted there.
+    Mount,
+    Unreadable,
+    TooLarge,
+    /// It never held still, and what was read has no length.
+    Torn,
+    /// It was gone or another when it was looked at again.
+    Moved,
+    /// Git does not allow the name, so that no tree can hold it.
+    Name,
+    /// The git directory of a repository within.
+    Repository,
+    /// The files of another repository, of which the state names the commit.
+    Submodule,
+    /// Its attributes are too large; the entry itself is there.
+    Attributes,
+    /// The ignore rules in it are too many and are not obeyed; the file itself is there.
+    Rules,
+    /// It would take content from elsewhere, or say what it may not say.
+    Foreign,
+}
+
+impl fmt::Display for SkipReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Fifo => "is a named pipe",
+            Self::Socket => "is a socket",
+            Self::Device => "is a device",
+            Self::Mount => "is a mount point",
+            Self::Unreadable => "may not be read",
+            Self::TooLarge => "is larger than the limit",
+            Self::Torn => "was written to all the time",
+            Self::Moved => "was exchanged while it was read",
+            Self::Name => "has a name that git does not allow",
+            Self::Repository => "is the git directory of a repository within",
+            Self::Submodule => "holds the files of another repository",
+            Self::Attributes => "has attributes that are too large",
+            Self::Rules => "has too many rules, which are not obeyed",
+            Self::Foreign => "has attributes of the overlay that are not obeyed",
+        })
+    }
+}

@@ -1,0 +1,239 @@
+//! The walk over a directory, by two threads that share the directories still to be read.
+//!
+//! A thread that goes on with a directory in one that it has read a moment ago opens it from there; any other is
+//! opened from the root by its path. So neither depth nor width costs descriptors, and depth little time.
+
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::sync::atomic::Ordering;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use rustix::io::Errno;
+
+use super::file::{Nothing, judge};
+use super::found::Findings;
+use super::list::{Lister, Shared};
+use super::outcome::Outcome;
+use super::queue::{Complete, Listed, Place, Queue, Task, Ticket};
+use super::{Error, Ignored, Options, Store};
+use crate::dir::{open_below, open_dir, reopen};
+use crate::path::RelPath;
+use crate::source::Stamp;
+use crate::statcache::{self, Key};
+use crate::state::{Entry, Node, State, StateError, What, write_directory};
+
+/// Most of the work is reading and hashing, and the machine has other things to do.
+const THREADS: usize = 2;
+
+/// How many of the directories read last a thread keeps open.
+const TRAIL: usize = 16;
+
+pub(super) fn run(
+    root: BorrowedFd<'_>,
+    store: Store<'_>,
+    options: &Options<'_>,
+    cache: Option<&mut statcache::Writer>,
+) -> Result<Outcome, Error> {
+    let root = reopen(root).map_err(|errno| Error::Read { path: RelPath::root(), source: errno.into() })?;
+    let known = options.index.map(|known| known.conversions.clone());
+    let top = Place {
+        name: Box::default(),
+        key: Key::ROOT,
+        rules: options.rules.clone(),
+        conversions: known.unwrap_or_default(),
+        ignored: false,
+    };
+    let mut progress = Progress { queue: Queue::default(), state: None, failed: None };
+    let first = progress.queue.start(top);
+    let shared =
+        Shared { moment: Stamp::after_all(), borrowed: Mutex::default(), cache: cache.map(Mutex::new) };
+    let walk = Walk {
+        root: root.as_fd(),
+        store,
+        options,
+        shared: &shared,
+        progress: Mutex::new(progress),
+        changed: Condvar::new(),
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..THREADS {
+            scope.spawn(|| walk.work(None));
+        }
+        walk.work(Some(first));
+    });
+    let Progress { queue, state, failed } =
+        walk.progress.into_inner().unwrap_or_else(PoisonError::into_inner);
+    if let Some(error) = failed {
+        return Err(error);
+    }
+    let (counts, skipped, changed) = queue.findings.into_lists();
+    let mut borrowed = shared.borrowed.into_inner().unwrap_or_else(PoisonError::into_inner);
+    borrowed.sort_unstable();
+    borrowed.dedup();
+    let state = state.expect("without an error the root is complete");
+    Ok(Outcome { state, counts, skipped, changed, borrowed })
+}
+
+struct Walk<'a, 's> {
+    root: BorrowedFd<'a>,
+    store: Store<'a>,
+    options: &'a Options<'a>,
+    shared: &'a Shared<'s>,
+    progress: Mutex<Progress>,
+    /// Signalled when there is more to do, or nothing any more.
+    changed: Condvar,
+}
+
+struct Progress {
+    queue: Queue,
+    state: Option<State>,
+    failed: Option<Error>,
+}
+
+/// A directory that a thread has read and still has open.
+struct Stand {
+    ticket: Ticket,
+    dir: OwnedFd,
+    path: RelPath,
+}
+
+/// Where the next directory is.
+enum Way {
+    /// In one of those that this thread has open.
+    From(usize),
+    Whole(RelPath),
+}
+
+impl Walk<'_, '_> {
+    fn work(&self, first: Option<Task>) {
+        let mut trail: Vec<Stand> = Vec::new();
+        let mut task = first.map(|task| (task, Way::Whole(RelPath::root()))).or_else(|| self.next(&trail));
+        while let Some((this, way)) = task {
+            let result = self.one(&this, way, &mut trail);
+            let mut progress = self.lock();
+            progress.queue.busy -= 1;
+            if let Err(error) = result {
+                progress.failed.get_or_insert(error);
+            }
+            drop(progress);
+            self.changed.notify_all();
+            task = self.next(&trail);
+        }
+    }
+
+    /// The next directory to read, waiting for one if there may be more.
+    fn next(&self, trail: &[Stand]) -> Option<(Task, Way)> {
+        let mut progress = self.lock();
+        loop {
+            if progress.failed.is_some() {
+                return None;
+            }
+            if let Some(task) = progress.queue.next() {
+                let near = trail.iter().rposition(|stand| Some(stand.ticket) == task.above);
+                let way = near.map_or_else(|| Way::Whole(progress.queue.path(task.ticket)), Way::From);
+                return Some((task, way));
+            }
+            if progress.queue.busy == 0 {
+                return None;
+            }
+            progress = self.changed.wait(progress).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Reads one directory, and writes it and those above it as far as they are complete.
+    fn one(&self, task: &Task, way: Way, trail: &mut Vec<Stand>) -> Result<(), Error> {
+        let ticket = task.ticket;
+        let (found, findings) = self.list(task, way, trail)?;
+        let mut progress = self.lock();
+        progress.queue.findings.add(findings);
+        let counts = progress.queue.findings.counts;
+        let mut complete = match found {
+            Some(entries) => progress.queue.listed(ticket, entries),
+            None => progress.queue.written(ticket, None),
+        };
+        drop(progress);
+        self.changed.notify_all();
+        (self.options.progress)(&counts);
+        if counts.entries > self.options.entry_limit {
+            return Err(Error::TooMany(self.options.entry_limit));
+        }
+        while let Some(directory) = complete {
+            if self.options.cancel.load(Ordering::Relaxed) {
+                return Err(Error::Cancelled);
+            }
+            complete = self.finish(directory)?;
+        }
+        Ok(())
+    }
+
+    /// What is in a directory; nothing if it cannot be read, which only the root has to be.
+    fn list(
+        &self,
+        task: &Task,
+        way: Way,
+        trail: &mut Vec<Stand>,
+    ) -> Result<(Option<Listed>, Findings), Error> {
+        let (opened, path) = self.open(&task.place.name, way, trail);
+        let mut reader = Lister::new(self.store, self.options, self.shared, path.clone());
+        let found = match opened {
+            Ok(dir) => {
+                let found = reader.list(dir.as_fd(), &task.place);
+                if trail.len() == TRAIL {
+                    trail.remove(0);
+                }
+                trail.push(Stand { ticket: task.ticket, dir, path: path.clone() });
+                found
+            }
+            Err(errno) => Err(judge(errno)),
+        };
+        match found {
+            Ok(entries) => Ok((Some(entries), reader.findings)),
+            Err(Nothing::Skip(_)) if path.is_root() => {
+                Err(Error::Read { path, source: Errno::ACCESS.into() })
+            }
+            Err(Nothing::Skip(why)) => {
+                reader.findings.skip(path, why);
+                Ok((None, reader.findings))
+            }
+            Err(Nothing::Failed(source)) => Err(Error::Read { path, source }),
+            Err(Nothing::Write(error)) => Err(StateError::Write(error).into()),
+            Err(Nothing::Cancelled) => Err(Error::Cancelled),
+        }
+    }
+
+    fn open(&self, name: &[u8], way: Way, trail: &mut Vec<Stand>) -> (rustix::io::Result<OwnedFd>, RelPath) {
+        match way {
+            Way::Whole(path) => (open_below(self.root, &path), path),
+            Way::From(at) => {
+                trail.truncate(at + 1);
+                let stand = &trail[at];
+                let path = stand.path.join(name).expect("a directory lists single names");
+                (open_dir(stand.dir.as_fd(), name), path)
+            }
+        }
+    }
+
+    /// Writes a directory; what is complete by that comes next.
+    fn finish(&self, mut directory: Complete) -> Result<Option<Complete>, Error> {
+        directory.entries.sort_unstable_by(|one, two| one.name.cmp(&two.name));
+        let root = directory.is_root.then_some(&directory.own);
+        let is_left_out =
+            directory.ignored && self.options.ignored != Ignored::All && directory.entries.is_empty();
+        let mut entry = None;
+        if !is_left_out {
+            let written =
+                write_directory(self.store.sink, &directory.entries, root).map_err(StateError::Write)?;
+            if directory.is_root {
+                let state = State::from_root(&written, self.store.sink).map_err(StateError::Write)?;
+                self.lock().state = Some(state);
+            }
+            let node = Node { what: What::Directory(Box::new(written)), own: directory.own };
+            entry = Some(Entry { name: directory.name, node });
+        }
+        drop(directory.entries);
+        Ok(self.lock().queue.written(directory.ticket, entry))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Progress> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

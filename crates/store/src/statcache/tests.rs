@@ -1,0 +1,90 @@
+use std::io::Write as _;
+
+use super::write::Block;
+use super::*;
+use crate::id::HashKind;
+use crate::state::Attribute;
+
+const SUBJECT: Subject = Subject { dev: (1, 2), ino: 3 };
+
+fn cached(seed: u8) -> Cached {
+    let look = Look {
+        kind: if seed.is_multiple_of(5) { Kind::Symlink } else { Kind::File },
+        mode: 0o644,
+        size: seed.into(),
+        mtime_ns: -5,
+        ctime_ns: 9,
+        ino: 4,
+        dev: (1, 2),
+    };
+    let id = ObjectId::from_bytes(&[seed; 20]).unwrap();
+    let attribute = Attribute { name: (*b"user.a").into(), value: [seed].into() };
+    let content = (seed.is_multiple_of(2)).then(|| (id, Attributes::new(vec![attribute])));
+    Cached { look, settled: if seed.is_multiple_of(3) { Settled::No } else { Settled::Yes }, content }
+}
+
+/// A cache with files `1` to `9` in the root and in `d`.
+fn written() -> tempfile::NamedTempFile {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let mut writer = Writer::new(Box::new(file.reopen().unwrap()), HashKind::Sha1, SUBJECT, 7).unwrap();
+    for (key, add) in [(Key::ROOT.below(b"d"), 100), (Key::ROOT, 0)] {
+        let mut block = Block::default();
+        for seed in 1..10 {
+            block.add(&[b'0' + seed], &cached(seed + add));
+        }
+        writer.directory(key, &block).unwrap();
+    }
+    writer.finish().unwrap();
+    file
+}
+
+fn open(file: &tempfile::NamedTempFile) -> Option<StatCache> {
+    StatCache::open(file.reopen().unwrap(), HashKind::Sha1, SUBJECT)
+}
+
+#[test]
+fn what_was_written_is_found() {
+    let cache = open(&written()).unwrap();
+    assert_eq!(cache.generation(), 7);
+    let mut root = cache.directory(Key::ROOT).unwrap();
+    for (name, seed) in [(b"0", None), (b"1", Some(1)), (b"3", Some(3)), (b"9", Some(9)), (b"a", None)] {
+        assert_eq!(root.get(name), seed.map(cached));
+    }
+    let mut below = cache.directory(Key::ROOT.below(b"d")).unwrap();
+    assert_eq!(below.get(b"5"), Some(cached(105)));
+    assert!(cache.directory(Key::ROOT.below(b"e")).is_none());
+}
+
+#[test]
+fn a_cache_of_something_else_is_none() {
+    let file = written();
+    let other = Subject { ino: 4, ..SUBJECT };
+    assert!(StatCache::open(file.reopen().unwrap(), HashKind::Sha1, other).is_none());
+    assert!(StatCache::open(file.reopen().unwrap(), HashKind::Sha256, SUBJECT).is_none());
+}
+
+#[test]
+fn no_flipped_byte_and_no_cut_is_believed() {
+    let whole = fs_err::read(written().path()).unwrap();
+    let looks = |bytes: &[u8]| -> Vec<Option<Cached>> {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(bytes).unwrap();
+        let Some(cache) = open(&file) else { return Vec::new() };
+        let mut all = Vec::new();
+        for key in [Key::ROOT, Key::ROOT.below(b"d")] {
+            let mut directory = cache.directory(key).unwrap_or_default();
+            all.extend((b'0'..=b'9').map(|name| directory.get(&[name])));
+        }
+        all
+    };
+    let right = looks(&whole);
+    assert_eq!(right.iter().flatten().count(), 18);
+    for at in 0..whole.len() {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 1 << (at % 8);
+        for (found, right) in looks(&bytes).iter().zip(&right) {
+            assert!(found.is_none() || found == right, "byte {at}");
+        }
+        assert!(looks(&whole[..at]).is_empty(), "cut at {at}");
+    }
+}

@@ -1,0 +1,87 @@
+//! The files of a store.
+
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::io::Errno;
+
+use super::StoreError;
+use crate::id::HashKind;
+use crate::meta::Meta;
+use crate::owner::Owner;
+
+const VERSION: &str = "sandtable-store 1";
+
+/// Two threads of one process may make the same store.
+static NUMBER: AtomicU64 = AtomicU64::new(0);
+
+/// Makes the directory of a store: beside its place, then with one rename.
+pub(super) fn create(dir: &Path, source: &Path, hash: HashKind) -> Result<(), StoreError> {
+    let mut name = dir.file_name().ok_or_else(|| StoreError::Missing(dir.to_owned()))?.to_owned();
+    name.push(format!(".new-{}-{}", Owner::current(), NUMBER.fetch_add(1, Ordering::Relaxed)));
+    let new = dir.with_file_name(name);
+    if let Some(parent) = dir.parent() {
+        private_dirs(parent)?;
+    }
+    let made = fill(&new, source, hash).and_then(|()| {
+        let rename = renameat_with(CWD, &new, CWD, dir, RenameFlags::NOREPLACE);
+        match rename {
+            Ok(()) => Ok(()),
+            Err(Errno::EXIST) => Err(StoreError::Exists(dir.to_owned())),
+            // A file system without this kind of rename: one that is not empty is not replaced either.
+            Err(Errno::INVAL | Errno::NOSYS) => match fs_err::rename(&new, dir) {
+                Ok(()) => Ok(()),
+                Err(_) if dir.exists() => Err(StoreError::Exists(dir.to_owned())),
+                Err(error) => Err(error.into()),
+            },
+            Err(errno) => Err(std::io::Error::from(errno).into()),
+        }
+    });
+    if made.is_err() {
+        drop(fs_err::remove_dir_all(&new));
+    }
+    made
+}
+
+/// What the file `format` says.
+pub(super) fn format(dir: &Path) -> Result<HashKind, StoreError> {
+    let text = match fs_err::read(dir.join("format")) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            return Err(StoreError::Missing(dir.to_owned()));
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let expected = |hash: HashKind| format!("{VERSION}\n{}\n", hash.name()).into_bytes();
+    let known = [HashKind::Sha1, HashKind::Sha256].into_iter().find(|hash| expected(*hash) == text);
+    known.ok_or_else(|| StoreError::Format(dir.to_owned()))
+}
+
+fn fill(new: &Path, source: &Path, hash: HashKind) -> Result<(), StoreError> {
+    for dir in ["git/objects/pack", "git/objects/info", "git/refs/heads", "cache", "journal", "tmp"] {
+        private_dirs(&new.join(dir))?;
+    }
+    let config = format!(
+        "[core]\n\trepositoryformatversion = 1\n\tbare = true\n\tfilemode = true\n\
+         [extensions]\n\tobjectFormat = {}\n\tpreciousObjects = true\n\
+         [gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n",
+        hash.name()
+    );
+    fs_err::write(new.join("git/config"), config)?;
+    fs_err::write(new.join("git/HEAD"), "ref: refs/heads/main\n")?;
+    fs_err::write(new.join("source"), source.as_os_str().as_bytes())?;
+    fs_err::write(new.join("lock"), "")?;
+    drop(Meta::create(&new.join("meta.db"), hash)?);
+    fs_err::write(new.join("format"), format!("{VERSION}\n{}\n", hash.name()))?;
+    for path in ["format", "source", "git/config", "git/HEAD", ""] {
+        fs_err::File::open(new.join(path))?.sync_all()?;
+    }
+    Ok(())
+}
+
+fn private_dirs(path: &Path) -> std::io::Result<()> {
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
+}

@@ -1,0 +1,171 @@
+//! A store: the states of one source, in a directory that only Sandtable writes.
+//!
+//! The form and all orders are in `docs/store-format.md`. Whatever a call leaves unfinished, the next one to
+//! open the store puts right.
+
+mod batch;
+mod commit;
+mod layout;
+mod recover;
+pub(crate) mod refs;
+mod room;
+
+use std::io;
+use std::os::unix::ffi::OsStringExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+pub use batch::Batch;
+pub use commit::SnapshotDraft;
+pub(crate) use commit::row as pack_row;
+pub use room::Room;
+
+use crate::id::HashKind;
+use crate::lock::{FileLock, LockError};
+use crate::meta::{Meta, MetaError};
+use crate::object::{ReadError, WriteError};
+use crate::objects::{Loose, Objects};
+use crate::owner::Owner;
+use crate::pack::{CopyError, PackError};
+
+/// A store that is open.
+#[derive(Debug)]
+pub struct Store {
+    dir: PathBuf,
+    hash: HashKind,
+    source: PathBuf,
+    meta: Meta,
+    objects: Objects,
+}
+
+/// Why a store could not be used.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    #[error("there is no store in `{}`", .0.display())]
+    Missing(PathBuf),
+    #[error("there is a store in `{}` already", .0.display())]
+    Exists(PathBuf),
+    #[error("the store in `{}` is of a format this version does not know", .0.display())]
+    Format(PathBuf),
+    #[error("the snapshot cannot be made: {0}")]
+    Draft(String),
+    #[error(transparent)]
+    Meta(#[from] MetaError),
+    #[error(transparent)]
+    Lock(#[from] LockError),
+    #[error(transparent)]
+    Pack(#[from] PackError),
+    #[error(transparent)]
+    Copy(#[from] CopyError),
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    #[error(transparent)]
+    Write(#[from] WriteError),
+    #[error("cannot use the store")]
+    Io(#[from] io::Error),
+}
+
+static TEMPORARY: AtomicU64 = AtomicU64::new(0);
+
+impl Store {
+    /// Makes a store for the source at `source`. Of two that do so at once, one is told that it is there.
+    pub fn create(dir: &Path, source: &Path, hash: HashKind) -> Result<Self, StoreError> {
+        layout::create(dir, source, hash)?;
+        Self::open(dir)
+    }
+
+    /// Opens a store and puts right what others left unfinished.
+    pub fn open(dir: &Path) -> Result<Self, StoreError> {
+        let hash = layout::format(dir)?;
+        let source = PathBuf::from(std::ffi::OsString::from_vec(fs_err::read(dir.join("source"))?));
+        let meta = Meta::open(&dir.join("meta.db"), hash)?;
+        let objects = Objects::new(&dir.join("git/objects"), hash, Loose::None);
+        let store = Self { dir: dir.to_owned(), hash, source, meta, objects };
+        recover::recover(&store)?;
+        Ok(store)
+    }
+
+    /// Opens the store, or makes it if there is none.
+    pub fn open_or_create(dir: &Path, source: &Path, hash: HashKind) -> Result<Self, StoreError> {
+        match Self::open(dir) {
+            Err(StoreError::Missing(_)) => match Self::create(dir, source, hash) {
+                Err(StoreError::Exists(_)) => Self::open(dir),
+                other => other,
+            },
+            other => other,
+        }
+    }
+
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Where stock git can read it: a bare repository.
+    pub fn git_dir(&self) -> PathBuf {
+        self.dir.join("git")
+    }
+
+    pub fn hash_kind(&self) -> HashKind {
+        self.hash
+    }
+
+    /// The real path of the source.
+    pub fn source(&self) -> &Path {
+        &self.source
+    }
+
+    pub fn objects(&self) -> &Objects {
+        &self.objects
+    }
+
+    /// Operations, snapshots, heads, leases and settings.
+    pub fn meta(&self) -> &Meta {
+        &self.meta
+    }
+
+    /// Starts to write. As long as the batch lives nothing is removed from the store.
+    pub fn begin(&self) -> Result<Batch<'_>, StoreError> {
+        Batch::begin(self)
+    }
+
+    /// Waits until everything that was written is on disk: once, after many batched snapshots.
+    pub fn sync(&self) -> Result<(), StoreError> {
+        let waiting: Vec<String> = self
+            .meta
+            .packs()?
+            .into_iter()
+            .filter(|pack| pack.unsynced.is_some())
+            .map(|pack| pack.name)
+            .collect();
+        let dir = fs_err::File::open(&self.dir)?;
+        rustix::fs::syncfs(&dir).map_err(io::Error::from)?;
+        if !waiting.is_empty() {
+            self.meta.synced(&waiting)?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn pack_dir(&self) -> PathBuf {
+        self.dir.join("git/objects/pack")
+    }
+
+    pub(crate) fn lock_path(&self) -> PathBuf {
+        self.dir.join("lock")
+    }
+
+    pub(crate) fn share(&self) -> Result<FileLock, StoreError> {
+        Ok(FileLock::shared(&self.lock_path())?)
+    }
+
+    /// The path of a new temporary file, with its owner in its name.
+    pub(crate) fn temporary(&self, extension: &str) -> PathBuf {
+        let number = TEMPORARY.fetch_add(1, Ordering::Relaxed);
+        self.dir.join(format!("tmp/{}-{number}.{extension}", Owner::current()))
+    }
+}
+
+/// Which start of the machine this is: what was written in another and not waited for may be lost.
+pub(crate) fn boot() -> String {
+    let id = fs_err::read_to_string("/proc/sys/kernel/random/boot_id");
+    id.map_or_else(|_| "unknown".to_owned(), |id| id.trim().to_owned())
+}

@@ -1,0 +1,112 @@
+//! Refs: for stock git, so that it sees every snapshot and keeps what belongs to it. They are made from
+//! `meta.db` and never read for anything but to see whether they are there.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::PathBuf;
+
+use super::{Store, StoreError};
+use crate::id::ObjectId;
+use crate::meta::Snapshot;
+
+/// The two refs of a snapshot, and what they name.
+fn of(snapshot: &Snapshot) -> [(String, ObjectId); 2] {
+    let name = |kind: &str| format!("refs/sandtable/{kind}/{}", snapshot.id);
+    [(name("snapshots"), snapshot.id), (name("extra"), snapshot.extra)]
+}
+
+/// Writes the refs of a snapshot.
+pub(crate) fn write(store: &Store, snapshot: &Snapshot) -> Result<(), StoreError> {
+    for (name, target) in of(snapshot) {
+        let path = store.git_dir().join(&name);
+        let temporary = store.temporary("ref");
+        fs_err::write(&temporary, format!("{target}\n"))?;
+        match fs_err::rename(&temporary, &path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                fs_err::create_dir_all(path.parent().expect("a ref is in a directory"))?;
+                fs_err::rename(&temporary, &path)?;
+            }
+            other => other?,
+        }
+    }
+    Ok(())
+}
+
+/// Whether a snapshot lacks a ref.
+pub(crate) fn are_missing(store: &Store, snapshots: &[Snapshot]) -> Result<bool, StoreError> {
+    Ok(!missing(store, snapshots)?.is_empty())
+}
+
+/// Writes what is missing of the refs of these snapshots.
+pub(crate) fn restore(store: &Store, snapshots: &[Snapshot]) -> Result<(), StoreError> {
+    missing(store, snapshots)?.into_iter().try_for_each(|snapshot| write(store, snapshot))
+}
+
+fn missing<'a>(store: &Store, snapshots: &'a [Snapshot]) -> io::Result<Vec<&'a Snapshot>> {
+    let git = store.git_dir();
+    let is_loose = |snapshot: &&Snapshot| of(snapshot).iter().all(|(name, _)| git.join(name).exists());
+    let mut missing: Vec<&Snapshot> = snapshots.iter().filter(|snapshot| !is_loose(snapshot)).collect();
+    if !missing.is_empty() {
+        let packed = read_packed(store)?;
+        let is_packed = |snapshot: &Snapshot| of(snapshot).iter().all(|(name, _)| packed.contains_key(name));
+        missing.retain(|snapshot| !is_packed(snapshot));
+    }
+    Ok(missing)
+}
+
+/// Refs whose target is not what it must be, by name.
+pub(crate) fn faults(store: &Store, snapshots: &[Snapshot]) -> Result<Vec<String>, StoreError> {
+    let packed = read_packed(store)?;
+    let mut faults = Vec::new();
+    for (name, target) in snapshots.iter().flat_map(of) {
+        let found = match fs_err::read_to_string(store.git_dir().join(&name)) {
+            Ok(text) => text.trim_end().parse().ok(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => packed.get(&name).copied(),
+            Err(_) => None,
+        };
+        if found != Some(target) {
+            faults.push(name);
+        }
+    }
+    Ok(faults)
+}
+
+/// Writes the refs of these snapshots into one file and takes away all others.
+pub(crate) fn pack(store: &Store, snapshots: &[Snapshot]) -> Result<(), StoreError> {
+    let mut lines: Vec<String> =
+        snapshots.iter().flat_map(of).map(|(name, target)| format!("{target} {name}\n")).collect();
+    // Git wants them in the order of their names.
+    lines.sort_by(|one, other| one.split_once(' ').map(|at| at.1).cmp(&other.split_once(' ').map(|at| at.1)));
+    let text = format!("# pack-refs with: peeled fully-peeled sorted \n{}", lines.concat());
+    let temporary = store.temporary("refs");
+    fs_err::write(&temporary, text)?;
+    fs_err::rename(&temporary, store.git_dir().join("packed-refs"))?;
+    for kind in ["snapshots", "extra"] {
+        let dir = store.git_dir().join("refs/sandtable").join(kind);
+        for path in list(&dir)? {
+            fs_err::remove_file(path)?;
+        }
+    }
+    Ok(())
+}
+
+fn list(dir: &PathBuf) -> io::Result<Vec<PathBuf>> {
+    match fs_err::read_dir(dir) {
+        Ok(entries) => entries.map(|entry| entry.map(|entry| entry.path())).collect(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(vec![]),
+        Err(error) => Err(error),
+    }
+}
+
+fn read_packed(store: &Store) -> io::Result<BTreeMap<String, ObjectId>> {
+    let text = match fs_err::read_to_string(store.git_dir().join("packed-refs")) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
+        Err(error) => return Err(error),
+    };
+    let line = |line: &str| {
+        let (target, name) = line.split_once(' ')?;
+        Some((name.to_owned(), target.parse().ok()?))
+    };
+    Ok(text.lines().filter_map(line).collect())
+}

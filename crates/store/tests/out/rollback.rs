@@ -1,0 +1,397 @@
+//! Directories turned from one state into another, broken off at every moment, and taken up again.
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::{Path, PathBuf};
+
+use sandtable_store::RelPath;
+use sandtable_store::dir::open_named;
+use sandtable_store::object::Memory;
+use sandtable_store::rollback::{
+    Durability, Error, Move, Options, Outcome, Recovery, Site, Verify, checkout_journalled, recover, rollback,
+};
+use sandtable_store::state::State;
+
+use crate::checkout::unlock;
+use crate::states::{Plain, Thing, Zoo, at, changed, look, path, put_on_disk, random, set, state, timeless};
+use crate::support::{Dice, setting};
+
+/// Two states, the directory, and its journal.
+struct Scene {
+    objects: Memory,
+    old: Plain,
+    new: Plain,
+    from: State,
+    to: State,
+    dir: PathBuf,
+}
+
+impl Scene {
+    fn new(dir: &Path, old: Plain, new: Plain) -> Self {
+        let objects = Memory::default();
+        let (from, to) = (state(&objects, &old), state(&objects, &new));
+        Self { objects, old, new, from, to, dir: dir.to_owned() }
+    }
+
+    fn random(dir: &Path, dice: &mut Dice) -> Self {
+        let old = random(dice, Zoo::Everything);
+        let new = changed(&old, dice, Zoo::Everything);
+        Self::new(dir, old, new)
+    }
+
+    fn root(&self) -> PathBuf {
+        self.dir.join("root")
+    }
+
+    fn journal(&self) -> OwnedFd {
+        open_named(&self.dir.join("journal")).unwrap()
+    }
+
+    fn on_disk(self) -> Self {
+        for name in ["root", "journal"] {
+            fs_err::create_dir(self.dir.join(name)).unwrap();
+        }
+        put_on_disk(&self.root(), &self.old);
+        self
+    }
+
+    fn roll(&self, options: &Options<'_>) -> Result<Outcome, Error> {
+        let (root, journal) = (open_named(&self.root()).unwrap(), self.journal());
+        let site = Site { root: root.as_fd(), path: &self.root(), journal: journal.as_fd(), id: "one" };
+        rollback(&self.objects, Move { from: &self.from, to: &self.to }, &site, options)
+    }
+
+    fn recover(&self) -> Vec<Recovery> {
+        let all = recover(&self.objects, self.journal().as_fd(), Verify::Check(&|_, _| None)).unwrap();
+        all.into_iter().map(|recovered| recovered.result.unwrap()).collect()
+    }
+
+    fn journal_is_empty(&self) -> bool {
+        fs_err::read_dir(self.dir.join("journal")).unwrap().next().is_none()
+    }
+}
+
+fn quick<'a>() -> Options<'a> {
+    Options { durability: Durability::Process, ..Options::default() }
+}
+
+fn inodes(root: &Path, plain: &Plain) -> BTreeMap<RelPath, u64> {
+    let inode = |path: &RelPath| fs_err::symlink_metadata(at(root, path)).unwrap().ino();
+    plain.keys().map(|path| (path.clone(), inode(path))).collect()
+}
+
+#[test]
+fn the_new_state_is_there_and_the_rest_is_untouched() {
+    let mut dice = Dice::any();
+    for round in 0..setting("SANDTABLE_ROUNDS", 200) {
+        let dir = tempfile::tempdir().unwrap();
+        let scene = Scene::random(dir.path(), &mut dice).on_disk();
+        let before = inodes(&scene.root(), &scene.old);
+        let outcome = scene.roll(&quick()).unwrap();
+        let found = look(&scene.root());
+        assert_eq!(timeless(&found), timeless(&scene.new), "round {round}");
+        assert!(outcome.kept.is_empty() && outcome.skipped.is_empty() && scene.journal_is_empty());
+        let after = inodes(&scene.root(), &scene.new);
+        for (path, thing) in found.iter().filter(|(_, thing)| thing.kind != 'd') {
+            let unchanged = scene.old.get(path).filter(|old| {
+                Thing { mtime_ns: 0, ..(*old).clone() } == Thing { mtime_ns: 0, ..thing.clone() }
+            });
+            match unchanged {
+                Some(old) => {
+                    assert_eq!((old.mtime_ns, before[path]), (thing.mtime_ns, after[path]), "{path:?}");
+                }
+                None => assert_eq!(thing.mtime_ns, scene.new[path].mtime_ns, "{path:?}"),
+            }
+        }
+        unlock(&scene.root());
+    }
+}
+
+#[test]
+fn what_somebody_changed_stops_it_before_anything_is_touched() {
+    type Edit = fn(&Path);
+    let edits: [(Edit, &str); 6] = [
+        (|root| fs_err::write(root.join("edited"), "mine").unwrap(), "edited"),
+        (|root| fs_err::remove_file(root.join("edited")).unwrap(), "edited"),
+        (|root| fs_err::write(root.join("comes"), "mine").unwrap(), "comes"),
+        (|root| fs_err::write(root.join("goes/mine"), "x").unwrap(), "goes/mine"),
+        (|root| std::os::unix::fs::symlink("/", root.join("comes")).unwrap(), "comes"),
+        (
+            |root| {
+                use std::os::unix::fs::PermissionsExt as _;
+                fs_err::set_permissions(root.join("edited"), std::fs::Permissions::from_mode(0o600)).unwrap();
+            },
+            "edited",
+        ),
+    ];
+    for (edit, named) in edits {
+        let dir = tempfile::tempdir().unwrap();
+        let scene = edited(dir.path());
+        edit(&scene.root());
+        let before = look(&scene.root());
+        let refused = scene.roll(&quick());
+        assert!(
+            matches!(&refused, Err(Error::Changed(paths)) if *paths == [path(named)]),
+            "{named}: {refused:?}"
+        );
+        assert_eq!(look(&scene.root()), before);
+        assert!(scene.journal_is_empty());
+    }
+}
+
+fn edited(dir: &Path) -> Scene {
+    fixed(dir).on_disk()
+}
+
+fn fixed(dir: &Path) -> Scene {
+    let (mut old, mut new) = (Plain::new(), Plain::new());
+    set(&mut old, &path("edited"), Thing::file("old"));
+    set(&mut new, &path("edited"), Thing::file("new"));
+    set(&mut new, &path("comes"), Thing::file("new"));
+    set(&mut old, &path("goes/f"), Thing::file("f"));
+    for plain in [&mut old, &mut new] {
+        set(plain, &path("stays"), Thing::file("same"));
+    }
+    Scene::new(dir, old, new)
+}
+
+#[test]
+fn a_state_just_taken_is_trusted_and_strangers_stay() {
+    let dir = tempfile::tempdir().unwrap();
+    let scene = edited(dir.path());
+    // As if it had been recorded.
+    fs_err::write(scene.root().join("edited"), "mine").unwrap();
+    // Not part of any state.
+    fs_err::write(scene.root().join("goes/stranger"), "x").unwrap();
+    let outcome = scene.roll(&Options { verify: Verify::Trust, ..quick() }).unwrap();
+    assert_eq!(outcome.kept, [path("goes")]);
+    let found: Vec<_> = look(&scene.root()).into_keys().collect();
+    assert_eq!(found, ["comes", "edited", "goes", "goes/stranger", "stays"].map(path));
+    assert_eq!(fs_err::read(scene.root().join("edited")).unwrap(), b"new");
+    // A stranger where a file must come is in the way, whoever vouches.
+    let dir = tempfile::tempdir().unwrap();
+    let scene = edited(dir.path());
+    fs_err::write(scene.root().join("comes"), "x").unwrap();
+    let refused = scene.roll(&Options { verify: Verify::Trust, ..quick() });
+    assert!(matches!(refused, Err(Error::Changed(paths)) if paths == [path("comes")]));
+}
+
+#[test]
+fn a_known_content_is_not_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let scene = edited(dir.path());
+    let id = scene.from.lookup(&scene.objects, &path("edited")).unwrap().unwrap().id();
+    // The file says something else than the stat cache: proof that it was not asked.
+    fs_err::write(scene.root().join("edited"), "OLD").unwrap();
+    let known = |which: &RelPath, _: &sandtable_store::dir::Meta| id.filter(|_| *which == path("edited"));
+    scene.roll(&Options { verify: Verify::Check(&known), ..quick() }).unwrap();
+    assert_eq!(timeless(&look(&scene.root())), timeless(&scene.new));
+}
+
+#[test]
+fn other_names_of_a_file_keep_what_they_have() {
+    let dir = tempfile::tempdir().unwrap();
+    let scene = edited(dir.path());
+    fs_err::hard_link(scene.root().join("edited"), dir.path().join("outside")).unwrap();
+    scene.roll(&quick()).unwrap();
+    assert_eq!(fs_err::read(dir.path().join("outside")).unwrap(), b"old");
+}
+
+#[test]
+fn a_symlink_in_the_way_is_not_followed() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut old, mut new) = (Plain::new(), Plain::new());
+    set(&mut old, &path("d/f"), Thing::file("old"));
+    set(&mut new, &path("d/f"), Thing::file("new"));
+    let scene = Scene::new(dir.path(), old, new).on_disk();
+    fs_err::create_dir(dir.path().join("out")).unwrap();
+    fs_err::write(dir.path().join("out/f"), "old").unwrap();
+    fs_err::remove_dir_all(scene.root().join("d")).unwrap();
+    std::os::unix::fs::symlink(dir.path().join("out"), scene.root().join("d")).unwrap();
+    for verify in [Verify::Check(&|_, _| None), Verify::Trust] {
+        assert!(scene.roll(&Options { verify, ..quick() }).is_err());
+        assert_eq!(fs_err::read(dir.path().join("out/f")).unwrap(), b"old");
+        assert_eq!(scene.recover().len(), 0);
+    }
+}
+
+#[test]
+fn it_stops_when_told_with_the_old_state_in_place() {
+    let dir = tempfile::tempdir().unwrap();
+    let scene = edited(dir.path());
+    let asked = Cell::new(0);
+    let cancelled = || asked.replace(asked.get() + 1) == 2;
+    let stopped = scene.roll(&Options { cancelled: &cancelled, ..quick() });
+    assert!(matches!(stopped, Err(Error::Cancelled)), "{stopped:?}");
+    assert_eq!(timeless(&look(&scene.root())), timeless(&scene.old));
+    assert!(scene.journal_is_empty());
+}
+
+const CHILD: &str = "SANDTABLE_TEST_ROLLBACK";
+/// The seed that stands for the scene that is always the same.
+const FIXED: u64 = u64::MAX;
+
+/// Runs this test again as a process of its own that rolls back the scene in `dir` made with `seed`, and kills itself
+/// at the given step. Says whether it came to its end.
+fn broken_off(dir: &Path, seed: u64, step: u64) -> bool {
+    ended(child(dir, seed, step))
+}
+
+#[expect(clippy::disallowed_methods, reason = "a process that is to be killed must be another one")]
+fn child(dir: &Path, seed: u64, step: u64) -> std::process::Child {
+    let name = "rollback::every_moment_leads_to_one_of_both_states";
+    std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", name, "--nocapture"])
+        .env(CHILD, format!("{seed} {step} {}", dir.display()))
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+fn ended(child: std::process::Child) -> bool {
+    let child = child.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&child.stderr);
+    assert!(child.status.success() || child.status.signal() == Some(9), "{:?}: {said}", child.status);
+    child.status.success()
+}
+
+#[expect(clippy::disallowed_methods, reason = "how a test process knows that it is the one to be killed")]
+fn is_child() -> bool {
+    let Ok(text) = std::env::var(CHILD) else { return false };
+    let mut words = text.splitn(3, ' ');
+    let mut number = || words.next().unwrap().parse::<u64>().unwrap();
+    let (seed, last) = (number(), number());
+    let dir = PathBuf::from(words.next().unwrap());
+    let scene = if seed == FIXED { fixed(&dir) } else { Scene::random(&dir, &mut Dice::new(seed)) };
+    let step = Cell::new(0);
+    let progress = || {
+        step.set(step.get() + 1);
+        if step.get() == last {
+            rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL).unwrap();
+        }
+    };
+    scene.roll(&Options { progress: &progress, ..quick() }).unwrap();
+    true
+}
+
+/// Killed from outside, whatever it does then.
+fn at_any_time(dice: &mut Dice) {
+    let seed = dice.roll(1_000_000) as u64;
+    let dir = tempfile::tempdir().unwrap();
+    let scene = Scene::random(dir.path(), &mut Dice::new(seed)).on_disk();
+    let mut child = child(dir.path(), seed, 0);
+    std::thread::sleep(std::time::Duration::from_micros(dice.roll(9000) as u64));
+    child.kill().unwrap();
+    ended(child);
+    scene.recover();
+    let found = timeless(&look(&scene.root()));
+    assert!(found == timeless(&scene.old) || found == timeless(&scene.new), "seed {seed}: {found:#?}");
+    assert!(scene.journal_is_empty());
+    unlock(&scene.root());
+}
+
+#[test]
+fn a_checkout_that_was_broken_off_is_taken_away() {
+    let dir = tempfile::tempdir().unwrap();
+    let scene = fixed(dir.path());
+    for name in ["root", "journal"] {
+        fs_err::create_dir(dir.path().join(name)).unwrap();
+    }
+    let (root, journal) = (open_named(&scene.root()).unwrap(), scene.journal());
+    let site = Site { root: root.as_fd(), path: &scene.root(), journal: journal.as_fd(), id: "one" };
+    // The record as a process leaves it that is killed after its last file.
+    let copy = dir.path().join("copy");
+    let progress = |_| drop(fs_err::copy(dir.path().join("journal/one"), &copy));
+    let options = sandtable_store::checkout::Options { progress: &progress, ..Default::default() };
+    checkout_journalled(&scene.objects, &scene.from, &site, &options).unwrap();
+    assert!(scene.journal_is_empty());
+    assert_eq!(timeless(&look(&scene.root())), timeless(&scene.old));
+    fs_err::rename(&copy, dir.path().join("journal/one")).unwrap();
+    fs_err::write(scene.root().join("mine"), "x").unwrap();
+    fs_err::write(scene.root().join("stays"), "sa").unwrap();
+    assert_eq!(scene.recover(), [Recovery::Undone]);
+    assert_eq!(look(&scene.root()).into_keys().collect::<Vec<_>>(), [path("mine")]);
+    let refused = checkout_journalled(&scene.objects, &scene.from, &site, &options);
+    assert!(matches!(refused, Err(Error::Write(sandtable_store::checkout::Error::NotEmpty(_)))));
+    assert!(scene.journal_is_empty());
+}
+
+#[test]
+fn every_moment_leads_to_one_of_both_states() {
+    if is_child() {
+        return;
+    }
+    let mut dice = Dice::any();
+    let (mut undone, mut finished) = (0, 0);
+    for _ in 0..setting("SANDTABLE_ROUNDS", 20) {
+        at_any_time(&mut dice);
+    }
+    for _ in 0..setting("SANDTABLE_ROUNDS", 4) {
+        let seed = dice.roll(1_000_000) as u64;
+        // Every step in turn at first, then faster, so that a long one does not take for ever.
+        let mut step = 1;
+        loop {
+            let dir = tempfile::tempdir().unwrap();
+            let scene = Scene::random(dir.path(), &mut Dice::new(seed)).on_disk();
+            let ended = broken_off(dir.path(), seed, step);
+            let recovered = scene.recover();
+            let found = timeless(&look(&scene.root()));
+            match recovered[..] {
+                [] => assert!(ended, "no journal, though it was killed"),
+                [Recovery::Undone] => {
+                    undone += 1;
+                    assert_eq!(found, timeless(&scene.old), "seed {seed}, step {step}");
+                }
+                [Recovery::Finished] => finished += 1,
+                _ => panic!("{recovered:?}"),
+            }
+            if !matches!(recovered[..], [Recovery::Undone]) {
+                assert_eq!(found, timeless(&scene.new), "seed {seed}, step {step}");
+            }
+            assert!(scene.journal_is_empty());
+            unlock(&scene.root());
+            if ended {
+                break;
+            }
+            step += 1 + step / 20;
+        }
+    }
+    assert!(undone > 0 && finished > 0, "{undone} undone, {finished} finished");
+}
+
+#[test]
+fn an_edit_after_it_was_broken_off_is_not_lost() {
+    let dir = tempfile::tempdir().unwrap();
+    let scene = edited(dir.path());
+    // All is staged, `goes` is gone, `comes` is there, `edited` is not yet.
+    assert!(!broken_off(dir.path(), FIXED, 9));
+    assert!(!scene.root().join("goes").exists() && scene.root().join("comes").exists());
+    fs_err::write(scene.root().join("edited"), "mine").unwrap();
+    let again = |verify| recover(&scene.objects, scene.journal().as_fd(), verify).unwrap().pop().unwrap();
+    let refused = again(Verify::Check(&|_, _| None));
+    assert!(
+        matches!(&refused.result, Err(Error::Changed(paths)) if *paths == [path("edited")]),
+        "{refused:?}"
+    );
+    assert_eq!(fs_err::read(scene.root().join("edited")).unwrap(), b"mine");
+    assert_eq!((refused.id.as_str(), refused.target), ("one", scene.root()));
+    // Somebody decided.
+    assert!(matches!(again(Verify::Trust).result, Ok(Recovery::Finished)));
+    assert_eq!(timeless(&look(&scene.root())), timeless(&scene.new));
+    assert!(scene.journal_is_empty());
+}
+
+#[test]
+fn a_record_of_a_directory_that_is_gone_is_dropped() {
+    let dir = tempfile::tempdir().unwrap();
+    let scene = edited(dir.path());
+    assert!(!broken_off(dir.path(), FIXED, 9));
+    fs_err::rename(scene.root(), dir.path().join("elsewhere")).unwrap();
+    fs_err::create_dir(scene.root()).unwrap();
+    assert_eq!(scene.recover(), [Recovery::Gone]);
+    assert!(scene.journal_is_empty() && look(&scene.root()).is_empty());
+}

@@ -1,0 +1,10 @@
+//! The store as a whole: objects, packs, snapshots, collection. Stock git is the judge.
+
+#![expect(clippy::unwrap_used, reason = "a test may fail where it stands")]
+
+mod board;
+mod bring_in;
+mod git;
+mod life;
+mod objects;
+mod packs;
