@@ -191,6 +191,26 @@ mod tests {
     use super::*;
 
     #[test]
+    fn every_failure_names_where_to_ask_and_nobody_else() {
+        use crate::model::container::SUPPORT;
+        let causes = [
+            Cause::NotHere,
+            Cause::Unknown,
+            Cause::Authentication,
+            Cause::Offline,
+            Cause::Platform,
+            Cause::Other,
+        ];
+        for cause in causes {
+            let image = "registry.example/x:1".to_owned();
+            let error = Error::Image { image, cause, said: String::new(), support: SUPPORT.to_owned() };
+            let remedy = error.remedy().expect("there is always a way on");
+            assert!(remedy.ends_with(&format!("visit {SUPPORT} if the issue persists")), "{remedy}");
+            assert!(!format!("{error}{remedy}").contains('@') && !remedy.contains("gemini"), "{remedy}");
+        }
+    }
+
+    #[test]
     fn each_cause_is_known_by_the_words_of_both_engines() {
         for (said, cause) in [
             ("Error response from daemon: manifest for a:b not found: manifest unknown", Cause::Unknown),

@@ -189,12 +189,12 @@ fn furnish(plan: &ContainerPlan) -> Result<(), Error> {
         fs::write(&file.path, &file.contents)
             .map_err(|source| Error::File { path: file.path.clone(), source })?;
     }
+    let label = format!("sandtable.directory={}", plan.directory.display());
     for volume in &plan.volumes {
         let options = format!("o={}", volume.options);
         let kind =
             ["volume", "create", "--driver", "local", "--opt", "type=overlay", "--opt", "device=overlay"];
-        let call =
-            engine_of(plan)?.args(kind).args(["--label", "sandtable", "--opt", &options, &volume.name]);
+        let call = engine_of(plan)?.args(kind).args(["--label", &label, "--opt", &options, &volume.name]);
         call.output().map_err(Error::of_engine)?;
     }
     Ok(())
