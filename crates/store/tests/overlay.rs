@@ -16,12 +16,21 @@ use std::os::fd::AsFd as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 
 use rustix::fs::{CWD, Mode, OFlags, XattrFlags, mkfifoat, setxattr};
 use rustix::mount::{MountFlags, UnmountFlags, mount, mount_bind, unmount};
 use sandtable_store::RelPath;
-use sandtable_store::dir::open_named;
-use sandtable_store::layer::{ForeignReason, Git, Options, Outcome, pins};
+use sandtable_store::dir::{open_named, stat_fd};
+use sandtable_store::id::HashKind;
+use sandtable_store::ignore::Rules;
+use sandtable_store::layer::{
+    CaptureOptions, Captured, ForeignReason, Git, Options, Outcome, Run, Watch, capture, pins,
+};
+use sandtable_store::object::Memory;
+use sandtable_store::snapshot::{self, Ignored, Store};
+use sandtable_store::statcache::{StatCache, Subject, Writer};
+use sandtable_store::state::{Limits, Node, State, Walk};
 use support::{Dice, lines, setting, skipped};
 
 const INSIDE: &str = "SANDTABLE_TEST_INSIDE";
@@ -56,6 +65,85 @@ fn one_round(round: u64, dice: &mut Dice) {
     assert_eq!(skipped(&outcome), special, "round {round}: {log:#?}");
     assert_eq!(outcome.foreign, [], "round {round}");
     assert!(!outcome.truncated);
+}
+
+#[test]
+fn captured_states_are_what_the_mount_shows() {
+    if is_inside("captured_states_are_what_the_mount_shows") {
+        let mut dice = Dice::any();
+        for round in 0..setting("SANDTABLE_ROUNDS", 60) {
+            capture_round(round, &mut dice);
+        }
+    }
+}
+
+/// Changes in two steps: the second capture has the stat cache of the first.
+fn capture_round(round: u64, dice: &mut Dice) {
+    let overlay = Overlay::new();
+    for _ in 0..10 + dice.roll(40) {
+        change(&overlay.at("lower"), dice);
+    }
+    hide_some(&overlay, dice);
+    let memory = Memory::new(HashKind::Sha1);
+    let mounted = overlay.mount();
+    let base = cold(&memory, &overlay.at("merged"));
+    let mut log = Vec::new();
+    let mut cache = None;
+    for _ in 0..2 {
+        for _ in 0..dice.roll(20) {
+            log.push(change(&overlay.at("merged"), dice));
+            if dice.roll(5) == 0 {
+                let path = somewhere(&overlay.at("merged"), dice);
+                let _refused = setxattr(&path, "user.mark", b"x", XattrFlags::empty());
+            }
+        }
+        // Looked at while it is mounted, as while a sandbox is frozen.
+        let shown = cold(&memory, &overlay.at("merged"));
+        let (captured, new) = captured(&memory, &overlay.at("upper"), &base, cache.as_ref());
+        assert_eq!(captured.foreign, [], "round {round}");
+        assert_eq!(all(&memory, &captured.outcome.state), all(&memory, &shown), "round {round}: {log:#?}");
+        assert_eq!(captured.outcome.state.hash(), shown.hash(), "round {round}: {log:#?}");
+        cache = Some(new);
+    }
+    drop(mounted);
+}
+
+static NEVER: AtomicBool = AtomicBool::new(false);
+
+fn cold(memory: &Memory, dir: &Path) -> State {
+    let rules = Rules::default();
+    let store = Store { objects: memory, sink: memory };
+    let options = snapshot::Options::all(&rules, &NEVER);
+    snapshot::take(open_named(dir).unwrap().as_fd(), store, &options, None).unwrap().state
+}
+
+fn captured(memory: &Memory, upper: &Path, base: &State, cache: Option<&StatCache>) -> (Captured, StatCache) {
+    let (rules, upper) = (Rules::default(), open_named(upper).unwrap());
+    let subject = Subject::new(&stat_fd(upper.as_fd()).unwrap());
+    let file = tempfile::tempfile().unwrap();
+    let mut writer = Writer::new(Box::new(file.try_clone().unwrap()), HashKind::Sha1, subject, 1).unwrap();
+    let options = CaptureOptions {
+        ignored: Ignored::All,
+        rules: &rules,
+        file_limit: u64::MAX,
+        cancel: &NEVER,
+        watch: Watch::Still,
+        cache,
+    };
+    let run = Run { options: &options, cache: Some(&mut writer) };
+    let captured = capture(upper.as_fd(), base, Store { objects: memory, sink: memory }, run).unwrap();
+    writer.finish().unwrap();
+    (captured, StatCache::open(file, HashKind::Sha1, subject).unwrap())
+}
+
+/// Every entry, with its times.
+fn all(memory: &Memory, state: &State) -> Vec<(RelPath, Node)> {
+    let mut found = Vec::new();
+    let mut walk = Walk::new(memory, state, Limits::default()).unwrap();
+    while let Some(visit) = walk.next().unwrap() {
+        found.push((visit.path.clone(), visit.node.clone()));
+    }
+    found
 }
 
 /// Hides a few entries by a layer in between.

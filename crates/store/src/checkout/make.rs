@@ -51,7 +51,7 @@ pub(crate) struct Maker<'a> {
     pub(crate) objects: &'a dyn ReadObjects,
     pub(crate) times: Times,
     /// To whom everything is given; nobody, if it stays with whoever makes it.
-    pub(crate) owner: Option<(u32, u32)>,
+    owner: Option<(u32, u32)>,
     /// The permission bits that a new entry gets if it asks for them; the others must be set later.
     granted: u16,
 }
@@ -66,6 +66,11 @@ impl<'a> Maker<'a> {
         let tried = openat(top, ".", flags, Mode::from_raw_mode(BITS.into())).and_then(fstat);
         let granted = tried.map_or(0, |found| u16::try_from(found.st_mode & u32::from(BITS)).unwrap_or(0));
         Self { objects, times, owner: None, granted }
+    }
+
+    /// The same, with everything given to somebody.
+    pub(crate) fn given_to(self, owner: Option<(u32, u32)>) -> Self {
+        Self { owner, ..self }
     }
 
     /// A file with everything it has; gives the number of its bytes. Nothing is left of one that failed.

@@ -15,7 +15,7 @@ use crate::dir::{Kind, attribute_names};
 use crate::path::escape;
 
 const PREFIX: &[u8] = b"user.overlay.";
-const OPAQUE: &str = "user.overlay.opaque";
+pub(super) const OPAQUE: &str = "user.overlay.opaque";
 const WHITEOUT: &str = "user.overlay.whiteout";
 
 /// Bookkeeping that means nothing for what the tree looks like.

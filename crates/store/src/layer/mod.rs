@@ -14,13 +14,16 @@
 //! Ownership and times are not compared: a copy has new ones by nature.
 
 mod attribute;
+mod capture;
 mod compare;
 mod findings;
 mod lower;
+pub mod opaque;
 mod outcome;
 pub mod pins;
 mod reader;
 pub mod tree;
+pub mod write;
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -28,6 +31,7 @@ use std::os::fd::BorrowedFd;
 use rustix::io::Errno;
 
 pub use attribute::ForeignReason;
+pub use capture::{CaptureOptions, Captured, Run, Watch, capture};
 pub use lower::Lower;
 pub use outcome::{Change, ChangeKind, EntryType, Foreign, GitState, Outcome, SkipReason, Skipped};
 

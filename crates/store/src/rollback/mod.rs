@@ -26,6 +26,7 @@ use std::path::Path;
 use rustix::fs::{Mode, fchmod, futimens, mkdirat};
 use rustix::io::Errno;
 
+pub(crate) use plan::{Holder, Plan, Step};
 pub use recover::{Recovered, Recovery, recover};
 pub use verify::Verify;
 
@@ -36,7 +37,6 @@ use crate::path::RelPath;
 use crate::state::{Limits, State, StateError};
 use apply::{Apply, Strangers, remove_staging};
 use journal::{Phase, Place, Record, Work};
-use plan::Plan;
 use verify::{Moment, Verifier};
 
 /// What the name of the directory aside begins with.

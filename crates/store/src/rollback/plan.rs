@@ -8,37 +8,37 @@ use crate::state::{Directory, Entry, Limits, Node, Own, State, StateError, What}
 
 /// One path that differs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Step {
-    pub(super) path: RelPath,
-    pub(super) pre: Option<Node>,
-    pub(super) post: Option<Node>,
+pub(crate) struct Step {
+    pub(crate) path: RelPath,
+    pub(crate) pre: Option<Node>,
+    pub(crate) post: Option<Node>,
 }
 
 /// A directory of the state to come with something in it, or in one below, that is touched.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Holder {
-    pub(super) path: RelPath,
-    pub(super) own: Own,
+pub(crate) struct Holder {
+    pub(crate) path: RelPath,
+    pub(crate) own: Own,
     /// Whether names in the directory itself come, go or are exchanged: that moves its time.
-    pub(super) is_moved: bool,
+    pub(crate) is_moved: bool,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Plan {
+pub(crate) struct Plan {
     /// Each directory before what is in it.
-    pub(super) steps: Vec<Step>,
+    pub(crate) steps: Vec<Step>,
     /// Each directory before what is in it.
-    pub(super) holders: Vec<Holder>,
+    pub(crate) holders: Vec<Holder>,
     /// Directories that keep even their owner from changing what is in them, each before those in it.
-    pub(super) locked: Vec<RelPath>,
+    pub(crate) locked: Vec<RelPath>,
     /// Files whose content is not in the store; they stay as they are.
-    pub(super) not_stored: Vec<RelPath>,
+    pub(crate) not_stored: Vec<RelPath>,
     /// A name that must not be written.
-    pub(super) refused: Option<RelPath>,
+    pub(crate) refused: Option<RelPath>,
 }
 
 impl Plan {
-    pub(super) fn new(
+    pub(crate) fn new(
         objects: &dyn ReadObjects,
         from: &State,
         to: &State,
@@ -71,6 +71,11 @@ impl Plan {
         plan.holders.sort_by(|one, two| one.path.components().cmp(two.path.components()));
         plan.locked.sort_by(|one, two| one.components().cmp(two.components()));
         Ok(plan)
+    }
+
+    /// Whether the directory is on the way to something that is touched, and is there afterwards.
+    pub(crate) fn holds(&self, path: &RelPath) -> bool {
+        self.holders.binary_search_by(|holder| holder.path.components().cmp(path.components())).is_ok()
     }
 }
 

@@ -369,14 +369,14 @@ fn has(names: &[Name], name: &[u8]) -> bool {
 }
 
 /// What became of reading a small file.
-enum Small {
+pub(crate) enum Small {
     Bytes(Vec<u8>),
     TooLarge,
     Failed(Errno),
 }
 
 /// A file of rules; `None` if there is none that git would read.
-fn small_file(dir: BorrowedFd<'_>, name: &[u8], limit: u64) -> Option<Small> {
+pub(crate) fn small_file(dir: BorrowedFd<'_>, name: &[u8], limit: u64) -> Option<Small> {
     let meta = stat_at(dir, name).ok().filter(|meta| meta.kind == Kind::File)?;
     if meta.size > limit {
         return Some(Small::TooLarge);

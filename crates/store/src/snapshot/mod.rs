@@ -11,6 +11,7 @@ mod content;
 mod file;
 mod found;
 mod list;
+mod onboard;
 mod outcome;
 mod queue;
 mod walk;
@@ -19,7 +20,12 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::AtomicBool;
 
+pub use onboard::{IndexUse, OnboardError, Onboarded, Onboarding, Settings, onboard};
 pub use outcome::{Changed, Counts, Outcome, SkipReason, Skipped};
+
+pub(crate) use file::{FileReader, Nothing, attributes, judge, link};
+pub(crate) use found::Findings;
+pub(crate) use list::{Small, small_file};
 
 use crate::ignore::Rules;
 use crate::object::{ReadObjects, WriteObjects};

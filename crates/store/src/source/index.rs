@@ -111,6 +111,10 @@ impl Index {
             index.entry(&mut rest, version)?;
         }
         extensions(rest)?;
+        // Only a split index may have such entries, and that was told by its extension.
+        if index.entries.iter().any(|slim| slim.path == 0) {
+            return Err(Unusable::Damaged("an entry has no path"));
+        }
         Ok(index)
     }
 
@@ -196,12 +200,9 @@ impl Index {
         let slim = Slim { at: number(at)?, path: number(path)?, mode, look, flags };
         if let Some(last) = self.entries.last() {
             let key = |slim: &Slim| (self.path(slim), slim.flags.0 & Flags::STAGE);
-            if key(last) >= key(&slim) {
+            if path > 0 && key(last) >= key(&slim) {
                 return Err(Unusable::Damaged("it is not sorted"));
             }
-        }
-        if self.path(&slim).is_empty() {
-            return Err(Unusable::Damaged("an entry has no path"));
         }
         self.entries.push(slim);
         Ok(())

@@ -29,6 +29,7 @@ mod drift;
 mod git;
 pub mod index;
 mod listing;
+pub mod repository;
 mod scan;
 mod secrets;
 mod stamp;

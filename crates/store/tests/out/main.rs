@@ -4,6 +4,7 @@
 
 mod checkout;
 mod diff;
+mod layer;
 mod rollback;
 mod states;
 #[path = "../support/mod.rs"]

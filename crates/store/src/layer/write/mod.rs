@@ -1,0 +1,68 @@
+//! Writes layers: what an overlay needs to show one state on top of another.
+//!
+//! [`write_upper`] fills an empty directory so that, mounted above a tree in the state `base`, it shows exactly the
+//! state `to`: whiteouts for what went, opaque directories for what is a directory now and was none, and files as they
+//! shall be. That costs what differs. [`exchange_upper`] puts such a directory in the place of another at once, for a
+//! sandbox that is stopped; nobody ever sees half of it. [`pin`] does the like for single paths, in a layer between: each
+//! is shown as it was in `base`, whatever the source below has become.
+//!
+//! The marks are those of an overlay mounted with `userxattr`, and all of this can be done by an ordinary user. The
+//! top-level `.git` is not part of a state and is left to the caller.
+
+mod exchange;
+mod mark;
+mod pin;
+mod upper;
+
+use std::io;
+use std::os::fd::BorrowedFd;
+
+pub use exchange::exchange_upper;
+pub use pin::pin;
+pub use upper::write_upper;
+
+use crate::checkout::{self, Skipped, Times};
+use crate::path::RelPath;
+use crate::state::{Limits, StateError};
+
+/// How to write.
+#[derive(Clone, Copy, Debug)]
+pub struct Options<'a> {
+    pub times: Times,
+    pub limits: Limits,
+    /// To whom entries are given; whoever writes keeps them otherwise.
+    pub owner: Option<(u32, u32)>,
+    /// The tree below. Directories that merge with one of it take its owner, which an overlay would show otherwise.
+    pub lower: Option<BorrowedFd<'a>>,
+}
+
+impl Default for Options<'_> {
+    fn default() -> Self {
+        Self { times: Times::Recorded, limits: Limits::default(), owner: None, lower: None }
+    }
+}
+
+/// What was written.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Outcome {
+    pub files: u64,
+    pub bytes: u64,
+    pub whiteouts: u64,
+    /// What will not be shown as the state has it, sorted by path.
+    pub skipped: Vec<Skipped>,
+}
+
+/// Why a layer could not be written.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(transparent)]
+    Write(#[from] checkout::Error),
+    #[error(transparent)]
+    State(#[from] StateError),
+    #[error("cannot put the new layer in its place")]
+    Exchange(#[source] io::Error),
+}
+
+fn at(path: &RelPath) -> impl Fn(rustix::io::Errno) -> Error {
+    move |errno| checkout::write_error(path, errno).into()
+}
