@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 use clap::Args;
-use sandtable_sandbox::model::container::Build;
+use sandtable_sandbox::model::container::{Build, FlagGuard};
 use sandtable_sandbox::model::image::{ImageRef, Pull};
 use sandtable_sandbox::model::setting::Origin;
 
@@ -31,6 +31,9 @@ pub(super) struct ContainerArgs {
     /// Options for docker or podman in one text, such as '--shm-size=1g --ulimit nofile=1024'
     #[arg(long, value_name = "FLAGS", allow_hyphen_values = true)]
     engine_flags: Option<OsString>,
+    /// Allow options for docker or podman that undo the sandbox, like `--privileged`
+    #[arg(long)]
+    dangerously_engine_flags: bool,
     /// Where to send people whose image cannot be had
     #[arg(long, value_name = "ADDRESS")]
     support_url: Option<OsString>,
@@ -40,6 +43,8 @@ impl ContainerArgs {
     pub(super) fn add(self, layer: &mut Layer) -> Result<(), config::Error> {
         layer.container.image = flag(Key::Image, self.image);
         layer.container.pull = flag(Key::Pull, self.pull);
+        let allow = self.dangerously_engine_flags.then_some(FlagGuard::Allow);
+        layer.container.flag_guard = flag(Key::AllowFlags, allow);
         layer.container.build = flag(Key::Build, self.build.then_some(Build::Project));
         let flags = self
             .engine_flags

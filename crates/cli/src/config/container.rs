@@ -30,7 +30,7 @@ impl ContainerLayer {
                 let build = if raw.switch()? { Build::Project } else { Build::No };
                 self.build = Some(Setting::new(build, here()));
             }
-            Key::EngineFlags => self.flags = Some(all(raw, origin, |word| Ok(word))?),
+            Key::EngineFlags => self.flags = Some(all(raw, origin, Ok)?),
             Key::AllowFlags => {
                 let guard = if raw.switch()? { FlagGuard::Allow } else { FlagGuard::Refuse };
                 self.flag_guard = Some(Setting::new(guard, here()));

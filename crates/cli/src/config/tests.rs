@@ -106,14 +106,13 @@ fn every_setting_can_be_set_by_file_and_by_variable() {
     for key in Key::ALL {
         let (in_file, in_variable) = match key {
             Key::Engine => ("\"native\"", "native"),
-            Key::Image => ("\"/x\"", "/x"),
             Key::Pull => ("\"never\"", "never"),
             Key::Publish => ("[\"80:81\", \"90\"]", "80:81,90"),
             Key::EngineFlags => ("[\"--label\", \"a b\"]", "--label 'a b'"),
             Key::SupportUrl => ("\"https://help.example\"", "https://help.example"),
             Key::Profile => ("\"safe\"", "safe"),
             Key::Name => ("\"try\"", "try"),
-            Key::Directory | Key::Report => ("\"/x\"", "/x"),
+            Key::Image | Key::Directory | Key::Report => ("\"/x\"", "/x"),
             Key::Mode => ("\"overlay\"", "overlay"),
             Key::Mounts | Key::Expose | Key::AgentHome | Key::EnvFile => ("[\"/x\"]", "/x"),
             Key::Env => ("[\"A=x\", \"B\"]", "A=x,B"),

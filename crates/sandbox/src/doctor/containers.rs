@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use super::Patient;
 use crate::facts::Said;
 use crate::model::check::Check;
+use crate::model::container::Questions;
 use crate::model::spec::EngineChoice;
 use crate::resolve::engine_variables;
 
@@ -15,21 +16,12 @@ pub fn container_engine(engine: EngineChoice, patient: Patient<'_>, image: Optio
     let search = patient.host.environment.get("PATH").map_or("", String::as_str);
     let search: Vec<PathBuf> = search.split(':').map(PathBuf::from).collect();
     let what = format!("engine `{engine}`");
+    let Some(Questions { package, info }) = Questions::of(engine) else { return Vec::new() };
     let Ok(program) = patient.facts.program(engine.word(), &search) else {
-        let package = if engine == EngineChoice::Docker { "docker.io" } else { "podman" };
         let check = Check::warn(&format!("engine.{engine}"), &what, "not installed");
         return vec![check.mend(format!("sudo apt-get install {package}"))];
     };
-    let format = match engine {
-        EngineChoice::Docker => {
-            "{{.ServerVersion}};{{.DefaultRuntime}};{{.CgroupVersion}};{{.SecurityOptions}}"
-        }
-        _ => {
-            "{{.Version.Version}};{{.Host.OCIRuntime.Name}};{{.Host.CgroupsVersion}};\
-             {{.Host.Security.Rootless}}"
-        }
-    };
-    let said = ask(patient, &program, &["info", "--format", format]);
+    let said = ask(patient, &program, &["info", "--format", info]);
     let mut checks = Vec::new();
     match said {
         Ok(Said { code: Some(0), stdout, .. }) => {

@@ -11,6 +11,7 @@ use super::image::Pull;
 use super::path::HostPath;
 use super::resolved::Variable;
 use super::setting::Setting;
+use super::spec::EngineChoice;
 
 choice! {
     /// Whether options of the engine that undo the sandbox are taken.
@@ -56,6 +57,36 @@ impl Default for ContainerRequest {
 /// Where people are sent by default.
 pub const SUPPORT: &str = "https://github.com/vybestack/llxprt-code/discussions";
 
+choice! {
+    /// How many directories an overlay of the engine can stand on.
+    Lowers { One = "one", Many = "many" }
+}
+
+/// What an engine's program is asked about itself, and the package it comes in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Questions {
+    pub package: &'static str,
+    /// A format for `info`: version, runtime, version of control groups, rights, with semicolons between them.
+    pub info: &'static str,
+}
+
+impl Questions {
+    /// The questions for a container engine.
+    pub fn of(engine: EngineChoice) -> Option<Self> {
+        match engine {
+            EngineChoice::Docker => Some(Self {
+                package: "docker.io",
+                info: "{{.ServerVersion}};{{.DefaultRuntime}};{{.CgroupVersion}};{{.SecurityOptions}}",
+            }),
+            EngineChoice::Podman => Some(Self {
+                package: "podman",
+                info: "{{.Version.Version}};{{.Host.OCIRuntime.Name}};{{.Host.CgroupsVersion}};{{.Host.Security.Rootless}}",
+            }),
+            EngineChoice::Auto | EngineChoice::Native | EngineChoice::Seatbelt => None,
+        }
+    }
+}
+
 /// The container engine as it is on this machine, and what it is told besides the sandbox itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Container {
@@ -64,6 +95,7 @@ pub struct Container {
     /// Exactly the variables it gets.
     pub variables: BTreeMap<String, Variable>,
     pub rights: EngineRights,
+    pub lowers: Lowers,
     /// Our own executable, which is PID 1 inside.
     pub init: HostPath,
     /// Options of the user for the engine, word by word.

@@ -7,7 +7,7 @@ use super::error::Error;
 use super::{flags, search};
 use crate::facts::{Facts, Said};
 use crate::host::Host;
-use crate::model::container::{Build, Container, EngineRights};
+use crate::model::container::{Build, Container, EngineRights, Lowers};
 use crate::model::image::{ImageRef, ResolvedImage};
 use crate::model::path::HostPath;
 use crate::model::platform::{Os, Platform};
@@ -199,6 +199,10 @@ fn container(
         program: HostPath::new(program).map_err(Error::MountPath)?,
         variables,
         rights,
+        lowers: match (engine, rights) {
+            (EngineName::Podman, EngineRights::Rootless) => Lowers::One,
+            _ => Lowers::Many,
+        },
         init: host.executable.clone().ok_or(Error::NoExecutable)?,
         flags: spec.container.flags.clone(),
         ports: spec.container.ports.clone(),

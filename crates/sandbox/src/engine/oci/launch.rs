@@ -23,7 +23,7 @@ use crate::model::path::PathError;
 use crate::process::CliError;
 
 /// How long an engine may take from the call to our PID 1.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 /// How long it may take to remove a container whose PID 1 has ended.
 const PATIENCE_AT_THE_END: Duration = Duration::from_secs(20);
 
