@@ -8,7 +8,6 @@ use clap::builder::{PossibleValuesParser, TypedValueParser as _, ValueParser};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, Parser, Subcommand};
 use sandtable_sandbox::model::choice::UnknownWord;
-use sandtable_sandbox::model::container::FlagGuard;
 use sandtable_sandbox::model::id::SandboxName;
 use sandtable_sandbox::model::limits::{Cpus, Limits, Memory, Pids, Timeout};
 use sandtable_sandbox::model::profile::Profile;
@@ -156,9 +155,6 @@ struct ConsentArgs {
     /// Allow `/`, the home directory or a tree with credentials as the source
     #[arg(long)]
     dangerously_allow_source: bool,
-    /// Allow options for docker or podman that undo the sandbox, like `--privileged`
-    #[arg(long)]
-    dangerously_engine_flags: bool,
 }
 
 /// What is shown of a command's end, and where.
@@ -212,9 +208,7 @@ impl SettingArgs {
             ),
             ..Layer::default()
         };
-        let allow = self.consent.dangerously_engine_flags.then_some(FlagGuard::Allow);
         self.container.add(&mut layer)?;
-        layer.container.flag_guard = flag(Key::AllowFlags, allow);
         self.inside.add(&mut layer)?;
         Ok(layer)
     }

@@ -6,6 +6,7 @@ pub(crate) enum Key {
     Engine,
     Image,
     Pull,
+    Build,
     Publish,
     EngineFlags,
     AllowFlags,
@@ -59,6 +60,7 @@ impl Key {
         Self::Engine,
         Self::Image,
         Self::Pull,
+        Self::Build,
         Self::Publish,
         Self::EngineFlags,
         Self::AllowFlags,
@@ -100,6 +102,7 @@ impl Key {
             Self::Engine => "engine",
             Self::Image => "image",
             Self::Pull => "pull",
+            Self::Build => "build",
             Self::Publish => "publish",
             Self::EngineFlags => "engine_flags",
             Self::AllowFlags => "dangerously_engine_flags",
@@ -142,6 +145,7 @@ impl Key {
             Self::Engine => "--engine",
             Self::Image => "--image",
             Self::Pull => "--pull",
+            Self::Build => "--build",
             Self::Publish => "--publish",
             Self::EngineFlags => "--engine-flags",
             Self::AllowFlags => "--dangerously-engine-flags",
@@ -194,6 +198,7 @@ impl Key {
             | Self::BestEffort
             | Self::AllowSource
             | Self::AllowFlags
+            | Self::Build
             | Self::DryRun
             | Self::Json
             | Self::Quiet

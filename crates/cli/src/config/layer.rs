@@ -60,7 +60,13 @@ impl Layer {
     pub(crate) fn set(&mut self, key: Key, raw: Raw, origin: &Origin) -> Result<(), ValueError> {
         match key {
             Key::Engine => put(&mut self.engine, origin, raw.word()?),
-            Key::Image | Key::Pull | Key::Publish | Key::EngineFlags | Key::AllowFlags | Key::SupportUrl => {
+            Key::Image
+            | Key::Pull
+            | Key::Build
+            | Key::Publish
+            | Key::EngineFlags
+            | Key::AllowFlags
+            | Key::SupportUrl => {
                 self.container.set(key, raw, origin)?;
             }
             Key::SeatbeltProfile => put(&mut self.seatbelt_profile, origin, raw.word()?),
@@ -143,9 +149,13 @@ impl Layer {
     pub(crate) fn shown(&self, key: Key) -> String {
         match key {
             Key::Engine => shown(self.engine.as_ref()),
-            Key::Image | Key::Pull | Key::Publish | Key::EngineFlags | Key::AllowFlags | Key::SupportUrl => {
-                self.container.shown(key)
-            }
+            Key::Image
+            | Key::Pull
+            | Key::Build
+            | Key::Publish
+            | Key::EngineFlags
+            | Key::AllowFlags
+            | Key::SupportUrl => self.container.shown(key),
             Key::SeatbeltProfile => shown(self.seatbelt_profile.as_ref()),
             Key::Profile => shown(self.profile.as_ref()),
             Key::Name => shown(self.name.as_ref()),

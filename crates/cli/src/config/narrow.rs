@@ -102,6 +102,7 @@ fn widened(key: Key, without: &Layer, with: &Layer) -> bool {
         Key::Engine
         | Key::Image
         | Key::Pull
+        | Key::Build
         | Key::Publish
         | Key::EngineFlags
         | Key::AllowFlags

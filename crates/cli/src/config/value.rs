@@ -60,6 +60,8 @@ pub(crate) enum ValueError {
     Shape { expected: &'static str, found: &'static str },
     #[error("`{0}` asks for no sandbox at all, and there is no such thing here")]
     SwitchedOff(String),
+    #[error("files made inside always belong to you; the image's own user is never used")]
+    ForeignFiles,
     #[error("path `{}` is relative", .0.display())]
     Relative(PathBuf),
 }

@@ -6,6 +6,7 @@
 
 mod agent;
 mod cgroups;
+mod containers;
 mod kernel;
 mod nesting;
 mod root;
@@ -13,6 +14,8 @@ mod state;
 #[cfg(test)]
 mod tests;
 mod tools;
+
+pub use containers::container_engine;
 
 use crate::facts::Facts;
 use crate::host::Host;

@@ -48,7 +48,7 @@ pub trait Preparation {
 #[serde(tag = "engine", rename_all = "snake_case")]
 pub enum Plan {
     Native(sandtable_launch::op::Plan),
-    Container(oci::ContainerPlan),
+    Container(Box<oci::ContainerPlan>),
     Seatbelt(seatbelt::SeatbeltPlan),
 }
 

@@ -43,6 +43,10 @@ pub enum Error {
     FlagOurs { flag: String, why: &'static str },
     #[error("option `{flag}` for the engine has no value")]
     FlagWithoutValue { flag: String },
+    #[error("there is no recipe to build the image from: {}", listed(places))]
+    NoRecipe { places: Vec<PathBuf> },
+    #[error("`{what}` is for docker and podman, and this sandbox runs on `{engine}`")]
+    ContainersOnly { what: &'static str, engine: EngineName },
     #[error("port `{port}` cannot be published: there is no network inside")]
     PortWithoutNetwork { port: Port },
     #[error("the engine cannot make an overlay over `{path}`: {why}")]
@@ -194,6 +198,8 @@ impl Error {
             | Self::FlagOurs { .. }
             | Self::FlagWithoutValue { .. }
             | Self::PortWithoutNetwork { .. }
+            | Self::NoRecipe { .. }
+            | Self::ContainersOnly { .. }
             | Self::ImageNamed { .. }
             | Self::EnvReserved { .. }
             | Self::EnvUnset { .. }
@@ -237,6 +243,8 @@ impl Error {
             Self::FlagUnknown { .. } => "flag-unknown",
             Self::FlagOurs { .. } => "flag-ours",
             Self::FlagWithoutValue { .. } => "flag-without-value",
+            Self::NoRecipe { .. } => "no-recipe",
+            Self::ContainersOnly { .. } => "containers-only",
             Self::PortWithoutNetwork { .. } => "port-without-network",
             Self::OverlayEngine { .. } => "overlay-engine",
             Self::ImageNamed { .. } => "image-named",
@@ -308,6 +316,8 @@ impl Error {
                 "leave it out, or say `--dangerously-engine-flags` if that is what you want".to_owned()
             }
             Self::FlagWithoutValue { flag } => format!("write `{flag}=VALUE`"),
+            Self::NoRecipe { .. } => "write one, or leave out `--build` and `BUILD_SANDBOX`".to_owned(),
+            Self::ContainersOnly { .. } => "leave it out, or name an image and an engine: `--engine podman --image NAME`".to_owned(),
             Self::PortWithoutNetwork { .. } => "use `--network nat`".to_owned(),
             Self::OverlayEngine { .. } => "copy the workspace: `--mode copy`".to_owned(),
             Self::ImageNamed { image } => {

@@ -48,6 +48,8 @@ pub use renew::renew;
 pub use secrets::{says_secret, secret_names};
 pub use ssh_agent::{ConnectionError, socket as agent_socket};
 
+use std::collections::BTreeMap;
+
 use case::Case;
 use rootfs::Rootfs;
 use source::Workspace;
@@ -55,9 +57,10 @@ use ssh_agent::Surroundings;
 
 use crate::facts::Facts;
 use crate::host::Host;
+use crate::model::container::Container;
 use crate::model::mount::{Content, Mount, MountTable};
 use crate::model::path::BoxPath;
-use crate::model::resolved::{EngineName, ResolvedSpec, Seed, Source, Warning};
+use crate::model::resolved::{EngineName, ResolvedSpec, Seed, Source, Variable, Warning};
 use crate::model::spec::{EngineChoice, Spec};
 
 /// Says what `spec` means for `host` on the machine that `facts` describes.
@@ -74,6 +77,7 @@ pub fn resolve(spec: &Spec, host: &Host, facts: &dyn Facts) -> Result<ResolvedSp
     let workspace = source::find(&case, &mut warnings)?;
     overlay::check_state(&case.state, facts)?;
     let mode = mode::choose(&case, &workspace, &mut warnings)?;
+    let build = if chosen.container.is_some() { contained::recipe(&case, &workspace)? } else { None };
     let mut asked = Asked { mounts: user_mounts::all(&case)?, seeds: Vec::new() };
     let mut variables = expose::add(&case, &mut asked.mounts, &mut warnings)?;
     agents::add(&case, &workspace, &mut asked, &mut warnings)?;
@@ -98,7 +102,7 @@ pub fn resolve(spec: &Spec, host: &Host, facts: &dyn Facts) -> Result<ResolvedSp
         engine_reason: chosen.reason,
         platform: chosen.platform,
         image: chosen.image.or(rootfs.map(|rootfs| rootfs.image)),
-        container: chosen.container.clone(),
+        container: chosen.container.clone().map(|container| Container { build, ..container }),
         seatbelt,
         identity: identity::of(host),
         home: case.home_inside(),
@@ -130,6 +134,11 @@ pub fn check_state(host: &Host, facts: &dyn Facts) -> Result<(), Error> {
 /// Whether there is such an engine here. Only what can be known without starting it.
 pub fn check_engine(engine: EngineChoice, host: &Host, facts: &dyn Facts) -> Result<EngineName, Error> {
     engine::check(engine, host, facts)
+}
+
+/// The variables by which the program of a container engine finds its service.
+pub fn engine_variables(host: &Host) -> BTreeMap<String, Variable> {
+    engine::variables(host)
 }
 
 /// What the user wants to see inside besides the workspace.
@@ -207,6 +216,7 @@ fn contained_mounts(
     let mut shown = gitconfig::mounts(case, workspace, warnings);
     shown.extend(agent);
     shown = homes::at_each(shown, &homes::of(case));
+    shown.extend(contained::virtual_environment(case, workspace));
     shown.retain(|mount| asked.iter().all(|request| request.target != mount.target));
     mounts.extend(contained::without_links(home));
     mounts.extend(asked);

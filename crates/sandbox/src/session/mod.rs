@@ -13,6 +13,7 @@ mod files;
 mod freeze;
 mod furnish;
 #[cfg(test)]
+#[path = "golden_tests.rs"]
 mod golden;
 mod image;
 mod live;

@@ -11,12 +11,13 @@ use sandtable_sandbox::model::hide::HidePattern;
 use sandtable_sandbox::model::limits::Limits;
 use sandtable_sandbox::model::mount::{Access, Content, HostAccess, Mount, MountTable, Ownership};
 use sandtable_sandbox::model::path::{BoxPath, HostPath};
+use sandtable_sandbox::model::profile::BuiltIn;
 use sandtable_sandbox::model::resolved::{EngineName, ResolvedSpec};
 use sandtable_sandbox::model::seatbelt::SeatbeltProfile;
 use sandtable_sandbox::model::setting::{Origin, Setting};
 use sandtable_sandbox::model::spec::{
-    EngineChoice, GitConfig, Lifetime, MountAccess, MountRequest, Network, Profile as Bundle, Secrets,
-    SourceGuard, Spec, SshAgent, Strictness, WorkspaceMode,
+    EngineChoice, GitConfig, Lifetime, MountAccess, MountRequest, Network, Secrets, SourceGuard, Spec,
+    SshAgent, Strictness, WorkspaceMode,
 };
 use sandtable_sandbox::resolve::{Error, resolve};
 use sandtable_testkit::conformance::cases;
@@ -34,7 +35,7 @@ fn spec() -> Spec {
         image: None,
         container: ContainerRequest::default(),
         seatbelt_profile: None,
-        profile: Setting::default_value(Bundle::None),
+        profile: Setting::default_value(BuiltIn::None.into()),
         directory: Setting::default_value("/Users/ann/repo/src".into()),
         name: None,
         mode: Setting::default_value(WorkspaceMode::Auto),

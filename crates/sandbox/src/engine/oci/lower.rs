@@ -68,7 +68,9 @@ pub(super) fn lower(dialect: Dialect, spec: &ResolvedSpec, place: &Place) -> Con
         mounts::bind(&container.init.to_string(), INIT, mounts::Write::No),
         mounts::bind(&door.to_string(), DOOR, mounts::Write::No),
     ];
-    own.iter().for_each(|value| words.add(["--mount", value]));
+    for value in &own {
+        words.add(["--mount", value]);
+    }
     let needs = mounts::lower(&mut words, dialect, spec, place);
     ports_and_environment(&mut words, spec, container, place);
     identity(&mut words, dialect, spec, container);

@@ -54,7 +54,7 @@ impl Engine for Oci {
     }
 
     fn plan(&self, spec: &ResolvedSpec, place: &Place) -> Plan {
-        Plan::Container(lower::lower(self.dialect, spec, place))
+        Plan::Container(Box::new(lower::lower(self.dialect, spec, place)))
     }
 
     fn launch(&self, plan: &Plan, handles: &Handles<'_>) -> Result<Box<dyn Running>, LaunchError> {

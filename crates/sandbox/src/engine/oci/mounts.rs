@@ -135,7 +135,7 @@ fn overlay(layers: &Layers<'_>, dialect: Dialect, spec: &ResolvedSpec, place: &P
     }
     let lower = if layers.pins == Pins::Present { format!("{pins}:{source}") } else { source.clone() };
     let name = format!("{}-{}", container_name(place), layers.layer);
-    let options = format!("lowerdir={lower},upperdir={upper},workdir={work},userxattr");
+    let options = format!("nosuid,nodev,lowerdir={lower},upperdir={upper},workdir={work},userxattr");
     let fields = ["type=volume".to_owned(), field("source", &name), field("target", target)];
     // Docker would copy the image's files at this place into the layer.
     let copy = if dialect == Dialect::Docker { ",volume-nocopy=true" } else { "" };

@@ -133,6 +133,8 @@ mod ways {
             init: path("/opt/sandtable"),
             flags: Vec::new(),
             ports: Vec::new(),
+            build: None,
+            lowers: crate::model::container::Lowers::Many,
             support: Setting::default_value(String::new()),
         }
     }
