@@ -62,6 +62,12 @@ choice! {
     Lowers { One = "one", Many = "many" }
 }
 
+impl Default for Lowers {
+    fn default() -> Self {
+        Self::Many
+    }
+}
+
 /// What an engine's program is asked about itself, and the package it comes in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Questions {
@@ -95,6 +101,7 @@ pub struct Container {
     /// Exactly the variables it gets.
     pub variables: BTreeMap<String, Variable>,
     pub rights: EngineRights,
+    #[serde(default)]
     pub lowers: Lowers,
     /// Our own executable, which is PID 1 inside.
     pub init: HostPath,

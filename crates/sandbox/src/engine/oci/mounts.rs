@@ -4,15 +4,11 @@ use std::path::PathBuf;
 
 use super::Dialect;
 use super::lower::{Words, container_name, ids};
-use super::plan::{OwnFile, Part, Volume};
+use super::plan::{OwnFile, Volume};
 use crate::engine::Place;
-use crate::model::agent::Forwarding;
 use crate::model::container::EngineRights;
 use crate::model::mount::{Content, HostAccess, Mount, Pins};
 use crate::model::resolved::ResolvedSpec;
-
-/// The one socket of the host that may be seen, and where.
-const SSH_AGENT: &str = "/ssh-agent";
 
 /// What has to be there before the container.
 #[derive(Debug, Default)]
@@ -30,11 +26,10 @@ pub(super) enum Write {
     No,
 }
 
-/// Adds the words for every mount; the agent's socket comes last, as a part of its own.
+/// Adds the words for every mount but the agent's socket, which is a part of its own.
 pub(super) fn lower(words: &mut Words, dialect: Dialect, spec: &ResolvedSpec, place: &Place) -> Needs {
     let mut needs = Needs::default();
-    let agent = |mount: &&Mount| mount.target.as_path().as_os_str() == SSH_AGENT;
-    for mount in spec.mounts.iter().filter(|mount| !agent(mount)) {
+    for mount in spec.mounts.iter() {
         let made = one(mount, dialect, spec, place);
         if !made.words[1].is_empty() {
             words.add_for(&mount.origin, [&made.words[0], &made.words[1]]);
@@ -42,13 +37,6 @@ pub(super) fn lower(words: &mut Words, dialect: Dialect, spec: &ResolvedSpec, pl
         needs.volumes.extend(made.volume);
         needs.works.extend(made.work);
         needs.files.extend(made.file);
-    }
-    words.begin(Part::SshAgent);
-    for mount in spec.mounts.iter().filter(agent) {
-        if let Content::Host { source, .. } = &mount.content {
-            let label = if dialect == Dialect::Podman { ":z" } else { "" };
-            words.add_for(&mount.origin, ["--volume", &format!("{source}:{SSH_AGENT}{label}")]);
-        }
     }
     needs
 }
@@ -102,12 +90,8 @@ fn one(mount: &Mount, dialect: Dialect, spec: &ResolvedSpec, place: &Place) -> M
             let file = Some(OwnFile { path: path.clone().into(), contents: contents.clone() });
             Made { file, ..bound(path.to_string(), Write::No) }
         }
-        Content::Agent => match &spec.ssh_agent.forwarding {
-            Some(Forwarding::Direct { socket, .. }) => bound(socket.to_string(), Write::No),
-            _ => Made::default(),
-        },
         // An engine brings these itself; no table for an image has a link.
-        Content::Link { .. } | Content::Processes | Content::Devices => Made::default(),
+        Content::Agent | Content::Link { .. } | Content::Processes | Content::Devices => Made::default(),
     }
 }
 

@@ -9,6 +9,7 @@ use sandtable_launch::op::{Beneath, Limits, Network};
 use serde::{Deserialize, Serialize};
 
 use super::Dialect;
+use crate::engine::ssh_agent::Preparation;
 use crate::model::container::EngineRights;
 use crate::model::resolved::{Secrecy, Variable};
 use crate::model::secret::REDACTED;
@@ -32,6 +33,8 @@ pub struct ContainerPlan {
     pub support: String,
     /// What the container is called.
     pub name: String,
+    /// What is done for the ssh-agent before the engine is called.
+    pub agent: Preparation,
     /// Overlays that the engine mounts by name: made before the container, removed after it.
     pub volumes: Vec<Volume>,
     /// Small files that are shown inside: written before the container starts.
