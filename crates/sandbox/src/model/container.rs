@@ -72,8 +72,9 @@ impl Default for Lowers {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Questions {
     pub package: &'static str,
-    /// A format for `info`: version, runtime, version of control groups, rights, with semicolons between them.
-    pub info: &'static str,
+    /// Arguments that only look. Docker tells its version, runtime, version of control groups and rights, with
+    /// semicolons between them; Podman only its version, because for more it makes directories.
+    pub ask: &'static [&'static str],
 }
 
 impl Questions {
@@ -82,12 +83,13 @@ impl Questions {
         match engine {
             EngineChoice::Docker => Some(Self {
                 package: "docker.io",
-                info: "{{.ServerVersion}};{{.DefaultRuntime}};{{.CgroupVersion}};{{.SecurityOptions}}",
+                ask: &[
+                    "info",
+                    "--format",
+                    "{{.ServerVersion}};{{.DefaultRuntime}};{{.CgroupVersion}};{{.SecurityOptions}}",
+                ],
             }),
-            EngineChoice::Podman => Some(Self {
-                package: "podman",
-                info: "{{.Version.Version}};{{.Host.OCIRuntime.Name}};{{.Host.CgroupsVersion}};{{.Host.Security.Rootless}}",
-            }),
+            EngineChoice::Podman => Some(Self { package: "podman", ask: &["--version"] }),
             EngineChoice::Auto | EngineChoice::Native | EngineChoice::Seatbelt => None,
         }
     }
