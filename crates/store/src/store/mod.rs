@@ -5,6 +5,7 @@
 
 mod batch;
 mod commit;
+mod extra;
 mod layout;
 mod lost;
 mod recover;
@@ -19,9 +20,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub use batch::Batch;
 pub use commit::SnapshotDraft;
 pub(crate) use commit::row as pack_row;
+pub use extra::{read_extra, write_extra};
 pub use room::Room;
 
-use crate::id::HashKind;
+use crate::id::{HashKind, ObjectId};
 use crate::lock::{FileLock, LockError};
 use crate::meta::{Meta, MetaError};
 use crate::object::{ReadError, WriteError};
@@ -50,6 +52,8 @@ pub enum StoreError {
     Format(PathBuf),
     #[error("the snapshot cannot be made: {0}")]
     Draft(String),
+    #[error("the extra tree `{id}` cannot be used: {what}")]
+    Extra { id: ObjectId, what: String },
     #[error(transparent)]
     Meta(#[from] MetaError),
     #[error(transparent)]
