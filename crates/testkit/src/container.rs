@@ -101,14 +101,8 @@ impl Contained {
         let here = |label: &str| label.contains(&self.env.root().display().to_string());
         let containers = self.engine(&["ps", "--all", "--format", "{{.Names}} {{.Labels}}"]);
         let ours = containers.lines().filter(|line| here(line));
-        let volumes = self.engine(&["volume", "ls", "--quiet"]);
-        let sandboxes: Vec<String> = fs_err::read_dir(self.env.sandboxes())
-            .map(|entries| entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()))
-            .map(Iterator::collect)
-            .unwrap_or_default();
-        let volumes = volumes
-            .lines()
-            .filter(|line| sandboxes.iter().any(|name| line.starts_with(&format!("sandtable-{name}-"))));
+        let volumes = self.engine(&["volume", "ls", "--format", "{{.Name}} {{.Labels}}"]);
+        let volumes = volumes.lines().filter(|line| here(line));
         ours.chain(volumes).map(str::to_owned).collect()
     }
 

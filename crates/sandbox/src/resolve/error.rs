@@ -13,6 +13,7 @@ use crate::model::image::ImageRef;
 use crate::model::mount::MountError;
 use crate::model::path::{HostPath, PathError};
 use crate::model::resolved::EngineName;
+use crate::model::seatbelt::Unsupported;
 use crate::model::spec::EngineChoice;
 
 /// Why there is no resolved request.
@@ -42,6 +43,10 @@ pub enum Error {
     FlagOurs { flag: String, why: &'static str },
     #[error("option `{flag}` for the engine has no value")]
     FlagWithoutValue { flag: String },
+    #[error("there is no recipe to build the image from: {}", listed(places))]
+    NoRecipe { places: Vec<PathBuf> },
+    #[error("`{what}` is for docker and podman, and this sandbox runs on `{engine}`")]
+    ContainersOnly { what: &'static str, engine: EngineName },
     #[error("port `{port}` cannot be published: there is no network inside")]
     PortWithoutNetwork { port: Port },
     #[error("the engine cannot make an overlay over `{path}`: {why}")]
@@ -52,6 +57,8 @@ pub enum Error {
     ImageNamed { image: String },
     #[error("the image `{path}` has not been unpacked")]
     ImageNotUnpacked { path: HostPath },
+    #[error(transparent)]
+    Unsupported(Unsupported),
     #[error("network `nat` needs a program that carries packets: there is no `slirp4netns` on PATH")]
     NetworkHelperMissing,
     #[error("network `nat` needs the device `{}`, which cannot be opened", path.display())]
@@ -165,7 +172,8 @@ impl Error {
     /// Whose move it is.
     pub fn blame(&self) -> Blame {
         match self {
-            Self::EngineMissing { .. }
+            Self::EngineElsewhere { .. }
+            | Self::EngineMissing { .. }
             | Self::EngineDown { .. }
             | Self::EngineDenied { .. }
             | Self::NoExecutable
@@ -181,7 +189,7 @@ impl Error {
             | Self::StateUnknown { .. }
             | Self::StateReadOnly { .. }
             | Self::StateFileSystem { .. } => Blame::Machine,
-            Self::EngineElsewhere { .. }
+            Self::Unsupported(_)
             | Self::ImageUnnamed { .. }
             | Self::ImageElsewhere { .. }
             | Self::EngineRemote { .. }
@@ -190,6 +198,8 @@ impl Error {
             | Self::FlagOurs { .. }
             | Self::FlagWithoutValue { .. }
             | Self::PortWithoutNetwork { .. }
+            | Self::NoRecipe { .. }
+            | Self::ContainersOnly { .. }
             | Self::ImageNamed { .. }
             | Self::EnvReserved { .. }
             | Self::EnvUnset { .. }
@@ -222,6 +232,7 @@ impl Error {
         match self {
             Self::EngineElsewhere { .. } => "engine-elsewhere",
             Self::EngineMissing { .. } => "engine-missing",
+            Self::Unsupported(_) => "engine-cannot",
             Self::ImageUnnamed { .. } => "image-unnamed",
             Self::ImageElsewhere { .. } => "image-elsewhere",
             Self::EngineRemote { .. } => "engine-remote",
@@ -232,6 +243,8 @@ impl Error {
             Self::FlagUnknown { .. } => "flag-unknown",
             Self::FlagOurs { .. } => "flag-ours",
             Self::FlagWithoutValue { .. } => "flag-without-value",
+            Self::NoRecipe { .. } => "no-recipe",
+            Self::ContainersOnly { .. } => "containers-only",
             Self::PortWithoutNetwork { .. } => "port-without-network",
             Self::OverlayEngine { .. } => "overlay-engine",
             Self::ImageNamed { .. } => "image-named",
@@ -284,6 +297,7 @@ impl Error {
                  configuration"
                     .to_owned()
             }
+            Self::Unsupported(unsupported) => unsupported.remedy().to_owned(),
             Self::ImageElsewhere { image, .. } if image.is_path() => {
                 format!("make an image of it: `tar -C DIR -c . | docker import - NAME`, or name one instead of `{image}`")
             }
@@ -302,6 +316,8 @@ impl Error {
                 "leave it out, or say `--dangerously-engine-flags` if that is what you want".to_owned()
             }
             Self::FlagWithoutValue { flag } => format!("write `{flag}=VALUE`"),
+            Self::NoRecipe { .. } => "write one, or leave out `--build` and `BUILD_SANDBOX`".to_owned(),
+            Self::ContainersOnly { .. } => "leave it out, or name an image and an engine: `--engine podman --image NAME`".to_owned(),
             Self::PortWithoutNetwork { .. } => "use `--network nat`".to_owned(),
             Self::OverlayEngine { .. } => "copy the workspace: `--mode copy`".to_owned(),
             Self::ImageNamed { image } => {

@@ -32,7 +32,7 @@ pub(super) struct Answer {
 pub(super) struct Engine {
     #[serde(rename = "engine")]
     pub(super) name: EngineChoice,
-    /// Whether a sandbox was launched in which every control holds.
+    /// Whether a sandbox was launched in which every control holds; for a container engine, whether it answers.
     pub(super) works: bool,
     pub(super) checks: Vec<Check>,
     /// What the launched sandbox read back; empty where none could be launched.
@@ -42,6 +42,13 @@ pub(super) struct Engine {
 impl Engine {
     pub(super) fn absent(engine: EngineChoice, check: Check) -> Self {
         Self { name: engine, works: false, checks: vec![check], enforcement: BTreeMap::new() }
+    }
+
+    /// An engine that was asked and not launched: it works as far as it answers.
+    pub(super) fn of_checks(engine: EngineChoice, checks: Vec<Check>) -> Self {
+        let works = checks.iter().any(|check| check.status == Status::Ok)
+            && checks.iter().all(|check| check.status != Status::Fail);
+        Self { name: engine, works, checks, enforcement: BTreeMap::new() }
     }
 
     pub(super) fn of_trial(
