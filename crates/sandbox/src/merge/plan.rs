@@ -196,10 +196,13 @@ impl Plan {
         if *ours == self.base {
             return Ok(Merged { tree: self.theirs, conflicts: Vec::new() });
         }
-        let sides = [&self.base, ours, &self.theirs].map(|tree| self.mergeable(tree));
-        let [base, ours_name, theirs] = sides;
+        // Git tells people of the sides by the names it was given for them.
+        for (name, tree) in [("ours", ours), ("theirs", &self.theirs)] {
+            self.scratch.name(name, &self.mergeable(tree)?)?;
+        }
+        let base = self.mergeable(&self.base)?;
         let call = self.scratch.call().attributes(ours).args(["merge-tree", "--write-tree", "-z"]);
-        let call = call.arg(format!("--merge-base={}", base?)).id(&ours_name?).id(&theirs?);
+        let call = call.arg(format!("--merge-base={base}")).args(["ours", "theirs"]);
         match call.finished(None, &[0, 1]) {
             Ok(finished) => Ok(merged(&finished.stdout)?),
             Err(GitError::Call(error)) if self.is_partial() => {

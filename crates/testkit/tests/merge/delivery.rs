@@ -87,6 +87,7 @@ fn apply_merges_with_what_is_not_committed() {
     let index = fs_err::read(world.repo().join(".git/index")).unwrap();
     let head = world.git(&["rev-parse", "HEAD"]);
     world.succeeds(&world.request(base, Mode::Apply));
+    assert_eq!(index, fs_err::read(world.repo().join(".git/index")).unwrap());
     assert_eq!(world.read("docs/guide.txt"), "ONE\ntwo\nthree\nfour\nfive, later\nsix\nseven, uncommitted\n");
     assert_eq!(world.read("notes.txt"), "untracked, and more\n");
     assert_eq!(world.git(&["diff", "--name-only", "--cached"]), "", "nothing is staged");
@@ -283,4 +284,21 @@ fn what_drifted_during_the_run_is_nobodys_side() {
     let outcome = world.merge(&request);
     assert!(outcome.conflict);
     assert_eq!(before.differences(&world.fingerprint()), [""; 0]);
+}
+
+#[test]
+fn an_apply_is_taken_back_by_its_reverse_and_later_edits_stay() {
+    let world = World::new();
+    let base = world.enter();
+    world.inside_write("docs/guide.txt", "ONE\ntwo\nthree\nfour\nfive\nsix\nseven\n");
+    world.inside_write("Makefile", "all:\n");
+    fs_err::remove_file(world.inside().join("README")).unwrap();
+    let mut request = world.request(base, Mode::Apply);
+    request.approvals = Approvals::All;
+    world.succeeds(&request);
+    world.write("docs/guide.txt", "ONE\ntwo\nthree\nfour\nfive\nsix\nSEVEN\n");
+    world.succeeds(&request.reversed());
+    assert_eq!(world.read("docs/guide.txt"), "one\ntwo\nthree\nfour\nfive\nsix\nSEVEN\n");
+    assert!(!world.repo().join("Makefile").exists() && world.read("README") == "A sample.\n");
+    assert_eq!(world.status(), " M docs/guide.txt\n");
 }
