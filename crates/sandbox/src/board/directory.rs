@@ -13,7 +13,6 @@ use sandtable_store::rollback::{self, Site, Verify, checkout_journalled};
 use sandtable_store::state::State;
 use sandtable_store::store::{Store, StoreError};
 
-use super::find::state_of;
 use super::take::{Silent, take};
 use super::{Board, Error, Found, Ignored, Subject, Taken, Taking};
 use crate::random::random;
@@ -73,8 +72,7 @@ impl Board {
             Direction::Undo => store.meta().undo(&subject.to_string())?,
             Direction::Redo => store.meta().redo(&subject.to_string())?,
         };
-        let state = |id: &ObjectId| state_of(&store, &store.meta().snapshot(id)?);
-        let (from, to) = (state(&step.from)?, state(&step.to)?);
+        let (from, to) = (store.state(&step.from)?, store.state(&step.to)?);
         let outcome = turn(&store, directory, (&from, &to), Verify::Check(&|_, _| None))?;
         store.meta().record(&step, SystemTime::now(), "{}")?;
         let turned = Turned { from: step.from, to: step.to, outcome };

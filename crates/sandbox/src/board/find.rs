@@ -20,7 +20,7 @@ pub struct Found {
 
 impl Found {
     pub fn state(&self) -> Result<State, Error> {
-        state_of(&self.store, &self.snapshot)
+        Ok(self.store.state(&self.snapshot.id)?)
     }
 }
 
@@ -40,11 +40,6 @@ impl Found {
         }
         Ok(snapshot.id)
     }
-}
-
-/// The state that a snapshot names.
-pub(crate) fn state_of(store: &Store, snapshot: &Snapshot) -> Result<State, Error> {
-    Ok(State::read(store.objects(), snapshot.tree, snapshot.extra)?)
 }
 
 impl Board {

@@ -11,15 +11,15 @@ use sandtable_store::id::{HashKind, ObjectId};
 use sandtable_store::ignore::Rules;
 use sandtable_store::meta::{Durability, Snapshot};
 use sandtable_store::object::commit::Consistency;
+use sandtable_store::objects::{Loose, Objects};
 use sandtable_store::snapshot::{
-    Counts, Ignored, Onboarding, Options, Outcome, Settings, Store as Ends, onboard,
+    Counts, Ignored, Onboarding, Options, Outcome, Settings, SizeOf, Store as Ends, onboard,
 };
 use sandtable_store::source::repository::Repository;
 use sandtable_store::statcache;
 use sandtable_store::state::State;
-use sandtable_store::store::{Batch, SnapshotDraft, Store};
+use sandtable_store::store::{Batch, SnapshotDraft, Store, StoreError, write_extra};
 
-use super::find::state_of;
 use super::{Board, Error, Subject};
 
 /// Who hears how far it is, and may stop it.
@@ -89,7 +89,7 @@ impl Board {
         let head = store.meta().head(&subject.to_string())?;
         let head = head.map(|head| store.meta().snapshot(&head.snapshot)).transpose()?;
         if let Some(head) = &head
-            && state_of(&store, head)?.hash() == outcome.state.hash()
+            && store.state(&head.id)?.hash() == outcome.state.hash()
         {
             return Ok(head.clone());
         }
@@ -168,7 +168,7 @@ pub(crate) fn commit(
     state: &State,
     words: &Words<'_>,
 ) -> Result<Snapshot, Error> {
-    let extra = state.write_extra(&batch).map_err(sandtable_store::store::StoreError::from)?;
+    let extra = write_extra(&batch, state).map_err(StoreError::from)?;
     let draft = SnapshotDraft {
         subject: words.subject.to_string(),
         parents: words.parent.into_iter().collect(),
@@ -182,6 +182,12 @@ pub(crate) fn commit(
         durability: Durability::Durable,
     };
     Ok(store.commit(batch, &draft)?)
+}
+
+/// The objects of the repository in `root`, if there is one.
+fn user_objects(root: &Path, hash: HashKind) -> Option<Objects> {
+    let repository = Repository::find(root).ok().flatten()?;
+    Some(Objects::new(&repository.objects(), hash, Loose::Read))
 }
 
 /// Looks over a directory and writes its state to `batch`. What git has of it already is brought in.
@@ -207,8 +213,11 @@ pub(crate) fn look(
         progress: &counted,
         ..Options::all(&rules, taking.hearing.cancel())
     };
+    // Git may convert the ends of lines: then an id of its index is believed only if the sizes agree.
     let settings = Settings::default();
-    let onboarding = Onboarding { options, settings: &settings, sizes: None, cache: Some(&mut new.writer) };
+    let users = user_objects(root, store.hash_kind());
+    let sizes = users.as_ref().map(|objects| objects as &dyn SizeOf);
+    let onboarding = Onboarding { options, settings: &settings, sizes, cache: Some(&mut new.writer) };
     let ends = Ends { objects: batch, sink: batch };
     let onboarded = onboard(root, ends, onboarding)
         .map_err(|source| Error::Snapshot { path: root.to_owned(), source: Box::new(source) })?;

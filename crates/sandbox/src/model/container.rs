@@ -62,10 +62,9 @@ choice! {
     Lowers { One = "one", Many = "many" }
 }
 
-impl Default for Lowers {
-    fn default() -> Self {
-        Self::Many
-    }
+/// What records say that do not say it.
+const fn many() -> Lowers {
+    Lowers::Many
 }
 
 /// What an engine's program is asked about itself, and the package it comes in.
@@ -103,7 +102,7 @@ pub struct Container {
     /// Exactly the variables it gets.
     pub variables: BTreeMap<String, Variable>,
     pub rights: EngineRights,
-    #[serde(default)]
+    #[serde(default = "many")]
     pub lowers: Lowers,
     /// Our own executable, which is PID 1 inside.
     pub init: HostPath,

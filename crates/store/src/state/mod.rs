@@ -11,7 +11,6 @@
 mod directory;
 pub mod edit;
 mod escape;
-mod extra;
 pub mod manifest;
 pub mod times;
 mod walk;

@@ -202,7 +202,9 @@ fn edit(dir: &Path, dice: &mut Dice) {
         }
         5 => drop(fs_err::rename(&path, &other)),
         6 => {
-            drop(fs_err::copy(&path, dir.join("copy")).and_then(|_| fs_err::rename(dir.join("copy"), &other)));
+            drop(
+                fs_err::copy(&path, dir.join("copy")).and_then(|_| fs_err::rename(dir.join("copy"), &other)),
+            );
         }
         7 => drop(fs_err::set_permissions(&path, PermissionsExt::from_mode([0o600, 0o755][dice.roll(2)]))),
         8 => drop(fs_err::remove_file(&path).and_then(|()| symlink("0000", &path))),

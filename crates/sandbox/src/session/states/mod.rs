@@ -99,9 +99,7 @@ fn head(store: &Store, record: &Record) -> Result<Option<Snapshot>, Error> {
 }
 
 fn state(store: &Store, id: &ObjectId) -> Result<State, Error> {
-    let snapshot = store.meta().snapshot(id).map_err(crate::board::Error::from)?;
-    State::read(store.objects(), snapshot.tree, snapshot.extra)
-        .map_err(|error| crate::board::Error::from(error).into())
+    Ok(store.state(id).map_err(crate::board::Error::from)?)
 }
 
 fn open(path: &Path) -> Result<std::os::fd::OwnedFd, Error> {

@@ -4,7 +4,7 @@ use std::os::fd::AsFd as _;
 use std::time::SystemTime;
 
 use sandtable_store::id::ObjectId;
-use sandtable_store::layer::write::{Options, Outcome, exchange_upper, write_upper};
+use sandtable_store::layer::write::{Options, Outcome, exchange_upper, write_git, write_upper};
 use sandtable_store::meta::{Direction, HeadChange, Move, OperationDraft};
 use sandtable_store::state::State;
 use sandtable_store::store::Store;
@@ -95,7 +95,11 @@ pub(super) fn replace(
     let name =
         upper.as_path().file_name().and_then(std::ffi::OsStr::to_str).expect("a layer has a plain name");
     exchange_upper(directory.path().as_path(), name, |new| {
-        write_upper(store.objects(), states, new, &options)
+        let outcome = write_upper(store.objects(), states, new, &options)?;
+        if let Some(layer) = &states.1.layer {
+            write_git(store.objects(), layer, new, &options)?;
+        }
+        Ok(outcome)
     })
     .map_err(|source| Error::Layer { name: record.name.clone(), source })
 }
