@@ -205,11 +205,7 @@ fn judged(world: &World, base: &str, theirs: &str) -> Result<String, BTreeSet<St
     let fields: Vec<&str> = ended.stdout.split('\0').collect();
     match ended.code {
         0 => Ok(fields[0].to_owned()),
-        1 => Err(fields[1..]
-            .iter()
-            .take_while(|field| !field.is_empty())
-            .map(|&name| named(name))
-            .collect()),
+        1 => Err(fields[1..].iter().take_while(|field| !field.is_empty()).map(|&name| named(name)).collect()),
         _ => panic!("{ended:?}"),
     }
 }
