@@ -57,6 +57,18 @@ struct Seen {
     broken: OnceLock<Option<String>>,
 }
 
+impl Seen {
+    fn is_like(&self, other: &Self) -> bool {
+        let same = |one: &[Arc<Pack>], two: &[Arc<Pack>]| {
+            one.len() == two.len() && one.iter().zip(two).all(|(one, two)| Arc::ptr_eq(one, two))
+        };
+        let borrowed = self.others.iter().map(|objects| &objects.dir);
+        same(&self.packs, &other.packs)
+            && self.unusable == other.unusable
+            && borrowed.eq(other.others.iter().map(|objects| &objects.dir))
+    }
+}
+
 impl Objects {
     /// For the directory `objects` of a repository. Nothing is opened yet.
     pub fn new(dir: &Path, hash: HashKind, loose: Loose) -> Self {
@@ -86,7 +98,13 @@ impl Objects {
     pub fn refresh(&self) -> io::Result<()> {
         let before = self.held().clone();
         let seen = self.look(before.as_deref())?;
-        *self.held() = Some(Arc::new(seen));
+        for other in &seen.others {
+            other.refresh()?;
+        }
+        // What was found out about the same packs stays known.
+        if !before.is_some_and(|before| before.is_like(&seen)) {
+            *self.held() = Some(Arc::new(seen));
+        }
         Ok(())
     }
 
@@ -145,11 +163,12 @@ impl Objects {
                 }
             }
         }
-        Ok(Seen { packs, unusable, others: self.others()?, broken: OnceLock::new() })
+        let others = self.others(before.map(|seen| seen.others.as_slice()).unwrap_or_default())?;
+        Ok(Seen { packs, unusable, others, broken: OnceLock::new() })
     }
 
     /// The directories that this one borrows from.
-    fn others(&self) -> io::Result<Vec<Arc<Self>>> {
+    fn others(&self, known: &[Arc<Self>]) -> io::Result<Vec<Arc<Self>>> {
         let list = match fs_err::read(self.dir.join("info/alternates")) {
             Ok(list) if self.depth < BORROWING => list,
             Ok(_) => return Ok(vec![]),
@@ -160,7 +179,8 @@ impl Objects {
         let open = |line: &[u8]| {
             use std::os::unix::ffi::OsStrExt as _;
             let dir = self.dir.join(std::ffi::OsStr::from_bytes(line));
-            Arc::new(Self::at_depth(&dir, self.hash, Loose::Read, self.depth + 1))
+            let known = known.iter().find(|known| known.dir == dir).cloned();
+            known.unwrap_or_else(|| Arc::new(Self::at_depth(&dir, self.hash, Loose::Read, self.depth + 1)))
         };
         Ok(lines.map(open).collect())
     }

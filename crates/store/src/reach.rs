@@ -14,7 +14,7 @@ pub(crate) enum Wanted {
     Tree,
     /// It is enough that it is there.
     Blob,
-    /// A commit, a tag of one, or a tree.
+    /// Anything: a commit, a tag of one, a tree, a blob.
     Root,
 }
 
@@ -58,6 +58,9 @@ fn step(
         // Asking for the header would look at the disk for each file there is.
         return if from.contains(&id) { Ok(()) } else { from.header(&id).map(|_| ()) };
     }
+    if wanted == Wanted::Root && from.header(&id)?.0 == ObjectKind::Blob {
+        return Ok(());
+    }
     let object = from.read(&id)?;
     let damaged = |what: String| ReadError::Damaged { id, what };
     match (wanted, object.kind) {
@@ -84,7 +87,6 @@ fn step(
             let target = commit::tag_target(&object.data).map_err(|error| damaged(error.to_string()))?;
             open.push((target, Wanted::Root));
         }
-        (Wanted::Root, ObjectKind::Blob) => {}
         (wanted, found) => {
             let wanted = if wanted == Wanted::Tree { ObjectKind::Tree } else { ObjectKind::Commit };
             return Err(ReadError::Kind { id, found, wanted });

@@ -148,11 +148,25 @@ fn pack(root: &Path, busybox: &Path) -> PathBuf {
     {
         symlink("busybox", image.join("bin").join(name)).expect("a link of our own");
     }
+    add_with_libraries(&image, "ssh-add");
     let archive = root.join("image.tar");
     let words = ["--create", "--owner=0", "--group=0", "--file", &archive.display().to_string(), "."];
     drop(Run::new("tar", &image).variable("PATH", PATH).args(words).ended().expect_code(0));
     fs_err::remove_dir_all(image).ok();
     archive
+}
+
+/// Adds a program of this machine that is not static, with everything it loads.
+fn add_with_libraries(image: &Path, name: &str) {
+    let Some(program) = require::program(name) else { return };
+    let listed = Run::new("ldd", image).variable("PATH", PATH).arg(&program).ended().stdout;
+    let libraries = listed.split_whitespace().filter(|word| word.starts_with('/')).map(PathBuf::from);
+    for file in libraries.chain([program]) {
+        let place = image.join(file.strip_prefix("/").expect("an absolute path"));
+        fs_err::create_dir_all(place.parent().expect("it is in a directory"))
+            .expect("a directory of our own");
+        fs_err::copy(&file, &place).expect("room for a library");
+    }
 }
 
 fn set_mode(path: &Path, mode: u32) {

@@ -78,14 +78,7 @@ impl Board {
     pub fn head_of(&self, directory: &Path) -> Result<Found, Error> {
         let subject = Subject::directory(directory);
         let store = self.keeping(&subject)?.ok_or_else(|| Error::NoStates(directory.to_owned()))?;
-        self.head(store, &subject)?.ok_or_else(|| Error::NoStates(directory.to_owned()))
-    }
-
-    /// The newest state of a subject in a store.
-    pub(crate) fn head(&self, store: Store, subject: &Subject) -> Result<Option<Found>, Error> {
-        let Some(head) = store.meta().head(&subject.to_string())? else { return Ok(None) };
-        let snapshot = store.meta().snapshot(&head.snapshot)?;
-        Ok(Some(Found { store, snapshot }))
+        head(store, &subject)?.ok_or_else(|| Error::NoStates(directory.to_owned()))
     }
 
     /// The store that has states of a subject: its own if it is a source, else the one its state came from.
@@ -103,4 +96,11 @@ impl Board {
         }
         Ok(None)
     }
+}
+
+/// The newest state of a subject in a store.
+fn head(store: Store, subject: &Subject) -> Result<Option<Found>, Error> {
+    let Some(head) = store.meta().head(&subject.to_string())? else { return Ok(None) };
+    let snapshot = store.meta().snapshot(&head.snapshot)?;
+    Ok(Some(Found { store, snapshot }))
 }

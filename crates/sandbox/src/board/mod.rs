@@ -17,7 +17,7 @@ pub(crate) mod take;
 
 use std::path::{Path, PathBuf};
 
-use sandtable_store::id::HashKind;
+use sandtable_store::id::{HashKind, ObjectId};
 use sandtable_store::store::{Store, StoreError};
 use sha2::Digest as _;
 
@@ -88,7 +88,7 @@ impl Board {
         let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
         let name: String = name.chars().take(40).map(plain).collect();
         let digest = sha2::Sha256::digest(source.as_os_str().as_encoded_bytes());
-        let digits: String = digest[..8].iter().map(|byte| format!("{byte:02x}")).collect();
-        self.root.join(format!("{name}-{digits}")).into()
+        let digest = ObjectId::from_bytes(&digest).expect("a SHA-256 has 32 bytes");
+        self.root.join(format!("{name}-{}", digest.short(16))).into()
     }
 }

@@ -51,7 +51,7 @@ fn escape(bytes: &[u8]) -> String {
     bytes.iter().fold(String::with_capacity(bytes.len()), |mut text, byte| {
         match byte {
             b'%' | 0..0x20 | 0x7f.. => {
-                write!(text, "%{byte:02x}").expect("writing to a string does not fail")
+                write!(text, "%{byte:02x}").expect("writing to a string does not fail");
             }
             plain => text.push(char::from(*plain)),
         }

@@ -106,7 +106,7 @@ impl Board {
         message: &str,
     ) -> Result<Taken, Error> {
         let hearing = Silent::default();
-        let taking = Taking { parent, message, ..Taking::of(Ignored::All, "snapshot", &hearing) };
+        let taking = Taking { message, parent, ..Taking::of(Ignored::All, "snapshot", &hearing) };
         self.snapshot_directory(worktree, &taking)
     }
 

@@ -16,26 +16,37 @@ pub fn container_engine(engine: EngineChoice, patient: Patient<'_>, image: Optio
     let search = patient.host.environment.get("PATH").map_or("", String::as_str);
     let search: Vec<PathBuf> = search.split(':').map(PathBuf::from).collect();
     let what = format!("engine `{engine}`");
-    let Some(Questions { package, info }) = Questions::of(engine) else { return Vec::new() };
+    let Some(Questions { package, ask: words }) = Questions::of(engine) else { return Vec::new() };
     let Ok(program) = patient.facts.program(engine.word(), &search) else {
         let check = Check::warn(&format!("engine.{engine}"), &what, "not installed");
         return vec![check.mend(format!("sudo apt-get install {package}"))];
     };
-    let said = ask(patient, &program, &["info", "--format", info]);
-    let mut checks = Vec::new();
-    match said {
-        Ok(Said { code: Some(0), stdout, .. }) => {
-            let fields: Vec<&str> = stdout.trim().splitn(4, ';').collect();
-            let field = |index: usize| fields.get(index).copied().unwrap_or("?");
-            let (version, runtime, groups) = (field(0), field(1), field(2).trim_start_matches('v'));
-            let text = format!("version {version}, runtime `{runtime}`, control groups of version {groups}");
-            checks.push(Check::ok(&id("answers"), &what, text));
-            checks.push(rights(&id("rights"), field(3)));
-        }
-        other => return vec![silent(&id("answers"), &what, other)],
-    }
+    let mut checks = match ask(patient, &program, words) {
+        Ok(Said { code: Some(0), stdout, .. }) => answers(engine, &what, stdout.trim(), patient),
+        other => return vec![silent(&format!("engine.{engine}"), &what, other)],
+    };
     checks.extend(image.map(|image| presence(&id("image"), image, patient, &program)));
     checks
+}
+
+/// What an engine said of itself.
+fn answers(engine: EngineChoice, what: &str, said: &str, patient: Patient<'_>) -> Vec<Check> {
+    let fields: Vec<&str> = said.splitn(4, ';').collect();
+    let (text, rootless) = match fields[..] {
+        [version, runtime, groups, security] => (
+            format!("version {version}, runtime `{runtime}`, control groups of version {groups}"),
+            security.contains("name=rootless"),
+        ),
+        _ => (said.to_owned(), patient.host.uid != 0),
+    };
+    let rights = if rootless { Rights::Own } else { Rights::Root };
+    vec![Check::ok(&format!("engine.{engine}"), what, text), rights.check(&format!("{engine}.rights"))]
+}
+
+/// Whose rights an engine has.
+enum Rights {
+    Own,
+    Root,
 }
 
 fn ask(patient: Patient<'_>, program: &Path, arguments: &[&str]) -> Result<Said, String> {
@@ -59,15 +70,18 @@ fn silent(id: &str, what: &str, said: Result<Said, String>) -> Check {
     Check::fail(id, what, why).mend(mend)
 }
 
-fn rights(id: &str, said: &str) -> Check {
-    let rootless = said == "true" || said.contains("name=rootless");
-    let what = "whose rights it has";
-    if rootless {
-        return Check::ok(id, what, "yours: the command has ids of its own");
+impl Rights {
+    fn check(&self, id: &str) -> Check {
+        let what = "whose rights it has";
+        match self {
+            Self::Own => Check::ok(id, what, "yours: the command has ids of its own"),
+            Self::Root => Check::warn(
+                id,
+                what,
+                "root's: the command shares the ids of the host, and whoever may use the engine is as good as root",
+            ),
+        }
     }
-    let why =
-        "root's: the command shares the ids of the host, and whoever may use the engine is as good as root";
-    Check::warn(id, what, why)
 }
 
 fn presence(id: &str, image: &str, patient: Patient<'_>, program: &Path) -> Check {

@@ -47,7 +47,7 @@ pub trait Preparation {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "engine", rename_all = "snake_case")]
 pub enum Plan {
-    Native(sandtable_launch::op::Plan),
+    Native(Box<sandtable_launch::op::Plan>),
     Container(Box<oci::ContainerPlan>),
     Seatbelt(seatbelt::SeatbeltPlan),
 }

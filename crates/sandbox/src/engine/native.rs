@@ -39,7 +39,7 @@ impl Engine for Native {
     }
 
     fn plan(&self, spec: &ResolvedSpec, place: &Place) -> Plan {
-        Plan::Native(op::Plan {
+        Plan::Native(Box::new(op::Plan {
             hostname: place.name.to_string(),
             ids: match place.id_base {
                 Some(base) => Ids::Range { base, count: ID_COUNT },
@@ -50,7 +50,7 @@ impl Engine for Native {
             landlock: landlock(spec),
             limits: limits(&spec.limits, place),
             relay: agent_relay(spec, place),
-        })
+        }))
     }
 
     fn launch(&self, plan: &Plan, handles: &Handles<'_>) -> Result<Box<dyn Running>, LaunchError> {

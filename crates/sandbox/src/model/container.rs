@@ -62,12 +62,19 @@ choice! {
     Lowers { One = "one", Many = "many" }
 }
 
+impl Default for Lowers {
+    fn default() -> Self {
+        Self::Many
+    }
+}
+
 /// What an engine's program is asked about itself, and the package it comes in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Questions {
     pub package: &'static str,
-    /// A format for `info`: version, runtime, version of control groups, rights, with semicolons between them.
-    pub info: &'static str,
+    /// Arguments that only look. Docker tells its version, runtime, version of control groups and rights, with
+    /// semicolons between them; Podman only its version, because for more it makes directories.
+    pub ask: &'static [&'static str],
 }
 
 impl Questions {
@@ -76,12 +83,13 @@ impl Questions {
         match engine {
             EngineChoice::Docker => Some(Self {
                 package: "docker.io",
-                info: "{{.ServerVersion}};{{.DefaultRuntime}};{{.CgroupVersion}};{{.SecurityOptions}}",
+                ask: &[
+                    "info",
+                    "--format",
+                    "{{.ServerVersion}};{{.DefaultRuntime}};{{.CgroupVersion}};{{.SecurityOptions}}",
+                ],
             }),
-            EngineChoice::Podman => Some(Self {
-                package: "podman",
-                info: "{{.Version.Version}};{{.Host.OCIRuntime.Name}};{{.Host.CgroupsVersion}};{{.Host.Security.Rootless}}",
-            }),
+            EngineChoice::Podman => Some(Self { package: "podman", ask: &["--version"] }),
             EngineChoice::Auto | EngineChoice::Native | EngineChoice::Seatbelt => None,
         }
     }
@@ -95,6 +103,7 @@ pub struct Container {
     /// Exactly the variables it gets.
     pub variables: BTreeMap<String, Variable>,
     pub rights: EngineRights,
+    #[serde(default)]
     pub lowers: Lowers,
     /// Our own executable, which is PID 1 inside.
     pub init: HostPath,

@@ -23,6 +23,7 @@ mod identity;
 mod mode;
 mod network;
 mod overlay;
+mod remedy;
 mod renew;
 mod repository;
 mod rootfs;

@@ -151,9 +151,10 @@ impl Error {
             | Self::CommandNotFound { .. }
             | Self::CommandNotExecutable { .. }
             | Self::Directory { .. }
+            | Self::NoBase(_)
+            | Self::OtherSource { .. }
             | Self::Lost(AttachError::DirectoryStream) => Blame::Input,
             Self::Launch(error) => error.blame(),
-            Self::NoBase(_) | Self::OtherSource { .. } => Blame::Input,
             Self::Board(error) => error.blame(),
             Self::Image { source, .. } => image_blame(source),
             _ => Blame::Machine,

@@ -13,7 +13,7 @@ mod files;
 mod freeze;
 mod furnish;
 #[cfg(test)]
-#[path = "golden_tests.rs"]
+#[path = "tests/golden.rs"]
 mod golden;
 mod image;
 mod live;

@@ -4,10 +4,11 @@
 //! object is copied a few times in its life and not with every snapshot. Packs brought in from the source stay as
 //! they are.
 
+use std::collections::HashSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::{packs, sweep};
-use crate::lock::FileLock;
 use crate::meta::{Origin, PackRow};
 use crate::pack::{Pack, Place};
 use crate::store::{Store, StoreError};
@@ -16,6 +17,9 @@ use crate::store::{Store, StoreError};
 pub const MOST_PACKS: usize = 32;
 /// A pack stays if it is at least so much larger than all smaller ones together.
 const STEP: u64 = 2;
+
+/// A lock may be held for a moment by someone who only starts a program.
+const PATIENCE: Duration = Duration::from_millis(20);
 
 /// What a roll-up did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -26,10 +30,15 @@ pub struct RollUp {
     pub into: Option<String>,
 }
 
-/// Merges packs if there are many. Nothing is waited for: files that cannot be removed now go with the next
-/// collection.
+/// Merges packs if there are many. Nobody is waited for: files that cannot be removed now go the next time.
 pub fn roll_up(store: &Store) -> Result<RollUp, StoreError> {
-    let lock = store.share()?;
+    let outcome = merge(store)?;
+    remove_superseded(store)?;
+    Ok(outcome)
+}
+
+fn merge(store: &Store) -> Result<RollUp, StoreError> {
+    let _lock = store.share()?;
     let rows = store.meta().packs()?;
     let mut ours: Vec<&PackRow> = rows.iter().filter(|row| row.origin != Origin::Source).collect();
     ours.sort_by_key(|row| row.bytes);
@@ -52,8 +61,6 @@ pub fn roll_up(store: &Store) -> Result<RollUp, StoreError> {
     let Some(row) = packs::write(store, &parts)? else { return Ok(RollUp::default()) };
     let old: Vec<String> = names.into_iter().filter(|name| *name != row.name).collect();
     store.meta().exchange(std::slice::from_ref(&row), &old, &[])?;
-    drop(lock);
-    remove_superseded(store, &old)?;
     Ok(RollUp { merged: count, into: Some(row.name) })
 }
 
@@ -73,16 +80,34 @@ fn to_merge(sizes: &[u64]) -> usize {
     count.max((sizes.len() + 1).saturating_sub(MOST_PACKS))
 }
 
-/// Removes the packs whose objects are in another by now, if nobody writes at the moment.
-fn remove_superseded(store: &Store, names: &[String]) -> Result<(), StoreError> {
-    let Some(lock) = FileLock::try_exclusive(&store.lock_path())? else { return Ok(()) };
-    // Someone may have brought one of them back meanwhile, by writing the same pack again.
-    let rows = store.meta().packs()?;
-    for name in names.iter().filter(|name| rows.iter().all(|row| row.name != **name)) {
-        sweep::remove(store, name)?;
+/// Removes packs without a row whose objects are all in packs that have one, if nobody writes at the moment.
+fn remove_superseded(store: &Store) -> Result<(), StoreError> {
+    if without_row(store)?.0.is_empty() {
+        return Ok(());
     }
-    drop(lock);
+    // Under the lock, since the pack of someone who is just about to commit has no row either.
+    let Some(_lock) = sweep::exclusive(store, PATIENCE)? else { return Ok(()) };
+    let (without, with) = without_row(store)?;
+    for pack in without {
+        let mut is_superseded = true;
+        for located in pack.index.all()? {
+            let id = located?.id;
+            is_superseded &= with.iter().any(|other| matches!(other.index.find(&id), Ok(Some(_))));
+        }
+        if is_superseded {
+            sweep::remove(store, &packs::name_of(&pack))?;
+        }
+    }
     Ok(store.objects().refresh()?)
+}
+
+type Packs = Vec<Arc<Pack>>;
+
+/// The packs that have no row, and those that have one.
+fn without_row(store: &Store) -> Result<(Packs, Packs), StoreError> {
+    store.objects().refresh()?;
+    let rows: HashSet<String> = store.meta().packs()?.into_iter().map(|row| row.name).collect();
+    Ok(store.objects().packs()?.into_iter().partition(|pack| !rows.contains(&packs::name_of(pack))))
 }
 
 #[cfg(test)]

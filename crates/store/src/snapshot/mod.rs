@@ -81,6 +81,12 @@ pub trait SizeOf: Sync + std::fmt::Debug {
     fn size_of(&self, id: &crate::id::ObjectId) -> Option<u64>;
 }
 
+impl SizeOf for crate::objects::Objects {
+    fn size_of(&self, id: &crate::id::ObjectId) -> Option<u64> {
+        self.contains(id).then(|| self.header(id).ok().map(|(_, size)| size))?
+    }
+}
+
 /// Where objects come from and go to.
 #[derive(Clone, Copy)]
 pub struct Store<'a> {

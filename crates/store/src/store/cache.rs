@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use sha2::Digest as _;
 
 use super::Store;
+use crate::id::ObjectId;
 use crate::statcache::{StatCache, Subject, Writer};
 
 /// A stat cache being written. Dropping it leaves the one before.
@@ -33,9 +34,8 @@ impl Store {
     }
 
     fn cache_path(&self, name: &str) -> PathBuf {
-        let digest = sha2::Sha256::digest(name);
-        let digits: String = digest[..16].iter().map(|byte| format!("{byte:02x}")).collect();
-        self.dir.join("cache").join(digits)
+        let digest = ObjectId::from_bytes(&sha2::Sha256::digest(name)).expect("a SHA-256 has 32 bytes");
+        self.dir.join("cache").join(digest.short(32))
     }
 }
 

@@ -6,7 +6,7 @@ use super::{Batch, Store, StoreError, boot, refs};
 use crate::id::ObjectId;
 use crate::meta::{Durability, HeadChange, Made, OperationDraft, Origin, PackRow, Snapshot};
 use crate::object::commit::{Consistency, SnapshotCommit, State};
-use crate::object::{EntryMode, ObjectKind, ReadObjects as _, Tree, WriteObjects as _};
+use crate::object::{ObjectKind, ReadObjects as _, WriteObjects as _};
 use crate::pack::{Sync, Written};
 
 /// A snapshot to be made of what is in a batch and in the store.
@@ -72,10 +72,7 @@ impl Store {
 
 fn describe(batch: &Batch<'_>, draft: &SnapshotDraft) -> Result<SnapshotCommit, StoreError> {
     let wrong = |what: &str| StoreError::Draft(what.to_owned());
-    let extra = batch.read_kind(&draft.extra, ObjectKind::Tree)?;
-    let extra = Tree::parse(batch.hash_kind(), &extra).map_err(|error| wrong(&error.to_string()))?;
-    let manifest = extra.get(b"manifest").filter(|entry| entry.mode == EntryMode::Tree);
-    let manifest = manifest.ok_or_else(|| wrong("its extra tree has no manifest"))?;
+    let state = super::read_extra(batch, draft.tree, &draft.extra)?;
     if !batch.contains(&draft.tree) {
         return Err(wrong("its tree is not there"));
     }
@@ -88,7 +85,7 @@ fn describe(batch: &Batch<'_>, draft: &SnapshotDraft) -> Result<SnapshotCommit, 
         seconds: draft.at.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),
         message: draft.message.clone(),
         extra: draft.extra,
-        state: State::of(&draft.tree, &manifest.id),
+        state: State::of(&draft.tree, &state.manifest),
         consistency: draft.consistency,
     })
 }

@@ -6,6 +6,7 @@
 mod batch;
 mod cache;
 mod commit;
+mod extra;
 mod layout;
 mod lost;
 mod recover;
@@ -21,9 +22,10 @@ pub use batch::Batch;
 pub use cache::NewCache;
 pub use commit::SnapshotDraft;
 pub(crate) use commit::row as pack_row;
+pub use extra::{read_extra, write_extra};
 pub use room::Room;
 
-use crate::id::HashKind;
+use crate::id::{HashKind, ObjectId};
 use crate::lock::{FileLock, LockError};
 use crate::meta::{Meta, MetaError};
 use crate::object::{ReadError, WriteError};
@@ -52,6 +54,8 @@ pub enum StoreError {
     Format(PathBuf),
     #[error("the snapshot cannot be made: {0}")]
     Draft(String),
+    #[error("the extra tree `{id}` cannot be used: {what}")]
+    Extra { id: ObjectId, what: String },
     #[error(transparent)]
     Meta(#[from] MetaError),
     #[error(transparent)]

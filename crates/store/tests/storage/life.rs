@@ -45,6 +45,11 @@ fn a_hundred_snapshots_are_git_s() {
         assert_eq!(git.text(&["show", &format!("{newest}:a")]), "state 99");
         let difference = git.text(&["diff", "--numstat", &format!("{newest}~1"), &newest]);
         assert_eq!(difference, "1\t1\ta");
+        // Takes what a roll-up could not remove, because some other test was starting git at that moment.
+        assert_eq!(
+            gc::collect(&store, &GcOptions { copy_below: 0, ..GcOptions::default() }).unwrap().snapshots,
+            []
+        );
         let report = clean(&store);
         assert_eq!((report.snapshots, report.operations), (100, 100));
         assert!(report.packs <= MOST_PACKS, "{}", report.packs);
@@ -287,7 +292,7 @@ fn a_draft_must_be_complete() {
     let Board { store, dir: _dir } = board(HashKind::Sha1);
     let batch = store.begin().unwrap();
     let tree = board::tree(&batch, &[("a", b"x")]);
-    assert!(matches!(store.commit(batch, &board::draft("s", tree, tree)), Err(StoreError::Draft(_))));
+    assert!(matches!(store.commit(batch, &board::draft("s", tree, tree)), Err(StoreError::Extra { .. })));
     let batch = store.begin().unwrap();
     let extra = board::extra(&batch, "x");
     assert!(matches!(store.commit(batch, &board::draft("s", tree, extra)), Err(StoreError::Draft(_))));

@@ -11,3 +11,4 @@ mod hostile;
 mod life;
 mod objects;
 mod packs;
+mod whole;

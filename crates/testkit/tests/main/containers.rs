@@ -5,6 +5,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use sandtable_testkit::agent::SshAgent;
 use sandtable_testkit::container::{Contained, Kind};
 use sandtable_testkit::env::Caller;
 use sandtable_testkit::fingerprint::Fingerprint;
@@ -209,6 +210,22 @@ fn an_entry_point_of_the_image_is_not_run_and_its_variables_are_kept() {
         let home = world.env.home();
         assert_eq!(ended.stdout, format!("yes {}\n.\n..\n", home.display()));
         world.engine(&["rmi", "--force", &name]);
+    });
+}
+
+#[test]
+fn the_agent_is_inside_where_it_is_wanted() {
+    each(|world, source| {
+        let Some(agent) = SshAgent::start(&world.env) else { return };
+        let run = |setting: &str| {
+            let run = world.starting(&source).variable("SSH_AUTH_SOCK", agent.socket());
+            let run = run.variable("SANDTABLE_SSH_AGENT", setting).args(["--rm", "-q", "--", "sh", "-c"]);
+            run.arg("echo ${SSH_AUTH_SOCK:-none}; ls /ssh-agent; ssh-add -l").ended()
+        };
+        let inside = run("required").expect_code(0).stdout;
+        assert!(inside.starts_with("/ssh-agent\n/ssh-agent\n"), "{inside}");
+        assert!(inside.contains(agent.fingerprint()), "{inside}");
+        assert_eq!(run("off").stdout, "none\n");
     });
 }
 

@@ -188,7 +188,9 @@ fn a_wrong_image_is_explained() {
     explained(Path::new("/nowhere/at/all"), 2, "cannot be used");
     explained(Path::new("/"), 2, "root of the file system");
     explained(&world.env.home(), 2, "home directory");
-    explained(Path::new("busybox"), 2, "--engine docker");
+    let named = world.run(Path::new("busybox"), &["--rm", "--engine", "native"], "true");
+    assert_eq!(named.code, 2, "{}", named.stderr);
+    assert!(named.stderr.contains("--engine docker"), "{}", named.stderr);
     explained(&world.file("zstd.tar", b"\x28\xb5\x2f\xfd rest"), 2, "zstd");
     explained(&world.file("text", b"no archive at all"), 2, "damaged");
 }

@@ -83,6 +83,7 @@ fn long_counts_are_not_below_what_is_asked() {
         ("detached", 200),
         ("pipe-megabytes", 1024),
         ("racy-rounds", 10_000),
+        ("many-files", 1_000_000),
         ("merge-histories", 500),
         ("merge-kills", 200),
         ("merge-full-disks", 200),

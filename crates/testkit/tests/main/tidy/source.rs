@@ -83,6 +83,22 @@ fn modules_of_the_library_look_only_downwards() {
 }
 
 #[test]
+fn modules_of_the_store_look_only_downwards() {
+    let order = ["object", "pack", "objects", "meta", "store"];
+    let above = ["gc", "fsck", "bring_in"];
+    let mut found = Vec::new();
+    for (place, module) in order.iter().enumerate() {
+        let words: Vec<String> =
+            order[place + 1..].iter().chain(&above).map(|name| format!("crate::{name}::")).collect();
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let folder = format!("crates/store/src/{module}");
+        let inside = |file: &&Source| file.is_below(&folder) || file.path.ends_with(format!("{folder}.rs"));
+        found.extend(product().iter().filter(inside).flat_map(|file| file.naming(&words)));
+    }
+    assert_none("a module that knows what stands above it", &found);
+}
+
+#[test]
 fn no_code_outside_the_engines_names_one() {
     let words = [
         "::Native",
