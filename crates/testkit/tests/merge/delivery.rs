@@ -302,3 +302,21 @@ fn an_apply_is_taken_back_by_its_reverse_and_later_edits_stay() {
     assert!(!world.repo().join("Makefile").exists() && world.read("README") == "A sample.\n");
     assert_eq!(world.status(), " M docs/guide.txt\n");
 }
+
+#[test]
+fn a_change_that_a_rename_leads_elsewhere_is_looked_at_there() {
+    let world = World::new();
+    let base = world.enter();
+    world.inside_write("docs/guide.txt", "ONE\ntwo\nthree\nfour\nfive\nsix\nseven\n");
+    world.git(&["mv", "docs/guide.txt", "Makefile"]);
+    world.commit("renamed");
+    let mut request = world.request(base, Mode::Merge);
+    let before = world.fingerprint();
+    let outcome = world.merge(&request);
+    let Outcome::Held { held } = &outcome.outcome else { panic!("{outcome:?}") };
+    assert_eq!(held[0].path.path, "Makefile");
+    assert_eq!(before.differences(&world.fingerprint()), [""; 0]);
+    request.approvals = Approvals::Paths(BTreeSet::from([rel("Makefile")]));
+    world.succeeds(&request);
+    assert!(world.read("Makefile").starts_with("ONE\n"));
+}

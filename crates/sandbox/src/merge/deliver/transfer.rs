@@ -70,9 +70,11 @@ impl Transfer {
             let draft = self.to.join(format!("tmp_sandtable_{name}"));
             if fs::rename(&from, self.to.join(name)).is_err() {
                 // Another file system: a copy under a name that git's own cleaning knows, then the rename.
-                fs::copy(&from, &draft)?;
-                fs::File::open(&draft)?.sync_all()?;
-                fs::rename(&draft, self.to.join(name))?;
+                let copied = fs::copy(&from, &draft).and_then(|_| fs::File::open(&draft)?.sync_all());
+                if let Err(error) = copied.and_then(|()| fs::rename(&draft, self.to.join(name))) {
+                    drop(fs::remove_file(&draft));
+                    return Err(error.into());
+                }
             }
         }
         rustix::fs::fsync(fs::File::open(&self.to)?)?;
