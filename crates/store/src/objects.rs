@@ -50,7 +50,8 @@ pub struct Objects {
 struct Seen {
     /// The newest first.
     packs: Vec<Arc<Pack>>,
-    unusable: Vec<String>,
+    /// By name, with the reason.
+    unusable: Vec<(String, String)>,
     others: Vec<Arc<Objects>>,
     /// Whether an index is not what was written; looked for once, when something is missing.
     broken: OnceLock<Option<String>>,
@@ -76,8 +77,8 @@ impl Objects {
         Ok(self.seen()?.packs.clone())
     }
 
-    /// What is wrong with packs that cannot be opened.
-    pub fn unusable(&self) -> io::Result<Vec<String>> {
+    /// Packs that cannot be opened, and what is wrong with them.
+    pub fn unusable(&self) -> io::Result<Vec<(String, String)>> {
         Ok(self.seen()?.unusable.clone())
     }
 
@@ -138,7 +139,10 @@ impl Objects {
                 Ok(pack) => packs.push(Arc::new(pack)),
                 // Removed between the look and the opening.
                 Err(PackError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => unusable.push(error.to_string()),
+                Err(error) => {
+                    let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+                    unusable.push((name, error.to_string()));
+                }
             }
         }
         Ok(Seen { packs, unusable, others: self.others()?, broken: OnceLock::new() })
@@ -213,7 +217,7 @@ impl Objects {
             let damaged = seen.packs.iter().find_map(|pack| pack.index.verify().err());
             damaged.map(|error| error.to_string())
         });
-        match seen.unusable.first().or(broken.as_ref()) {
+        match seen.unusable.first().map(|(_, what)| what).or(broken.as_ref()) {
             Some(what) => ReadError::Damaged { id: *id, what: format!("it was not found, and {what}") },
             None => ReadError::Missing(*id),
         }

@@ -94,7 +94,9 @@ fn unknown_words_are_refused_with_the_known_ones() {
     for later in ["snapshot", "merge", "tool", "help"] {
         assert_eq!(refused(&[later]).exit(), exit::Own::Input, "{later}");
     }
-    assert_eq!(refused(&["run", "--base=source", "--", "x"]).exit(), exit::Own::Input);
+    for later in ["--tool=x", "--base=source"] {
+        assert_eq!(refused(&["run", later, "--", "x"]).exit(), exit::Own::Input, "{later}");
+    }
 }
 
 #[test]
@@ -198,6 +200,7 @@ fn help_of_run() {
           --engine-flags <FLAGS>           Options for docker or podman in one text, such as '--shm-size=1g --ulimit nofile=1024'
           --dangerously-engine-flags       Allow options for docker or podman that undo the sandbox, like `--privileged`
           --support-url <ADDRESS>          Where to send people whose image cannot be had
+          --seatbelt-profile <PROFILE>     With engine `seatbelt`: what is open besides files, and which connections are [possible values: permissive-open, permissive-closed, permissive-proxied, restrictive-open, restrictive-closed, restrictive-proxied]
           --profile <PROFILE>              A named bundle of settings [possible values: none, dev, safe, tight, offline]
           --name <NAME>                    Name of the sandbox instead of one made up
       -C, --directory <DIR>                Start in DIR; the repository around it is the source

@@ -107,6 +107,7 @@ fn widened(key: Key, without: &Layer, with: &Layer) -> bool {
         | Key::EngineFlags
         | Key::AllowFlags
         | Key::SupportUrl
+        | Key::SeatbeltProfile
         | Key::Name
         | Key::Directory
         | Key::Mode

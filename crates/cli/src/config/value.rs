@@ -10,6 +10,7 @@ use sandtable_sandbox::model::hide::HideError;
 use sandtable_sandbox::model::id::NameError;
 use sandtable_sandbox::model::image::ImageRefError;
 use sandtable_sandbox::model::limits::LimitError;
+use sandtable_sandbox::model::profile::ProfileError;
 
 use super::environment::EnvError;
 use super::key::Kind;
@@ -33,6 +34,8 @@ pub(crate) enum ValueError {
     Word(#[from] UnknownWord),
     #[error(transparent)]
     Name(#[from] NameError),
+    #[error(transparent)]
+    Profile(#[from] ProfileError),
     #[error(transparent)]
     Limit(#[from] LimitError),
     #[error(transparent)]

@@ -31,4 +31,4 @@ pub use error::Error;
 pub use git::Git;
 pub use outcome::{MergeOutcome, Outcome, Reason, Refusal};
 pub use request::{Approvals, CommitText, Effect, Identity, Means, MergeRequest, Mode};
-pub use story::{Undo, merge, recover, undo};
+pub use story::{Undo, merge, merge as execute_merge, recover, undo};

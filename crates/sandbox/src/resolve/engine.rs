@@ -64,11 +64,7 @@ pub(super) fn choose(spec: &Spec, host: &Host, facts: &dyn Facts) -> Result<Chos
     }
     match engine {
         // An image by its path is found when the file system is put together.
-        EngineName::Native => Ok(plain),
-        EngineName::Seatbelt => match &spec.image {
-            Some(image) => Err(Error::ImageElsewhere { engine, image: image.value.clone() }),
-            None => Ok(plain),
-        },
+        EngineName::Native | EngineName::Seatbelt => Ok(plain),
         EngineName::Docker | EngineName::Podman => {
             let program = needed(engine, host, facts)?;
             let image = image(spec, engine)?;

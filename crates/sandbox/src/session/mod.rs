@@ -22,6 +22,7 @@ mod manage;
 mod prune;
 pub mod record;
 mod run;
+pub mod states;
 mod supervise;
 mod task;
 mod watcher;

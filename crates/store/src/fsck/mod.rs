@@ -144,10 +144,11 @@ fn check_packs(store: &Store, depth: Depth, report: &mut Report) -> Result<(), S
             vec![]
         }
     };
-    for what in store.objects().unusable()? {
-        report.faults.push(Fault::Pack { name: String::new(), what });
-    }
     let mut names = Vec::new();
+    for (name, what) in store.objects().unusable()? {
+        report.faults.push(Fault::Pack { name: name.clone(), what });
+        names.push(name);
+    }
     for found in store.objects().packs()? {
         let name = found.path().file_stem().unwrap_or_default().to_string_lossy().into_owned();
         report.packs += 1;

@@ -11,6 +11,9 @@ use crate::pack::{BaseCache, Pack, PackWriter, Place, Sync};
 use crate::reach::Reached;
 use crate::store::{Store, StoreError};
 
+/// A pack of more objects is kept as a whole or dropped as a whole: a list of its places would be too long.
+const LARGE: u32 = 2_000_000;
+
 /// A pack and what it is used for.
 #[derive(Debug)]
 pub(super) struct PackUse {
@@ -45,10 +48,14 @@ pub(super) fn uses(store: &Store, reached: &Reached, first: &[String]) -> Result
     let mut placed: HashSet<ObjectId> = HashSet::with_capacity(reached.objects.len());
     let mut uses = Vec::new();
     for (_, _, name, row, pack) in packs {
-        let all = pack.places()?.into_iter();
-        let needed: Vec<Place> =
-            all.filter(|place| reached.objects.contains(&place.id) && placed.insert(place.id)).collect();
-        let live = needed.iter().map(|place| place.end.saturating_sub(place.offset)).sum();
+        let mut is_needed = |id: &ObjectId| reached.objects.contains(id) && placed.insert(*id);
+        let (live, needed) = if pack.index.count() > LARGE {
+            (count_needed(&pack, &mut is_needed)?, vec![])
+        } else {
+            let all = pack.places()?.into_iter();
+            let needed: Vec<Place> = all.filter(|place| is_needed(&place.id)).collect();
+            (needed.iter().map(|place| place.end.saturating_sub(place.offset)).sum(), needed)
+        };
         let metadata = fs_err::metadata(pack.path())?;
         let index = fs_err::metadata(pack.path().with_extension("idx"))?;
         let (bytes, shared) = (metadata.len() + index.len(), metadata.nlink() > 1);
@@ -57,10 +64,24 @@ pub(super) fn uses(store: &Store, reached: &Reached, first: &[String]) -> Result
     Ok(uses)
 }
 
+/// About how many bytes of a pack are needed, without looking where each object is.
+fn count_needed(pack: &Pack, is_needed: &mut dyn FnMut(&ObjectId) -> bool) -> Result<u64, StoreError> {
+    let mut needed = 0_u64;
+    for located in pack.index.all()? {
+        needed += u64::from(is_needed(&located?.id));
+    }
+    let share = u128::from(pack.length()) * u128::from(needed) / u128::from(pack.index.count().max(1));
+    // One that is needed is never nothing.
+    Ok(u64::try_from(share).unwrap_or(u64::MAX).max(needed))
+}
+
 /// The packs that are worth copying, the best first, as long as there is room.
 pub(super) fn to_copy<'u>(uses: &'u [PackUse], options: &GcOptions, mut room: u64) -> Vec<&'u PackUse> {
     let worth = |one: &&PackUse| {
-        !one.shared && one.live > 0 && one.live * 100 < one.pack.length() * options.copy_below
+        !one.shared
+            && !one.needed.is_empty()
+            && one.live > 0
+            && one.live * 100 < one.pack.length() * options.copy_below
     };
     let mut worthy: Vec<&PackUse> = uses.iter().filter(worth).collect();
     worthy.sort_by_key(|one| std::cmp::Reverse(one.bytes - one.live));

@@ -139,8 +139,8 @@ impl Meta {
     ) -> Result<T, MetaError> {
         let level = match durability {
             Durability::Durable => "FULL",
-            Durability::Batched => "NORMAL",
-            Durability::Volatile => "OFF",
+            // Less than this would let a power cut damage the database itself.
+            Durability::Batched | Durability::Volatile => "NORMAL",
         };
         let mut connection = self.connection();
         let done = connection.pragma_update(None, "synchronous", level).and_then(|()| {
@@ -154,7 +154,9 @@ impl Meta {
 
     /// Reads several things as of one moment.
     fn read<T>(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, MetaError> {
-        work(&self.connection()).map_err(|source| self.error(source))
+        let connection = self.connection();
+        let read = connection.unchecked_transaction().and_then(|transaction| work(&transaction));
+        read.map_err(|source| self.error(source))
     }
 
     fn error(&self, source: rusqlite::Error) -> MetaError {

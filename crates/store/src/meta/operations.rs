@@ -40,6 +40,8 @@ pub enum HeadChange {
     Keep,
     /// The subject is now at this snapshot; an undo will go back.
     Set(ObjectId),
+    /// The subject is now at this snapshot, and there is no way back or forth from it.
+    Restart(ObjectId),
     /// The subject is no more: what only it held can be collected.
     Remove,
 }
@@ -91,7 +93,7 @@ pub(super) fn append(transaction: &Transaction<'_>, draft: &OperationDraft) -> r
     let before = head.as_ref().map(|head| head.snapshot);
     let after = match draft.head {
         HeadChange::Keep => before,
-        HeadChange::Set(snapshot) => Some(snapshot),
+        HeadChange::Set(snapshot) | HeadChange::Restart(snapshot) => Some(snapshot),
         HeadChange::Remove => None,
     };
     let operation = Operation {
@@ -110,6 +112,10 @@ pub(super) fn append(transaction: &Transaction<'_>, draft: &OperationDraft) -> r
     match draft.head {
         HeadChange::Keep => {}
         HeadChange::Remove => heads::remove(transaction, &draft.subject)?,
+        HeadChange::Restart(snapshot) => {
+            let head = heads::Head { snapshot, operation: operation.number, undo: None, redo: None };
+            heads::set(transaction, &draft.subject, &head)?;
+        }
         HeadChange::Set(snapshot) => {
             // The first state of a subject, and one it is at already, are nothing to go back from.
             let moved = before.is_some() && before != after;

@@ -1,5 +1,7 @@
 //! Compression: little of it, since time counts more than space here, and none where it gains nothing.
 
+use std::cell::Cell;
+
 use flate2::{Compress, Compression, FlushCompress, Status};
 
 /// Below this a header is all that compression adds.
@@ -7,38 +9,88 @@ const TINY: usize = 64;
 /// As much is tried to see whether the rest is worth it.
 const SAMPLE: usize = 8 << 10;
 
+thread_local! {
+    /// Setting one up costs more than a small object does.
+    static FAST: Cell<Option<Compress>> = const { Cell::new(None) };
+    static NONE: Cell<Option<Compress>> = const { Cell::new(None) };
+}
+
 /// `data` as a zlib stream, appended to `to`.
 pub(super) fn deflate(data: &[u8], to: &mut Vec<u8>) {
-    let mut deflate = Deflate::for_content(data);
-    deflate.push(data, to);
-    deflate.finish(to);
+    let start = to.len();
+    if data.len() < TINY || data.len() > SAMPLE {
+        return Deflate::for_content(data).all(data, to);
+    }
+    Deflate::new(Level::Fast).all(data, to);
+    if !gains(data.len(), to.len() - start) {
+        to.truncate(start);
+        Deflate::new(Level::None).all(data, to);
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Level {
+    Fast,
+    None,
 }
 
 /// A stream that is compressed piece by piece.
-pub(super) struct Deflate(Compress);
+pub(super) struct Deflate {
+    state: Option<Compress>,
+    level: Level,
+}
 
 impl Deflate {
+    fn new(level: Level) -> Self {
+        let (idle, compression) = match level {
+            Level::Fast => (&FAST, Compression::fast()),
+            Level::None => (&NONE, Compression::none()),
+        };
+        let state = idle.take().map(|mut state| {
+            state.reset();
+            state
+        });
+        Self { state: Some(state.unwrap_or_else(|| Compress::new(compression, true))), level }
+    }
+
     /// For content that starts with `start`.
     pub(super) fn for_content(start: &[u8]) -> Self {
-        let level = if pays(start) { Compression::fast() } else { Compression::none() };
-        Self(Compress::new(level, true))
+        Self::new(if pays(start) { Level::Fast } else { Level::None })
+    }
+
+    fn all(mut self, data: &[u8], to: &mut Vec<u8>) {
+        self.push(data, to);
+        self.finish(to);
     }
 
     pub(super) fn push(&mut self, mut data: &[u8], to: &mut Vec<u8>) {
         while !data.is_empty() {
-            let before = self.0.total_in();
+            let before = self.state().total_in();
             self.step(data, to, FlushCompress::None);
-            data = &data[usize::try_from(self.0.total_in() - before).expect("within a buffer")..];
+            data = &data[usize::try_from(self.state().total_in() - before).expect("within a buffer")..];
         }
     }
 
-    pub(super) fn finish(&mut self, to: &mut Vec<u8>) {
+    pub(super) fn finish(mut self, to: &mut Vec<u8>) {
         while self.step(&[], to, FlushCompress::Finish) != Status::StreamEnd {}
     }
 
     fn step(&mut self, data: &[u8], to: &mut Vec<u8>, flush: FlushCompress) -> Status {
         to.reserve((data.len() / 2).clamp(256, 64 << 10));
-        self.0.compress_vec(data, to, flush).expect("compression into memory cannot fail")
+        self.state().compress_vec(data, to, flush).expect("compression into memory cannot fail")
+    }
+
+    fn state(&mut self) -> &mut Compress {
+        self.state.as_mut().expect("taken only when dropped")
+    }
+}
+
+impl Drop for Deflate {
+    fn drop(&mut self) {
+        match self.level {
+            Level::Fast => FAST.set(self.state.take()),
+            Level::None => NONE.set(self.state.take()),
+        }
     }
 }
 
@@ -47,8 +99,12 @@ fn pays(start: &[u8]) -> bool {
         return false;
     }
     let sample = &start[..start.len().min(SAMPLE)];
-    let mut out = Vec::with_capacity(sample.len() + 64);
-    let mut compress = Compress::new(Compression::fast(), true);
-    let status = compress.compress_vec(sample, &mut out, FlushCompress::Finish);
-    matches!(status, Ok(Status::StreamEnd)) && out.len() < sample.len() - sample.len() / 16
+    let mut out = Vec::with_capacity(sample.len());
+    Deflate::new(Level::Fast).all(sample, &mut out);
+    gains(sample.len(), out.len())
+}
+
+/// Whether a sixteenth is saved.
+fn gains(before: usize, after: usize) -> bool {
+    after < before - before / 16
 }

@@ -12,7 +12,7 @@ use crate::object::Hasher;
 const HEAD: [u8; 8] = [0xff, b't', b'O', b'c', 0, 0, 0, 2];
 const NAMES: u64 = 8 + 256 * 4;
 /// An index above this is looked into on disk.
-const IN_MEMORY: u64 = 32 << 20;
+const IN_MEMORY: u64 = 16 << 20;
 
 /// An index that was looked at, but not yet checked against its checksum.
 #[derive(Debug)]
@@ -86,8 +86,18 @@ impl Index {
         Ok(Located { id, offset: self.offset(number)?, crc })
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = Result<Located, PackError>> {
-        (0..self.count()).map(|number| self.get(number))
+    /// All objects in the order of names; for this all of the index is read.
+    pub fn all(&self) -> Result<impl Iterator<Item = Result<Located, PackError>>, PackError> {
+        let whole = match &self.bytes {
+            Bytes::Memory(_) => None,
+            Bytes::File(_) => {
+                let length = usize::try_from(self.length).expect("a file that was opened fits an address");
+                let bytes = Bytes::Memory(self.read(0, length)?.into_owned());
+                let (path, hash, fan) = (self.path.clone(), self.hash, self.fan.clone());
+                Some(Self { path, bytes, length: self.length, hash, fan })
+            }
+        };
+        Ok((0..self.count()).map(move |number| whole.as_ref().unwrap_or(self).get(number)))
     }
 
     /// The names that lie between `from` and `to`, both of them included; at most `limit`.
@@ -128,7 +138,7 @@ impl Index {
             return Err(PackError::damaged(&self.path, "its checksum does not fit"));
         }
         let mut before: Option<ObjectId> = None;
-        for entry in self.iter() {
+        for entry in self.all()? {
             let id = entry?.id;
             if before.is_some_and(|before| before >= id) {
                 return Err(PackError::damaged(&self.path, format!("it is not sorted at `{id}`")));

@@ -188,7 +188,7 @@ impl Pack {
     /// Where every entry starts and ends, in the order of the pack.
     pub fn places(&self) -> Result<Vec<Place>, PackError> {
         let mut places = Vec::new();
-        for located in self.index.iter() {
+        for located in self.index.all()? {
             let Located { id, offset, crc } = located?;
             places.push(Place { id, offset, end: self.end, crc });
         }

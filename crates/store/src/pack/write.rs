@@ -101,7 +101,7 @@ impl PackWriter {
         }
         let mut bytes = entry::encode(kind, data.len() as u64);
         deflate(data, &mut bytes);
-        self.append(id, &mut bytes.as_slice())
+        self.append_bytes(id, &bytes)
     }
 
     /// Adds a blob of exactly `size` bytes unless `known` says that it is there already.
@@ -136,7 +136,7 @@ impl PackWriter {
         if length <= LARGE {
             let mut bytes = Vec::new();
             pack.copy_raw(place, &mut bytes)?;
-            return self.append(&place.id, &mut bytes.as_slice());
+            return self.append_bytes(&place.id, &bytes);
         }
         let spill = Spill::create(self).map_err(io::Error::other)?;
         let mut file = &spill.0.file;
@@ -213,14 +213,32 @@ impl PackWriter {
         !state.entries.contains_key(id) && state.claimed.insert(*id)
     }
 
+    /// Appends an entry that was claimed and is in memory.
+    fn append_bytes(&self, id: &ObjectId, bytes: &[u8]) -> io::Result<()> {
+        let mut crc = Crc::new();
+        crc.update(bytes);
+        self.append_with(id, |file| {
+            file.write_all(bytes)?;
+            Ok((bytes.len() as u64, crc.sum()))
+        })
+    }
+
     /// Appends an entry that was claimed.
     fn append(&self, id: &ObjectId, bytes: &mut dyn Read) -> io::Result<()> {
+        self.append_with(id, |file| write_all(file, bytes))
+    }
+
+    fn append_with(
+        &self,
+        id: &ObjectId,
+        write: impl FnOnce(&mut std::fs::File) -> io::Result<(u64, u32)>,
+    ) -> io::Result<()> {
         let mut state = self.state();
         if state.broken {
             return Err(io::Error::other("an object before this one could not be written"));
         }
         state.broken = true;
-        let (length, crc) = state.write(bytes)?;
+        let (length, crc) = write(&mut state.file)?;
         state.broken = false;
         let offset = state.end;
         state.end += length;
@@ -240,24 +258,6 @@ impl Drop for PackWriter {
 }
 
 impl State {
-    fn write(&mut self, bytes: &mut dyn Read) -> io::Result<(u64, u32)> {
-        let mut crc = Crc::new();
-        let mut block = vec![0; 128 << 10];
-        let mut length = 0;
-        loop {
-            match bytes.read(&mut block) {
-                Ok(0) => return Ok((length, crc.sum())),
-                Ok(count) => {
-                    crc.update(&block[..count]);
-                    self.file.write_all(&block[..count])?;
-                    length += count as u64;
-                }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
-    }
-
     /// Fills in the number of objects and appends the checksum.
     fn seal(&mut self, hash: HashKind) -> io::Result<ObjectId> {
         let count = u32::try_from(self.entries.len()).map_err(io::Error::other)?;
@@ -275,6 +275,25 @@ impl State {
         self.file.write_all_at(checksum.as_bytes(), self.end)?;
         self.end += hash.bytes() as u64;
         Ok(checksum)
+    }
+}
+
+/// Writes all of `bytes`; gives their number and checksum.
+fn write_all(file: &mut std::fs::File, bytes: &mut dyn Read) -> io::Result<(u64, u32)> {
+    let mut crc = Crc::new();
+    let mut block = vec![0; 128 << 10];
+    let mut length = 0;
+    loop {
+        match bytes.read(&mut block) {
+            Ok(0) => return Ok((length, crc.sum())),
+            Ok(count) => {
+                crc.update(&block[..count]);
+                file.write_all(&block[..count])?;
+                length += count as u64;
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
     }
 }
 

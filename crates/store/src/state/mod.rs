@@ -11,6 +11,7 @@
 mod directory;
 pub mod edit;
 mod escape;
+mod extra;
 pub mod manifest;
 pub mod times;
 mod walk;

@@ -4,8 +4,10 @@
 //! open the store puts right.
 
 mod batch;
+mod cache;
 mod commit;
 mod layout;
+mod lost;
 mod recover;
 pub(crate) mod refs;
 mod room;
@@ -16,6 +18,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 pub use batch::Batch;
+pub use cache::NewCache;
 pub use commit::SnapshotDraft;
 pub(crate) use commit::row as pack_row;
 pub use room::Room;

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::{Store, StoreError, refs};
+use super::{Store, StoreError, lost, refs};
 use crate::owner::Owner;
 
 /// As many may have died at once between their commit and their refs.
@@ -10,6 +10,7 @@ const RECENT: u32 = 64;
 
 pub(super) fn recover(store: &Store) -> Result<(), StoreError> {
     remove_temporary(store)?;
+    lost::settle(store)?;
     if refs::are_missing(store, &store.meta.newest_snapshots(RECENT)?)? {
         // Under the lock, so that a snapshot that is being collected does not get its ref back.
         let _lock = store.share()?;

@@ -332,3 +332,53 @@ fn one_of_two_makes_the_store() {
     assert!(matches!(Store::open(&path), Err(StoreError::Format(_))));
     assert_eq!(fs_err::read_dir(path.parent().unwrap()).unwrap().count(), 1);
 }
+
+#[test]
+fn what_a_power_cut_took_is_said() {
+    let Board { dir, store } = board(HashKind::Sha1);
+    let path = dir.path().join("store");
+    let volatile = |subject: &str, content: &[u8]| {
+        let batch = store.begin().unwrap();
+        let tree = board::tree(&batch, &[("a", content)]);
+        let extra = board::extra(&batch, subject);
+        let parents = store.meta().head(subject).unwrap().map(|head| head.snapshot).into_iter().collect();
+        let draft =
+            SnapshotDraft { parents, durability: Durability::Batched, ..board::draft(subject, tree, extra) };
+        store.commit(batch, &draft).unwrap()
+    };
+    let safe = snapshot(&store, "s", &[("a", b"safe")]).unwrap();
+    let reached = volatile("s", b"reached the disk");
+    let names = |store: &Store| -> Vec<String> {
+        store.meta().packs().unwrap().into_iter().map(|pack| pack.name).collect()
+    };
+    let before = names(&store);
+    volatile("s", b"was cut off");
+    volatile("other", b"was cut off too");
+    // As if the machine had been started again, with half of each new pack on disk.
+    for name in names(&store).into_iter().filter(|name| !before.contains(name)) {
+        let file = path.join(format!("git/objects/pack/{name}.pack"));
+        let half = fs_err::read(&file).unwrap()[..20].to_vec();
+        fs_err::remove_file(&file).unwrap();
+        fs_err::write(&file, half).unwrap();
+    }
+    drop(store);
+    let database = rusqlite::Connection::open(path.join("meta.db")).unwrap();
+    database.execute_batch("UPDATE packs SET unsynced = 'another' WHERE unsynced <> ''").unwrap();
+    drop(database);
+    let store = Store::open(&path).unwrap();
+    clean(&store);
+    assert_eq!(store.meta().head("s").unwrap().unwrap().snapshot, reached.id);
+    assert!(matches!(store.meta().undo("s"), Err(MetaError::NoMove { .. })), "not into what is lost");
+    assert_eq!(store.meta().head("other").unwrap(), None);
+    let kinds: Vec<String> = store
+        .meta()
+        .operations(&Filter::default())
+        .unwrap()
+        .into_iter()
+        .map(|operation| operation.kind)
+        .collect();
+    assert_eq!(kinds, ["snapshot", "snapshot", "snapshot", "snapshot", "lost", "lost"]);
+    let left: Vec<_> = store.meta().snapshots().unwrap().into_iter().map(|snapshot| snapshot.id).collect();
+    assert_eq!(left, [safe.id, reached.id]);
+    assert!(store.meta().packs().unwrap().iter().all(|pack| pack.unsynced.is_none()));
+}

@@ -4,7 +4,10 @@
 
 mod board;
 mod bring_in;
+mod faults;
+mod forge;
 mod git;
+mod hostile;
 mod life;
 mod objects;
 mod packs;

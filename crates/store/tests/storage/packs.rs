@@ -120,7 +120,8 @@ fn our_index_is_git_s() {
         let index = Index::open(&path.with_extension("idx"), kind).unwrap();
         index.verify().unwrap();
         let mut entries: Vec<IndexEntry> = index
-            .iter()
+            .all()
+            .unwrap()
             .map(|located| located.unwrap())
             .map(|located| IndexEntry { id: located.id, offset: located.offset, crc: located.crc })
             .collect();
@@ -153,6 +154,31 @@ fn places_beyond_two_gigabytes_are_kept() {
     assert_eq!(index.find(&id(1)).unwrap(), None);
     assert_eq!(index.between(&id(199), &id(200), 9).unwrap(), [id(199), id(200)]);
     assert_eq!(index.between(&id(0), &id(255), 2).unwrap().len(), 2);
+}
+
+#[test]
+fn a_large_index_is_looked_into_on_disk() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("x.idx");
+    let id = |number: u64| {
+        let mut bytes = [0; 20];
+        bytes[..8].copy_from_slice(&number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes());
+        ObjectId::from_bytes(&bytes).unwrap()
+    };
+    let count = 620_000;
+    let one = |number| IndexEntry { id: id(number), offset: number * 9000, crc: 1 };
+    let mut entries: Vec<IndexEntry> = (0..count).map(one).collect();
+    let mut file = std::io::BufWriter::new(fs_err::File::create(&path).unwrap());
+    write_index(&mut file, HashKind::Sha1, &mut entries, &[1; 20]).unwrap();
+    drop(file);
+    assert!(fs_err::metadata(&path).unwrap().len() > 16 << 20);
+    let index = Index::open(&path, HashKind::Sha1).unwrap();
+    for number in (0..count).step_by(9973) {
+        assert_eq!(index.find(&id(number)).unwrap(), Some(number * 9000));
+        assert_eq!(index.find(&id(number + count)).unwrap(), None);
+    }
+    assert!(index.all().unwrap().zip(&entries).all(|(found, entry)| found.unwrap().offset == entry.offset));
+    index.verify().unwrap();
 }
 
 #[test]

@@ -17,7 +17,8 @@ use sandtable_launch::report::Report;
 use super::image::{Cause, engine_of};
 use super::journal::Journal;
 use super::plan::ContainerPlan;
-use crate::engine::{Handles, Running, ssh_agent};
+use crate::engine::ssh_agent::Guard;
+use crate::engine::{Handles, Running};
 use crate::model::blame::Blame;
 use crate::model::path::PathError;
 use crate::process::CliError;
@@ -54,8 +55,6 @@ pub enum Error {
     },
     #[error("a path for the engine is not usable")]
     Path(#[source] PathError),
-    #[error("the ssh-agent does not get into the container")]
-    Agent(#[from] ssh_agent::Error),
     #[error("cannot look at the host")]
     Host(#[source] Errno),
 }
@@ -129,7 +128,6 @@ impl Error {
                 "`sudo usermod -aG docker $USER` and log in again, or use `--engine podman`, which needs no group"
                     .to_owned(),
             ),
-            Self::Agent(error) => Some(error.remedy()),
             Self::Refused { cause: Some(cause), image, .. } => Some(cause.remedy(image)),
             _ => None,
         }
@@ -147,20 +145,19 @@ pub(super) struct Launched {
     client: Option<Child>,
     journal: Journal,
     directory: PathBuf,
-    /// Held as long as the container.
-    agent: Option<ssh_agent::Guard>,
+    /// Outlives the container.
+    agent: Guard,
 }
 
 /// Starts the container of `plan` and returns when its PID 1 has reported what holds.
-pub(super) fn launch(plan: &ContainerPlan, handles: &Handles<'_>) -> Result<Launched, Error> {
+pub(super) fn launch(plan: &ContainerPlan, handles: &Handles<'_>, agent: Guard) -> Result<Launched, Error> {
     let journal = Journal::of(plan);
     journal.clear(&plan.directory);
     journal.write(&plan.directory)?;
     // From here on dropping it removes what was made.
     let mut launched =
-        Launched { contained: None, client: None, journal, directory: plan.directory.clone(), agent: None };
+        Launched { contained: None, client: None, journal, directory: plan.directory.clone(), agent };
     furnish(plan)?;
-    launched.agent = Some(ssh_agent::prepare(&plan.agent)?);
     let door = Door::make(&plan.door)?;
     let words = memfd_create("words", MemfdFlags::CLOEXEC).map_err(Error::Host)?;
     let heard = File::from(words.try_clone().map_err(|_| Error::Host(Errno::MFILE))?);
@@ -219,7 +216,10 @@ impl Running for Launched {
     }
 
     fn run(&self, invocation: Invocation, started: &mut dyn FnMut()) -> Result<Ending, AttachError> {
-        attach::run(self.contained().socket(), invocation, |_| started())
+        attach::run(self.contained().socket(), invocation, |_| {
+            self.agent.start();
+            started();
+        })
     }
 
     fn end(&mut self) {
@@ -251,7 +251,6 @@ impl Drop for Launched {
             let _already_taken = client.wait();
         }
         self.journal.clear(&self.directory);
-        drop(self.agent.take());
     }
 }
 

@@ -5,7 +5,7 @@ use sandtable_launch::op;
 
 use super::plan::{Arg, ContainerPlan, Part};
 use super::{Dialect, mounts};
-use crate::engine::{Place, native, ssh_agent};
+use crate::engine::{Place, native};
 use crate::model::container::{Container, EngineRights};
 use crate::model::image::ResolvedImage;
 use crate::model::resolved::{ResolvedSpec, Secrecy};
@@ -72,9 +72,6 @@ pub(super) fn lower(dialect: Dialect, spec: &ResolvedSpec, place: &Place) -> Con
         words.add(["--mount", value]);
     }
     let needs = mounts::lower(&mut words, dialect, spec, place);
-    words.begin(Part::SshAgent);
-    let agent = ssh_agent::lower(spec, dialect, place);
-    words.argv.extend(agent.args);
     ports_and_environment(&mut words, spec, container, place);
     identity(&mut words, dialect, spec, container);
     words.begin(Part::Image);
@@ -94,7 +91,6 @@ pub(super) fn lower(dialect: Dialect, spec: &ResolvedSpec, place: &Place) -> Con
         image: image_name(spec),
         support: container.support.value.clone(),
         name,
-        agent: agent.preparation,
         volumes: needs.volumes,
         files: needs.files,
         works: needs.works,
@@ -102,6 +98,7 @@ pub(super) fn lower(dialect: Dialect, spec: &ResolvedSpec, place: &Place) -> Con
         landlock: native::landlock(spec),
         network: if spec.network.value == Network::Host { op::Network::Host } else { op::Network::Own },
         limits: native::limits(&spec.limits, place),
+        agent: needs.agent,
         argv: words.argv,
         concealed: concealed.map(|(name, _)| name.clone()).collect(),
     }

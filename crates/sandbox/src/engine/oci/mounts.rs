@@ -4,8 +4,9 @@ use std::path::PathBuf;
 
 use super::Dialect;
 use super::lower::{Words, container_name, ids};
-use super::plan::{OwnFile, Volume};
+use super::plan::{OwnFile, Part, Volume};
 use crate::engine::Place;
+use crate::engine::ssh_agent::{self, Setup};
 use crate::model::container::EngineRights;
 use crate::model::mount::{Content, HostAccess, Mount, Pins};
 use crate::model::resolved::ResolvedSpec;
@@ -17,6 +18,8 @@ pub(super) struct Needs {
     pub(super) files: Vec<OwnFile>,
     /// Directories of overlays in which the kernel leaves files of the engine's.
     pub(super) works: Vec<PathBuf>,
+    /// What the ssh-agent needs.
+    pub(super) agent: Setup,
 }
 
 /// Whether a mount can be written.
@@ -26,7 +29,7 @@ pub(super) enum Write {
     No,
 }
 
-/// Adds the words for every mount but the agent's socket, which is a part of its own.
+/// Adds the words for every mount; the agent's socket comes last, as a part of its own.
 pub(super) fn lower(words: &mut Words, dialect: Dialect, spec: &ResolvedSpec, place: &Place) -> Needs {
     let mut needs = Needs::default();
     for mount in spec.mounts.iter() {
@@ -38,6 +41,10 @@ pub(super) fn lower(words: &mut Words, dialect: Dialect, spec: &ResolvedSpec, pl
         needs.works.extend(made.work);
         needs.files.extend(made.file);
     }
+    words.begin(Part::SshAgent);
+    let agent = ssh_agent::lower(spec, dialect, place);
+    words.argv.extend(agent.args);
+    needs.agent = agent.setup;
     needs
 }
 
@@ -90,7 +97,8 @@ fn one(mount: &Mount, dialect: Dialect, spec: &ResolvedSpec, place: &Place) -> M
             let file = Some(OwnFile { path: path.clone().into(), contents: contents.clone() });
             Made { file, ..bound(path.to_string(), Write::No) }
         }
-        // An engine brings these itself; no table for an image has a link.
+        // The agent has a part of its own, an engine brings the others itself, and no table for an image has a
+        // link.
         Content::Agent | Content::Link { .. } | Content::Processes | Content::Devices => Made::default(),
     }
 }

@@ -9,7 +9,7 @@ use sandtable_launch::op::{Beneath, Limits, Network};
 use serde::{Deserialize, Serialize};
 
 use super::Dialect;
-use crate::engine::ssh_agent::Preparation;
+use crate::engine::ssh_agent::Setup;
 use crate::model::container::EngineRights;
 use crate::model::resolved::{Secrecy, Variable};
 use crate::model::secret::REDACTED;
@@ -33,8 +33,6 @@ pub struct ContainerPlan {
     pub support: String,
     /// What the container is called.
     pub name: String,
-    /// What is done for the ssh-agent before the engine is called.
-    pub agent: Preparation,
     /// Overlays that the engine mounts by name: made before the container, removed after it.
     pub volumes: Vec<Volume>,
     /// Small files that are shown inside: written before the container starts.
@@ -48,6 +46,9 @@ pub struct ContainerPlan {
     pub network: Network,
     /// What the engine is asked to limit; read back from outside.
     pub limits: Option<Limits>,
+    /// What the ssh-agent needs outside, while the container is there.
+    #[serde(default)]
+    pub agent: Setup,
     /// The words behind the program.
     pub argv: Vec<Arg>,
     /// Variables that reach the command without being seen by the engine.
