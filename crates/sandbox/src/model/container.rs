@@ -71,9 +71,9 @@ const fn many() -> Lowers {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Questions {
     pub package: &'static str,
-    /// Arguments that only look. Docker tells its version, runtime, version of control groups and rights, with
-    /// semicolons between them; Podman only its version, because for more it makes directories.
-    pub ask: &'static [&'static str],
+    /// Arguments that only look: version, runtime, version of control groups and rights, with semicolons between
+    /// them. None for a program that makes directories whatever it is asked.
+    pub ask: Option<&'static [&'static str]>,
 }
 
 impl Questions {
@@ -82,13 +82,13 @@ impl Questions {
         match engine {
             EngineChoice::Docker => Some(Self {
                 package: "docker.io",
-                ask: &[
+                ask: Some(&[
                     "info",
                     "--format",
                     "{{.ServerVersion}};{{.DefaultRuntime}};{{.CgroupVersion}};{{.SecurityOptions}}",
-                ],
+                ]),
             }),
-            EngineChoice::Podman => Some(Self { package: "podman", ask: &["--version"] }),
+            EngineChoice::Podman => Some(Self { package: "podman", ask: None }),
             EngineChoice::Auto | EngineChoice::Native | EngineChoice::Seatbelt => None,
         }
     }
