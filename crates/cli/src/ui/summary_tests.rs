@@ -20,6 +20,7 @@ pub(crate) fn outcome() -> Outcome {
         base: Base::Source,
         mode: Mode { value: WorkspaceMode::Overlay, reason: "auto".to_owned() },
         changes: Some(changes(vec![])),
+        snapshot: None,
         drift: vec![],
         enforcement: [(Control::Seccomp, Observed::Enforced)].into(),
         mounts: MountTable::new(vec![]).expect("nothing contradicts itself"),
