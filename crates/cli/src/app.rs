@@ -1,18 +1,25 @@
 //! What the commands share: the environment, the terminal, the way from a request to what it means here.
 
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use sandtable_sandbox::board::Board;
 use sandtable_sandbox::facts::MachineFacts;
 use sandtable_sandbox::model::id::SandboxName;
 use sandtable_sandbox::model::resolved::ResolvedSpec;
 use sandtable_sandbox::resolve;
 use sandtable_sandbox::session::{self, Sandboxes};
 
-use crate::config::Loaded;
+use crate::config::{self, Loaded};
 use crate::env::Environment;
 use crate::error::CliError;
 use crate::exit::Own;
 use crate::ui::Ui;
+
+/// The directory itself, whatever links lead to it.
+pub(crate) fn real(path: &Path) -> Result<PathBuf, CliError> {
+    path.canonicalize().map_err(|source| CliError::NoDirectory { path: path.to_owned(), source })
+}
 
 /// One call of the program.
 #[derive(Debug)]
@@ -35,6 +42,22 @@ impl App {
 
     pub(crate) fn sandboxes(&self) -> Result<Sandboxes, CliError> {
         Ok(Sandboxes::new(&self.environment.data()?))
+    }
+
+    /// The recorded states.
+    pub(crate) fn board(&self) -> Result<Board, CliError> {
+        Ok(Board::new(&self.environment.data()?))
+    }
+
+    /// The source around `directory`, or around the current one, as `run` would take it.
+    pub(crate) fn source(&self, directory: Option<PathBuf>) -> Result<PathBuf, CliError> {
+        let directory = match directory {
+            Some(directory) => directory,
+            None => std::env::current_dir().map_err(config::Error::CurrentDirectory)?,
+        };
+        let loaded = config::plain(real(&directory)?);
+        let root = resolve::source_of(&loaded.spec, &self.environment.host()?, &MachineFacts)?;
+        Ok(root.as_path().to_owned())
     }
 
     /// What a request means on this machine, with our own warnings among those of the library.

@@ -64,6 +64,25 @@ pub(crate) enum Command {
     Logs(commands::logs::LogsArgs),
     /// Show what happened to sandboxes
     Events(commands::events::EventsArgs),
+    /// Show what differs between two states
+    Diff(commands::diff::DiffArgs),
+    /// Show what was recorded of a source, a sandbox or a directory, newest first
+    Log(commands::log::LogArgs),
+    /// Record the state of a sandbox or a directory now, and print its id
+    Snapshot(commands::snapshot::SnapshotArgs),
+    /// Record the first state of a directory, and print its id
+    Onboard(commands::snapshot::OnboardArgs),
+    /// Write a recorded state into an empty directory
+    Checkout(commands::turn::CheckoutArgs),
+    /// Bring a sandbox or a directory back to a recorded state
+    Rollback(commands::turn::RollbackArgs),
+    /// Take back the last operation on a sandbox or a directory
+    Undo(commands::turn::StepArgs),
+    /// Do again what was undone
+    Redo(commands::turn::StepArgs),
+    /// Look after what is recorded
+    #[command(subcommand)]
+    Store(commands::store::StoreCommand),
     /// End what runs in a sandbox; its state stays
     Stop(commands::stop::StopArgs),
     /// Remove sandboxes and everything in them

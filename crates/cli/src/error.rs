@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use sandtable_sandbox::model::id::NameError;
 use sandtable_sandbox::model::path::PathError;
 use sandtable_sandbox::model::spec::MountAccess;
-use sandtable_sandbox::{resolve, session};
+use sandtable_sandbox::{board, resolve, session};
 
 use crate::config;
 use crate::config::file::{FileError, PROJECT_FILE};
@@ -34,6 +34,18 @@ pub(crate) enum CliError {
     Resolve(Box<resolve::Error>),
     #[error(transparent)]
     Session(Box<session::Error>),
+    #[error(transparent)]
+    Board(Box<board::Error>),
+    #[error("`{word}` is neither a sandbox nor a directory")]
+    NoTarget { word: String },
+    #[error("there is no directory `{}`", path.display())]
+    NoDirectory { path: PathBuf, source: io::Error },
+    #[error("the two states are of different sources and cannot be compared")]
+    TwoSources,
+    #[error("no sandbox of `{}` has a recorded state", root.display())]
+    NoSandbox { root: PathBuf },
+    #[error("cannot show what differs")]
+    Render(#[source] board::diff::render::Error),
     #[error(transparent)]
     Name(#[from] NameError),
     #[error("option `--directory` needs an absolute path inside the sandbox")]
@@ -86,6 +98,12 @@ impl From<session::Error> for CliError {
     }
 }
 
+impl From<board::Error> for CliError {
+    fn from(error: board::Error) -> Self {
+        Self::Board(Box::new(error))
+    }
+}
+
 impl CliError {
     pub(crate) fn exit(&self) -> Own {
         match self {
@@ -95,9 +113,14 @@ impl CliError {
             | Self::InsideDirectory(_)
             | Self::JsonWithoutDryRun
             | Self::NotTrusted { .. }
+            | Self::NoTarget { .. }
+            | Self::NoDirectory { .. }
+            | Self::TwoSources
+            | Self::NoSandbox { .. }
             | Self::PageWrite { .. }
             | Self::ReportOpen { .. } => Own::Input,
             Self::Resolve(error) => Own::of(error.blame()),
+            Self::Board(error) => Own::of(error.blame()),
             Self::Session(error) => match **error {
                 session::Error::CommandNotFound { .. } => Own::NotFound,
                 session::Error::CommandNotExecutable { .. } => Own::NotExecutable,
@@ -109,7 +132,7 @@ impl CliError {
             | Self::NoAnswer
             | Self::Trial { .. }
             | Self::TrialCommand { .. } => Own::Machine,
-            Self::Answer(_) | Self::Json(_) => Own::Failed,
+            Self::Answer(_) | Self::Json(_) | Self::Render(_) => Own::Failed,
         }
     }
 
@@ -118,6 +141,7 @@ impl CliError {
         match self {
             Self::Resolve(error) => Some(error.code()),
             Self::Session(error) => Some(error.code()),
+            Self::Board(error) => Some(error.code()),
             _ => None,
         }
     }
@@ -128,6 +152,9 @@ impl CliError {
             Self::Usage { hint, .. } => hint.clone(),
             Self::Config(error) => config_hint(error),
             Self::Resolve(error) => error.remedy(),
+            Self::Board(error) => error.remedy(),
+            Self::NoTarget { .. } => Some("`sandtable ls` lists the sandboxes".to_owned()),
+            Self::NoSandbox { .. } => Some("name one, or two snapshots: `sandtable log` lists them".to_owned()),
             Self::Session(error) => session_hint(error),
             Self::JsonWithoutDryRun => Some("a run's own record goes to a file: `--report FILE`".to_owned()),
             Self::Trial { .. } => Some(format!("export {}=/a/directory/of/your/own", env::TMPDIR)),

@@ -23,6 +23,7 @@ use app::App;
 use args::{Command, Stop};
 use env::Environment;
 use error::CliError;
+use sandtable_sandbox::board::Direction;
 use sandtable_sandbox::engine::oci::{SUBCOMMAND, SWEEP};
 
 fn main() -> ExitCode {
@@ -76,6 +77,15 @@ fn dispatch(app: &App, command: Command) -> Result<ExitCode, CliError> {
         Command::Inspect(args) => commands::inspect::run(app, &args),
         Command::Logs(args) => commands::logs::run(app, &args),
         Command::Events(args) => commands::events::run(app, &args),
+        Command::Diff(args) => commands::diff::run(app, &args),
+        Command::Log(args) => commands::log::run(app, &args),
+        Command::Snapshot(args) => commands::snapshot::run(app, &args),
+        Command::Onboard(args) => commands::snapshot::onboard(app, &args),
+        Command::Checkout(args) => commands::turn::checkout(app, &args),
+        Command::Rollback(args) => commands::turn::rollback(app, &args),
+        Command::Undo(args) => commands::turn::step(app, &args, Direction::Undo),
+        Command::Redo(args) => commands::turn::step(app, &args, Direction::Redo),
+        Command::Store(command) => commands::store::run(app, command),
         Command::Stop(args) => commands::stop::run(app, &args),
         Command::Rm(args) => commands::rm::run(app, &args),
         Command::Prune(args) => commands::prune::run(app, &args),

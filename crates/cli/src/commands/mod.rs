@@ -16,10 +16,12 @@ use crate::ui::{Ui, escape, summary};
 
 pub(crate) mod background;
 pub(crate) mod completions;
+pub(crate) mod diff;
 pub(crate) mod doctor;
 pub(crate) mod events;
 pub(crate) mod exec;
 pub(crate) mod inspect;
+pub(crate) mod log;
 pub(crate) mod logs;
 pub(crate) mod ls;
 pub(crate) mod man;
@@ -28,8 +30,12 @@ pub(crate) mod prune;
 pub(crate) mod rm;
 pub(crate) mod run;
 pub(crate) mod shell;
+pub(crate) mod snapshot;
 pub(crate) mod stop;
+pub(crate) mod store;
+mod target;
 pub(crate) mod trust;
+pub(crate) mod turn;
 pub(crate) mod why;
 
 /// The version of every answer in JSON that is not a stored record.

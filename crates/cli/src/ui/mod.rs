@@ -3,7 +3,7 @@
 //!
 //! Everything that came from a sandbox, a file or the environment passes [`escape`] on its way.
 
-use std::io::{self, IsTerminal as _, Write as _};
+use std::io::{self, IsTerminal, Write as _};
 
 use sandtable_sandbox::session::Stream;
 
@@ -22,6 +22,13 @@ pub(crate) mod time;
 
 use style::{Colour, Role};
 
+/// Colour for a stream that is a terminal, unless the user wants none.
+fn colour(environment: &Environment, stream: &impl IsTerminal) -> Colour {
+    let refused = environment.get(env::NO_COLOR).is_some()
+        || environment.get(env::TERM).is_some_and(|term| term == "dumb");
+    if !refused && stream.is_terminal() { Colour::Ansi } else { Colour::Never }
+}
+
 /// The terminal.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ui {
@@ -30,10 +37,12 @@ pub(crate) struct Ui {
 
 impl Ui {
     pub(crate) fn new(environment: &Environment) -> Self {
-        let refused = environment.get(env::NO_COLOR).is_some()
-            || environment.get(env::TERM).is_some_and(|term| term == "dumb");
-        let colour = if !refused && io::stderr().is_terminal() { Colour::Ansi } else { Colour::Never };
-        Self { colour }
+        Self { colour: colour(environment, &io::stderr()) }
+    }
+
+    /// Whether an answer on standard output gets colour.
+    pub(crate) fn answer_colour(environment: &Environment) -> Colour {
+        colour(environment, &io::stdout())
     }
 
     /// One message of ours. The text must be harmless.

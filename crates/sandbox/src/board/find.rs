@@ -25,17 +25,16 @@ impl Found {
 }
 
 impl Found {
+    fn parent(&self) -> Result<Option<ObjectId>, Error> {
+        parent(&self.store, &self.snapshot.id)
+    }
+
     /// The state of its source that this one was made on: the nearest one before it that is the source's own.
     pub(crate) fn base(&self) -> Result<ObjectId, Error> {
         let source = Subject::directory(self.store.source()).to_string();
         let mut snapshot = self.snapshot.clone();
         while snapshot.subject != source {
-            let data = self.store.objects().read_kind(&snapshot.id, ObjectKind::Commit);
-            let data = data.map_err(|error| Error::Store(error.into()))?;
-            let commit = SnapshotCommit::parse(&data);
-            let Some(parent) = commit.ok().and_then(|commit| commit.parents.first().copied()) else {
-                return Err(Error::NoBase(self.snapshot.id));
-            };
+            let parent = parent(&self.store, &snapshot.id)?.ok_or(Error::NoBase(self.snapshot.id))?;
             snapshot = self.store.meta().snapshot(&parent)?;
         }
         Ok(snapshot.id)
@@ -69,6 +68,12 @@ impl Board {
         }
     }
 
+    /// The state that a snapshot was made from.
+    pub fn before(&self, found: &Found) -> Result<Found, Error> {
+        let parent = found.parent()?.ok_or(Error::NoBase(found.snapshot.id))?;
+        self.snapshot(&parent.to_string())
+    }
+
     /// The newest state of a directory: of one that a state was written into, or of a source.
     pub fn head_of(&self, directory: &Path) -> Result<Found, Error> {
         let subject = Subject::directory(directory);
@@ -98,4 +103,11 @@ fn head(store: Store, subject: &Subject) -> Result<Option<Found>, Error> {
     let Some(head) = store.meta().head(&subject.to_string())? else { return Ok(None) };
     let snapshot = store.meta().snapshot(&head.snapshot)?;
     Ok(Some(Found { store, snapshot }))
+}
+
+/// The snapshot that one was made from.
+fn parent(store: &Store, id: &ObjectId) -> Result<Option<ObjectId>, Error> {
+    let data = store.objects().read_kind(id, ObjectKind::Commit);
+    let data = data.map_err(|error| Error::Store(error.into()))?;
+    Ok(SnapshotCommit::parse(&data).ok().and_then(|commit| commit.parents.first().copied()))
 }

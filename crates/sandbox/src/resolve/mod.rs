@@ -60,7 +60,7 @@ use crate::facts::Facts;
 use crate::host::Host;
 use crate::model::container::Container;
 use crate::model::mount::{Content, Mount, MountTable};
-use crate::model::path::BoxPath;
+use crate::model::path::{BoxPath, HostPath};
 use crate::model::resolved::{EngineName, ResolvedSpec, Seed, Source, Variable, Warning};
 use crate::model::spec::{EngineChoice, Spec};
 
@@ -123,6 +123,12 @@ pub fn resolve(spec: &Spec, host: &Host, facts: &dyn Facts) -> Result<ResolvedSp
         lifetime: spec.lifetime.clone(),
         warnings,
     })
+}
+
+/// The directory that a sandbox made by `spec` would be a view of.
+pub fn source_of(spec: &Spec, host: &Host, facts: &dyn Facts) -> Result<HostPath, Error> {
+    let case = Case::new(spec, host, facts, EngineName::Native)?;
+    Ok(source::find(&case, &mut Vec::new())?.root)
 }
 
 /// Whether our state directory can hold the layers of sandboxes.

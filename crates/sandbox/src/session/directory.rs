@@ -44,6 +44,11 @@ impl Sandboxes {
         SandboxDirectory { path: self.root.join(name.as_str()) }
     }
 
+    /// Whether there is a sandbox of that name.
+    pub fn has(&self, name: &SandboxName) -> bool {
+        self.at(name).exists()
+    }
+
     /// Takes `name` by making its directory, with the lock held. `None` if the name is taken. Until it has a
     /// record the sandbox does not exist for anybody else.
     pub(super) fn make(&self, name: &SandboxName) -> Result<Option<(SandboxDirectory, FileLock)>, Error> {

@@ -95,6 +95,17 @@ pub enum SkipReason {
     NotStored,
 }
 
+impl std::fmt::Display for SkipReason {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Without(lost) => write!(f, "was written without {lost}"),
+            Self::Repository => f.write_str("is another repository, of which only the commit is known"),
+            Self::NameTaken => f.write_str("has a name that is taken there"),
+            Self::NotStored => f.write_str("has no content in the store"),
+        }
+    }
+}
+
 /// Why a state could not be written.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {

@@ -1,0 +1,170 @@
+//! `sandtable snapshot` and `sandtable onboard`: record a state now.
+
+use std::process::ExitCode;
+use std::sync::atomic::AtomicBool;
+
+use clap::{Args, ValueEnum};
+use sandtable_sandbox::board::{Consistency, Counts, Hearing, Ignored, ObjectId, Skipped, Snapshot, Taking};
+use sandtable_sandbox::session::states;
+use serde::Serialize;
+
+use super::SCHEMA;
+use super::target::Target;
+use crate::app::{App, real};
+use crate::error::CliError;
+use crate::ui::progress::ProgressLine;
+
+/// What `snapshot` takes.
+#[derive(Debug, Args)]
+pub(crate) struct SnapshotArgs {
+    /// A sandbox or a directory; the source around the current directory if not given
+    #[arg(value_name = "SANDBOX|DIR")]
+    target: Option<String>,
+    /// A word about it
+    #[arg(short, long, value_name = "TEXT")]
+    message: Option<String>,
+    /// The snapshot it was made from, instead of the newest of the same directory or sandbox
+    #[arg(long, value_name = "SNAPSHOT")]
+    parent: Option<String>,
+    /// Answer as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What `onboard` takes.
+#[derive(Debug, Args)]
+pub(crate) struct OnboardArgs {
+    /// The directory; the source around the current directory if not given
+    #[arg(value_name = "DIR")]
+    directory: Option<std::path::PathBuf>,
+    /// Which files that git ignores are recorded: all of them, those that changed since the last time, or none
+    #[arg(long, value_name = "WHICH", default_value = "all")]
+    ignored: Which,
+    /// Answer as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Which {
+    All,
+    Changed,
+    None,
+}
+
+/// What `--json` answers.
+#[derive(Serialize)]
+pub(crate) struct Answer {
+    schema: u32,
+    id: ObjectId,
+    tree: ObjectId,
+    parent: Option<ObjectId>,
+    consistency: &'static str,
+    skipped: Vec<Left>,
+}
+
+/// Something that is not in the snapshot.
+#[derive(Serialize)]
+struct Left {
+    path: String,
+    why: String,
+}
+
+/// How far it is, on a terminal.
+struct Line {
+    line: ProgressLine,
+    never: AtomicBool,
+}
+
+impl Hearing for Line {
+    fn counted(&self, counts: &Counts) {
+        self.line.tell(counts.entries, counts.bytes_read);
+    }
+
+    fn cancel(&self) -> &AtomicBool {
+        &self.never
+    }
+}
+
+pub(crate) fn run(app: &App, args: &SnapshotArgs) -> Result<ExitCode, CliError> {
+    let line = line(app);
+    let board = app.board()?;
+    let parent = args.parent.as_deref().map(|text| board.snapshot(text)).transpose()?;
+    let taking = Taking { parent: parent.map(|found| found.snapshot.id), ..Taking::of(Ignored::All, "snapshot", &line) };
+    let taking = Taking { message: args.message.as_deref().unwrap_or("snapshot"), ..taking };
+    let answer = match Target::of(app, args.target.as_deref())? {
+        Target::Sandbox(name) => {
+            let kept = states::snapshot(&app.sandboxes()?, &name, &taking)?;
+            answer(&kept.snapshot, kept.parent, &kept.outcome.skipped)
+        }
+        Target::Directory(path) => {
+            let taken = board.snapshot_directory(&path, &taking)?;
+            answer(&taken.snapshot, taken.parent, &taken.outcome.skipped)
+        }
+    };
+    line.line.clear();
+    say(app, &answer, args.json)
+}
+
+pub(crate) fn onboard(app: &App, args: &OnboardArgs) -> Result<ExitCode, CliError> {
+    let line = line(app);
+    let ignored = match args.ignored {
+        Which::All => Ignored::All,
+        Which::Changed => Ignored::Changed,
+        Which::None => Ignored::None,
+    };
+    let source = match &args.directory {
+        Some(directory) => real(directory)?,
+        None => app.source(None)?,
+    };
+    let taken = app.board()?.onboard(&source, &Taking::of(ignored, "onboard", &line))?;
+    line.line.clear();
+    say(app, &answer(&taken.snapshot, taken.parent, &taken.outcome.skipped), args.json)
+}
+
+fn line(app: &App) -> Line {
+    Line { line: ProgressLine::new(app.ui, "recording"), never: AtomicBool::new(false) }
+}
+
+fn answer(snapshot: &Snapshot, parent: Option<ObjectId>, skipped: &[Skipped]) -> Answer {
+    let left = |entry: &Skipped| Left { path: entry.path.display_escaped(), why: entry.why.to_string() };
+    Answer {
+        schema: SCHEMA,
+        id: snapshot.id,
+        tree: snapshot.tree,
+        parent,
+        consistency: match snapshot.consistency {
+            Consistency::Frozen => "frozen",
+            Consistency::Stable => "stable",
+            Consistency::Torn => "torn",
+        },
+        skipped: skipped.iter().map(left).collect(),
+    }
+}
+
+fn say(app: &App, answer: &Answer, json: bool) -> Result<ExitCode, CliError> {
+    if json {
+        app.ui.json(answer)?;
+    } else {
+        for left in &answer.skipped {
+            app.ui.warning("not-recorded", &format!("`{}` {}", left.path, left.why));
+        }
+        app.ui.answer(&format!("{}\n", answer.id))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_answer_has_the_shape_its_schema_promises() {
+        let id: ObjectId = "4b825dc642cb6eb9a060e54bf8d69288fbee4904".parse().expect("an id");
+        let left = Left { path: "pipe".to_owned(), why: "is a named pipe".to_owned() };
+        let answer =
+            Answer { schema: SCHEMA, id, tree: id, parent: None, consistency: "frozen", skipped: vec![left] };
+        crate::schema::check("snapshot.json", &answer);
+        crate::schema::check("snapshot.json", &Answer { parent: Some(id), ..answer });
+    }
+}

@@ -1,0 +1,215 @@
+//! `sandtable store`: how much is recorded, whether it is sound, and letting go of what nobody needs.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+use sandtable_sandbox::board::fsck::{self, Depth};
+use sandtable_sandbox::board::{self, Store, gc};
+use sandtable_sandbox::session::LayerSize;
+use serde::Serialize;
+
+use super::SCHEMA;
+use crate::app::App;
+use crate::error::CliError;
+use crate::exit::Own;
+use crate::ui::summary;
+
+/// What `store` can do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum StoreCommand {
+    /// Show how much is recorded and what it takes on disk
+    Status(WhichArgs),
+    /// Check everything that was recorded
+    Fsck(FsckArgs),
+    /// Remove what no snapshot needs any more
+    Gc(GcArgs),
+    /// Print the bare git directory that stock git can read
+    Path(WhichArgs),
+}
+
+/// Which store.
+#[derive(Debug, Args)]
+pub(crate) struct WhichArgs {
+    /// The source around DIR instead of around the current directory
+    #[arg(short = 'C', long, value_name = "DIR")]
+    directory: Option<PathBuf>,
+    /// Answer as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What `store fsck` takes.
+#[derive(Debug, Args)]
+pub(crate) struct FsckArgs {
+    #[command(flatten)]
+    which: WhichArgs,
+    /// Every byte of every object as well
+    #[arg(long)]
+    deep: bool,
+}
+
+/// What `store gc` takes.
+#[derive(Debug, Args)]
+pub(crate) struct GcArgs {
+    #[command(flatten)]
+    which: WhichArgs,
+    /// Only say what would be removed
+    #[arg(long)]
+    dry_run: bool,
+}
+
+#[derive(Serialize)]
+struct Status {
+    schema: u32,
+    source: String,
+    path: String,
+    snapshots: usize,
+    operations: usize,
+    packs: usize,
+    bytes: u64,
+    quota: Option<u64>,
+}
+
+#[derive(Serialize)]
+struct Checked {
+    schema: u32,
+    snapshots: usize,
+    operations: usize,
+    packs: usize,
+    objects: usize,
+    faults: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct Collected {
+    schema: u32,
+    snapshots: Vec<board::ObjectId>,
+    packs: usize,
+    bytes: u64,
+    deferred: bool,
+}
+
+pub(crate) fn run(app: &App, command: StoreCommand) -> Result<ExitCode, CliError> {
+    match command {
+        StoreCommand::Status(args) => status(app, args),
+        StoreCommand::Fsck(args) => check(app, args),
+        StoreCommand::Gc(args) => collect(app, args),
+        StoreCommand::Path(args) => {
+            let store = store(app, args.directory)?;
+            app.ui.answer(&format!("{}\n", store.git_dir().display()))?;
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+fn store(app: &App, directory: Option<PathBuf>) -> Result<Store, CliError> {
+    let source = app.source(directory)?;
+    Ok(app.board()?.of_source(&source)?.ok_or(board::Error::NoStates(source))?)
+}
+
+fn status(app: &App, args: WhichArgs) -> Result<ExitCode, CliError> {
+    let store = store(app, args.directory)?;
+    let room = store.room().map_err(board::Error::from)?;
+    let meta = store.meta();
+    let status = Status {
+        schema: SCHEMA,
+        source: store.source().to_string_lossy().into_owned(),
+        path: store.dir().to_string_lossy().into_owned(),
+        snapshots: meta.snapshots().map_err(board::Error::from)?.len(),
+        operations: meta.operations(&board::Filter::default()).map_err(board::Error::from)?.len(),
+        packs: meta.packs().map_err(board::Error::from)?.len(),
+        bytes: room.used,
+        quota: room.quota,
+    };
+    if args.json {
+        app.ui.json(&status)?;
+    } else {
+        let Status { snapshots, operations, packs, bytes, .. } = &status;
+        let source = crate::ui::escape::name(&status.source);
+        let text = format!(
+            "{source}: {snapshots} snapshots, {operations} operations, {packs} packs, {} on disk\n",
+            summary::size(LayerSize { bytes: *bytes, complete: true })
+        );
+        app.ui.answer(&text)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn check(app: &App, args: FsckArgs) -> Result<ExitCode, CliError> {
+    let store = store(app, args.which.directory)?;
+    let depth = if args.deep { Depth::Deep } else { Depth::Fast };
+    let report = fsck::fsck(&store, depth).map_err(board::Error::from)?;
+    let faults: Vec<String> =
+        report.faults.iter().map(|fault| crate::ui::escape::line(&fault.to_string())).collect();
+    let sound = faults.is_empty();
+    let (snapshots, operations, packs, objects) =
+        (report.snapshots, report.operations, report.packs, report.objects);
+    if args.which.json {
+        app.ui.json(&Checked { schema: SCHEMA, snapshots, operations, packs, objects, faults })?;
+    } else {
+        let counted =
+            format!("{snapshots} snapshots, {operations} operations, {packs} packs, {objects} objects");
+        let verdict = if sound { "all is as it was written".to_owned() } else { faults.join("\n") };
+        app.ui.answer(&format!("{counted}: {verdict}\n"))?;
+    }
+    Ok(if sound { ExitCode::SUCCESS } else { ExitCode::from(Own::Failed) })
+}
+
+fn collect(app: &App, args: GcArgs) -> Result<ExitCode, CliError> {
+    let store = store(app, args.which.directory)?;
+    let options = gc::GcOptions::default();
+    let collected = if args.dry_run {
+        let plan = gc::plan(&store, &options).map_err(board::Error::from)?;
+        let bytes = plan.drop.iter().map(|pack| pack.bytes).sum();
+        Collected { schema: SCHEMA, snapshots: plan.snapshots, packs: plan.drop.len(), bytes, deferred: false }
+    } else {
+        let done = gc::collect(&store, &options).map_err(board::Error::from)?;
+        gc::roll_up(&store).map_err(board::Error::from)?;
+        let gc::GcOutcome { snapshots, packs_removed: packs, bytes_freed: bytes, deferred } = done;
+        Collected { schema: SCHEMA, snapshots, packs, bytes, deferred }
+    };
+    if args.which.json {
+        app.ui.json(&collected)?;
+    } else {
+        let verb = if args.dry_run { "would go" } else { "are gone" };
+        let Collected { snapshots, packs, bytes, .. } = &collected;
+        let text = format!(
+            "{} snapshots and {packs} packs {verb}: {}\n",
+            snapshots.len(),
+            summary::size(LayerSize { bytes: *bytes, complete: true })
+        );
+        app.ui.answer(&text)?;
+        if collected.deferred {
+            app.ui.warning("deferred", "others were writing all the time, so nothing was removed; try again later");
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_answers_have_the_shape_their_schema_promises() {
+        let (source, path) = ("/r".to_owned(), "/s".to_owned());
+        let status = Status {
+            schema: SCHEMA,
+            source,
+            path,
+            snapshots: 2,
+            operations: 3,
+            packs: 1,
+            bytes: 4096,
+            quota: None,
+        };
+        crate::schema::check("store.json", &status);
+        let faults = vec!["ref `x` is missing".to_owned()];
+        let checked = Checked { schema: SCHEMA, snapshots: 2, operations: 3, packs: 1, objects: 9, faults };
+        crate::schema::check("store.json", &checked);
+        let gone = vec!["4b825dc642cb6eb9a060e54bf8d69288fbee4904".parse().expect("an id")];
+        let collected = Collected { schema: SCHEMA, snapshots: gone, packs: 1, bytes: 10, deferred: false };
+        crate::schema::check("store.json", &collected);
+    }
+}
