@@ -8,13 +8,13 @@ use clap::builder::{PossibleValuesParser, TypedValueParser as _, ValueParser};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, Parser, Subcommand};
 use sandtable_sandbox::model::choice::UnknownWord;
-use sandtable_sandbox::model::container::FlagGuard;
 use sandtable_sandbox::model::id::SandboxName;
 use sandtable_sandbox::model::limits::{Cpus, Limits, Memory, Pids, Timeout};
+use sandtable_sandbox::model::profile::Profile;
+use sandtable_sandbox::model::seatbelt::SeatbeltProfile;
 use sandtable_sandbox::model::setting::{Origin, Setting};
 use sandtable_sandbox::model::spec::{
-    EngineChoice, GitConfig, Lifetime, Network, Profile, Secrets, SourceGuard, SshAgent, Strictness,
-    WorkspaceMode,
+    EngineChoice, GitConfig, Lifetime, Network, Secrets, SourceGuard, SshAgent, Strictness, WorkspaceMode,
 };
 
 use crate::commands;
@@ -26,9 +26,11 @@ use crate::exit;
 
 mod container;
 mod inside;
+mod profile;
 
 use container::ContainerArgs;
 use inside::InsideArgs;
+use profile::ProfileParser;
 
 /// Run a command on a private view of your repository, look at what it did, keep or drop it
 #[derive(Debug, Parser)]
@@ -89,8 +91,11 @@ pub(crate) struct SettingArgs {
     engine: Option<EngineChoice>,
     #[command(flatten)]
     container: ContainerArgs,
+    /// With engine `seatbelt`: what is open besides files, and which connections are
+    #[arg(long, value_name = "PROFILE", value_parser = words(SeatbeltProfile::ALL, SeatbeltProfile::word))]
+    seatbelt_profile: Option<SeatbeltProfile>,
     /// A named bundle of settings
-    #[arg(long, value_name = "PROFILE", value_parser = words(Profile::ALL, Profile::word))]
+    #[arg(long, value_name = "PROFILE", value_parser = ProfileParser)]
     profile: Option<Profile>,
     /// Name of the sandbox instead of one made up
     #[arg(long, value_name = "NAME")]
@@ -150,9 +155,6 @@ struct ConsentArgs {
     /// Allow `/`, the home directory or a tree with credentials as the source
     #[arg(long)]
     dangerously_allow_source: bool,
-    /// Allow options for docker or podman that undo the sandbox, like `--privileged`
-    #[arg(long)]
-    dangerously_engine_flags: bool,
 }
 
 /// What is shown of a command's end, and where.
@@ -188,6 +190,7 @@ impl SettingArgs {
     pub(crate) fn layer(self) -> Result<Layer, config::Error> {
         let mut layer = Layer {
             engine: flag(Key::Engine, self.engine),
+            seatbelt_profile: flag(Key::SeatbeltProfile, self.seatbelt_profile),
             profile: flag(Key::Profile, self.profile),
             name: flag(Key::Name, self.name),
             directory: flag(Key::Directory, self.directory),
@@ -205,9 +208,7 @@ impl SettingArgs {
             ),
             ..Layer::default()
         };
-        let allow = self.consent.dangerously_engine_flags.then_some(FlagGuard::Allow);
         self.container.add(&mut layer)?;
-        layer.container.flag_guard = flag(Key::AllowFlags, allow);
         self.inside.add(&mut layer)?;
         Ok(layer)
     }

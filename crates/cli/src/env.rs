@@ -26,6 +26,8 @@ pub(crate) const TMPDIR: &str = "TMPDIR";
 pub(crate) const NO_COLOR: &str = "NO_COLOR";
 /// `dumb`: no colour.
 pub(crate) const TERM: &str = "TERM";
+/// The launcher's question whose the files made inside are.
+pub(crate) const SET_UID_GID: &str = "SANDBOX_SET_UID_GID";
 /// Set inside a sandbox to its name. On the host it is only reported; it never switches anything off.
 pub(crate) const SANDBOX: &str = "SANDBOX";
 /// How our own variables start. One that is not in [`SETTINGS`] is an error: it is a misspelt wish.
@@ -69,10 +71,12 @@ pub(crate) const SETTINGS: &[SettingVariable] = &[
     own("SANDTABLE_ENGINE", Key::Engine),
     own("SANDTABLE_IMAGE", Key::Image),
     own("SANDTABLE_PULL", Key::Pull),
+    own("SANDTABLE_BUILD", Key::Build),
     own("SANDTABLE_PUBLISH", Key::Publish),
     own("SANDTABLE_ENGINE_FLAGS", Key::EngineFlags),
     own("SANDTABLE_DANGEROUSLY_ENGINE_FLAGS", Key::AllowFlags),
     own("SANDTABLE_SUPPORT_URL", Key::SupportUrl),
+    own("SANDTABLE_SEATBELT_PROFILE", Key::SeatbeltProfile),
     own("SANDTABLE_PROFILE", Key::Profile),
     own("SANDTABLE_NAME", Key::Name),
     own("SANDTABLE_DIRECTORY", Key::Directory),
@@ -110,8 +114,10 @@ pub(crate) const SETTINGS: &[SettingVariable] = &[
     launcher("LLXPRT_SANDBOX_PIDS", Key::Pids),
     launcher("LLXPRT_SANDBOX_SSH_AGENT", Key::SshAgent),
     launcher("SANDBOX_IMAGE", Key::Image),
+    launcher("BUILD_SANDBOX", Key::Build),
     launcher("SANDBOX_FLAGS", Key::EngineFlags),
     launcher("SANDBOX_PORTS", Key::Publish),
+    launcher("SEATBELT_PROFILE", Key::SeatbeltProfile),
     launcher("SANDBOX_NETWORK", Key::Network),
     launcher("SANDBOX_MOUNTS", Key::Mounts),
     launcher("SANDBOX_ENV", Key::Env),
@@ -123,8 +129,7 @@ pub(crate) const SETTINGS: &[SettingVariable] = &[
 
 /// Launcher variables whose part has not landed. They are reported, so that nobody believes in a limit
 /// that does not hold.
-pub(crate) const NOT_YET: &[&str] =
-    &["LLXPRT_SANDBOX_PROXY_COMMAND", "SANDBOX_PROXY_COMMAND", "SANDBOX_SET_UID_GID"];
+pub(crate) const NOT_YET: &[&str] = &["LLXPRT_SANDBOX_PROXY_COMMAND", "SANDBOX_PROXY_COMMAND"];
 
 const fn own(name: &'static str, key: Key) -> SettingVariable {
     SettingVariable { name, key, dialect: Dialect::Own }

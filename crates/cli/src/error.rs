@@ -188,6 +188,13 @@ fn config_hint(error: &config::Error) -> Option<String> {
         config::Error::UnknownVariable { name, .. } => Some(format!("unset `{name}`")),
         config::Error::File(error) => file_hint(error),
         config::Error::Widening(widening) => Some(widening_hint(widening)),
+        config::Error::UnknownProfile { known, .. } => {
+            let known: Vec<String> = known.iter().map(|name| format!("`{name}`")).collect();
+            Some(format!(
+                "one of {}; `[profiles.NAME]` in your configuration file defines another",
+                known.join(", ")
+            ))
+        }
         config::Error::NoProjectFile(_) => Some(format!("go to a project that has a `{PROJECT_FILE}`")),
         config::Error::Trust(_) => {
             Some("remove the file if it is not yours, and trust the project anew".to_owned())

@@ -1,6 +1,8 @@
 //! Holds the answers against the schemas in `docs/schema`, with as much of JSON Schema as those use. A
 //! keyword that is not known here is an error, so that no schema promises what no test looks at.
 
+mod merge;
+
 use std::collections::BTreeMap;
 
 use serde::Serialize;

@@ -32,6 +32,8 @@ pub struct Plan {
 pub struct Relay {
     pub at: PathBuf,
     pub to: PathBuf,
+    /// Who may connect. The directory around it lets nobody but the caller through.
+    pub owner: Owner,
 }
 
 /// The control group of a sandbox.
@@ -120,7 +122,7 @@ pub enum Access {
     Write,
 }
 
-/// Who may use a file system in memory.
+/// Who may use a file system in memory, or a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Owner {

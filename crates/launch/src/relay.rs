@@ -20,6 +20,8 @@ use rustix::net::{
 };
 use rustix::pipe::{PipeFlags, pipe_with};
 
+use crate::op::{self, Owner};
+
 /// The word for our executable that makes it find out whether a socket accepts a connection.
 pub const REACH: &str = "__reach";
 
@@ -51,8 +53,10 @@ pub struct Relay {
 }
 
 impl Listening {
-    /// Makes a socket at `at` for clients that are to reach `to`. Only its owner may connect.
-    pub fn new(at: &Path, to: &Path) -> io::Result<Self> {
+    /// Makes the socket of `relay` for clients that are to reach the other one.
+    pub fn new(relay: &op::Relay) -> io::Result<Self> {
+        let op::Relay { at, to, owner } = relay;
+        let mode = if *owner == Owner::Everybody { 0o666 } else { 0o600 };
         match fs_err::remove_file(at) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
@@ -64,7 +68,7 @@ impl Listening {
         let place = Path::new("/proc/self/fd").join(directory.as_fd().as_raw_fd().to_string()).join(name);
         let listener = stream_socket()?;
         bind(&listener, &SocketAddrUnix::new(&place)?)?;
-        fs_err::set_permissions(at, std::fs::Permissions::from_mode(0o600))?;
+        fs_err::set_permissions(at, std::fs::Permissions::from_mode(mode))?;
         listen(&listener, 64)?;
         Ok(Self { listener, at: at.to_owned(), to: to.to_owned() })
     }
@@ -252,6 +256,10 @@ mod tests {
         })
     }
 
+    fn listening(at: &Path, to: &Path, owner: Owner) -> Listening {
+        Listening::new(&op::Relay { at: at.to_owned(), to: to.to_owned(), owner }).unwrap()
+    }
+
     fn ask(at: &Path, words: &[u8]) -> Vec<u8> {
         let mut stream = UnixStream::connect(at).unwrap();
         let (mut half, words) = (stream.try_clone().unwrap(), words.to_owned());
@@ -270,7 +278,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (at, to) = (dir.path().join("near"), dir.path().join("far"));
         let server = twice(UnixListener::bind(&to).unwrap(), 3);
-        let relay = Listening::new(&at, &to).unwrap().start().unwrap();
+        let relay = listening(&at, &to, Owner::Workload).start().unwrap();
         for size in [0, 1, 1 << 20] {
             let words: Vec<u8> = (0..=250).cycle().take(size).collect();
             let answer = ask(&at, &words);
@@ -286,7 +294,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (at, to) = (dir.path().join("near"), dir.path().join("far"));
         let server = twice(UnixListener::bind(&to).unwrap(), MOST + 1);
-        let _relay = Listening::new(&at, &to).unwrap().start().unwrap();
+        let _relay = listening(&at, &to, Owner::Workload).start().unwrap();
         let idle: Vec<UnixStream> = (0..MOST).map(|_| UnixStream::connect(&at).unwrap()).collect();
         let late = {
             let at = at.clone();
@@ -301,17 +309,19 @@ mod tests {
     fn nobody_at_the_other_end_is_the_end_of_the_connection() {
         let dir = tempfile::tempdir().unwrap();
         let at = dir.path().join("near");
-        let _relay = Listening::new(&at, &dir.path().join("none")).unwrap().start().unwrap();
+        let _relay = listening(&at, &dir.path().join("none"), Owner::Workload).start().unwrap();
         let mut stream = UnixStream::connect(&at).unwrap();
         assert_eq!(stream.read(&mut [0]).unwrap_or(0), 0);
     }
 
     #[test]
-    fn only_the_owner_may_connect_and_a_stale_socket_is_replaced() {
+    fn only_who_is_meant_may_connect_and_a_stale_socket_is_replaced() {
         let dir = tempfile::tempdir().unwrap();
         let at = dir.path().join("near");
         drop(UnixListener::bind(&at).unwrap());
-        let _listening = Listening::new(&at, Path::new("/none")).unwrap();
-        assert_eq!(fs_err::metadata(&at).unwrap().permissions().mode() & 0o777, 0o600);
+        for (owner, mode) in [(Owner::Workload, 0o600), (Owner::Everybody, 0o666)] {
+            let _listening = listening(&at, Path::new("/none"), owner);
+            assert_eq!(fs_err::metadata(&at).unwrap().permissions().mode() & 0o777, mode);
+        }
     }
 }

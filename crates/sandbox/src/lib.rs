@@ -1,6 +1,7 @@
 //! The sandbox as a library: what is asked becomes what it means here, then a plan, then an outcome.
 #![forbid(unsafe_code)]
 
+pub mod board;
 pub mod doctor;
 pub mod engine;
 pub mod facts;
@@ -8,5 +9,6 @@ pub mod host;
 pub mod merge;
 pub mod model;
 pub mod process;
+mod random;
 pub mod resolve;
 pub mod session;

@@ -12,11 +12,17 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 
 use rustix::fs::{CWD, FileType, Mode, XattrFlags, inotify, mkfifoat, mknodat, setxattr};
 use sandtable_store::RelPath;
 use sandtable_store::dir::open_named;
-use sandtable_store::layer::{Git, Lower, Options, Outcome, read};
+use sandtable_store::id::HashKind;
+use sandtable_store::ignore::Rules;
+use sandtable_store::layer::{CaptureOptions, Git, Lower, Options, Outcome, Run, Watch, capture, read};
+use sandtable_store::object::Memory;
+use sandtable_store::snapshot::{self, Ignored, Store};
+use sandtable_store::state::{Limits, State, Walk};
 use support::{Dice, setting};
 
 const NAMES: [&[u8]; 12] = [
@@ -55,7 +61,32 @@ fn random_layers_are_read_safely() {
         check(&outcome, &options);
         let again = read(upper.as_fd(), &lower, &options).unwrap();
         assert_eq!(outcome, again, "round {round}: reading changed something");
+        let memory = Memory::new(HashKind::Sha1);
+        let captured = capture_on(&memory, &sides[2], &upper);
+        assert!(!outside.was_touched(), "round {round} opened something outside");
+        assert_eq!(capture_on(&memory, &sides[2], &upper), captured, "round {round}");
+        let mut walk = Walk::new(&memory, &captured, Limits::default()).unwrap();
+        while let Some(visit) = walk.next().unwrap() {
+            assert!(visit.path.components().all(|name| name != b".git"));
+        }
     }
+}
+
+/// The state of a random layer on a random directory.
+fn capture_on(memory: &Memory, lower: &Path, upper: &OwnedFd) -> State {
+    let (rules, never) = (Rules::default(), AtomicBool::new(false));
+    let store = Store { objects: memory, sink: memory };
+    let whole = snapshot::Options::all(&rules, &never);
+    let base = snapshot::take(open_named(lower).unwrap().as_fd(), store, &whole, None).unwrap().state;
+    let options = CaptureOptions {
+        ignored: Ignored::All,
+        rules: &rules,
+        file_limit: u64::MAX,
+        cancel: &never,
+        watch: Watch::Still,
+        cache: None,
+    };
+    capture(upper.as_fd(), &base, store, Run { options: &options, cache: None }).unwrap().outcome.state
 }
 
 fn check(outcome: &Outcome, options: &Options) {

@@ -342,6 +342,31 @@ proptest! {
         prop_assert_eq!(names(world.place.path()), expected);
     }
 
+    /// A layout with one byte changed is refused, unless the byte meant nothing; never is anything else unpacked.
+    #[test]
+    fn a_changed_layout_is_noticed(which in 0_usize..5, at in any::<prop::sample::Index>(), value in any::<u8>()) {
+        let world = World::new();
+        let layer = Tar::default().file("a", 0o644, b"1").symlink("b", "a").finished();
+        let mut files = layout(&[layer.clone(), gzip(&layer)], &["PATH=/bin"]);
+        write_layout(&world.path("layout"), &files);
+        let whole = world.images().unpacked(&world.path("layout")).unwrap();
+        let (name, bytes) = &mut files[which];
+        let place = at.index(bytes.len());
+        prop_assume!(bytes[place] != value);
+        bytes[place] = value;
+        let name = name.clone();
+        let other = World::new();
+        write_layout(&other.path("layout"), &files);
+        if let Ok(kept) = other.images().unpacked(&other.path("layout")) {
+            prop_assert_eq!(name, "index.json");
+            prop_assert_eq!(kept.digest, whole.digest);
+            prop_assert_eq!(text(&kept.root.join("a")), "1");
+        } else {
+            let left = names(&other.path("images"));
+            prop_assert!(left.iter().all(|name| name == "known" || name.contains(".lock")), "{:?}", left);
+        }
+    }
+
     /// Any bytes are read to an end or an error, and what was promised about entries holds.
     #[test]
     fn any_bytes_are_survived(

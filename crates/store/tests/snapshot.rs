@@ -387,3 +387,41 @@ fn modes_attributes_and_times_are_kept() {
     assert!(matches!(node("empty").what, What::Directory(_)));
     assert_eq!(node("empty").own.bits, 0o1770);
 }
+
+/// Permission bits, attributes and times of all kinds, on what is there.
+fn dress(dir: &Path, dice: &mut Dice) {
+    for entry in fs_err::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        let kind = fs_err::symlink_metadata(&path).unwrap().file_type();
+        if kind.is_symlink() {
+            continue;
+        }
+        if kind.is_dir() {
+            dress(&path, dice);
+        }
+        if dice.roll(3) == 0 {
+            support::set(&path, "user.odd name\n", "a = value\0");
+        }
+        let time = std::time::UNIX_EPOCH + std::time::Duration::from_nanos(dice.roll(1 << 50) as u64);
+        std::fs::File::open(&path).unwrap().set_modified(time).unwrap();
+        let mode = *dice.pick(&[0o644, 0o755, 0o700, 0o600, 0o777, 0o500]);
+        fs_err::set_permissions(&path, PermissionsExt::from_mode(mode)).unwrap();
+    }
+}
+
+#[test]
+fn what_is_checked_out_is_what_was_snapshotted() {
+    use sandtable_store::checkout::{self, checkout};
+    let mut dice = Dice::any();
+    for round in 0..setting("SANDTABLE_ROUNDS", 12) {
+        let (dir, copy) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        grow(dir.path(), &mut dice);
+        dress(dir.path(), &mut dice);
+        let memory = Memory::new(HashKind::Sha1);
+        let state = snapshot(dir.path(), &memory, Ignored::All).state;
+        let target = open_named(copy.path()).unwrap();
+        let done = checkout(&memory, &state, target.as_fd(), &checkout::Options::default()).unwrap();
+        assert_eq!(done.skipped, [], "round {round}");
+        assert_eq!(snapshot(copy.path(), &memory, Ignored::All).state, state, "round {round}");
+    }
+}

@@ -34,12 +34,14 @@ impl SshAgent {
         let made = env.run("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-C", "a-test-key", "-f"]);
         let _made = made.arg(&key).ended().expect_code(0);
         let process = env.run("ssh-agent").args(["-D", "-a"]).arg(&socket).started();
-        wait_for("the agent's socket", || socket.exists());
-        let add = env.run("ssh-add").arg("-q").arg(&key).variable("SSH_AUTH_SOCK", &socket);
+        let mut agent = Self { process, socket, key, fingerprint: String::new() };
+        let Self { socket, key, .. } = &agent;
+        wait_for("agent", || std::os::unix::net::UnixStream::connect(socket).is_ok());
+        let add = env.run("ssh-add").arg("-q").arg(key).variable("SSH_AUTH_SOCK", socket);
         let _added = add.ended().expect_code(0);
-        let shown = env.run("ssh-keygen").arg("-lf").arg(&key).ended().expect_code(0).stdout;
-        let fingerprint = shown.split_whitespace().nth(1).unwrap_or_default().to_owned();
-        Some(Self { process, socket, key, fingerprint })
+        let shown = env.run("ssh-keygen").arg("-lf").arg(key).ended().expect_code(0).stdout;
+        shown.split_whitespace().nth(1).unwrap_or_default().clone_into(&mut agent.fingerprint);
+        Some(agent)
     }
 
     pub fn socket(&self) -> &Path {

@@ -101,14 +101,8 @@ impl Contained {
         let here = |label: &str| label.contains(&self.env.root().display().to_string());
         let containers = self.engine(&["ps", "--all", "--format", "{{.Names}} {{.Labels}}"]);
         let ours = containers.lines().filter(|line| here(line));
-        let volumes = self.engine(&["volume", "ls", "--quiet"]);
-        let sandboxes: Vec<String> = fs_err::read_dir(self.env.sandboxes())
-            .map(|entries| entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()))
-            .map(Iterator::collect)
-            .unwrap_or_default();
-        let volumes = volumes
-            .lines()
-            .filter(|line| sandboxes.iter().any(|name| line.starts_with(&format!("sandtable-{name}-"))));
+        let volumes = self.engine(&["volume", "ls", "--format", "{{.Name}} {{.Labels}}"]);
+        let volumes = volumes.lines().filter(|line| here(line));
         ours.chain(volumes).map(str::to_owned).collect()
     }
 
@@ -154,11 +148,25 @@ fn pack(root: &Path, busybox: &Path) -> PathBuf {
     {
         symlink("busybox", image.join("bin").join(name)).expect("a link of our own");
     }
+    add_with_libraries(&image, "ssh-add");
     let archive = root.join("image.tar");
     let words = ["--create", "--owner=0", "--group=0", "--file", &archive.display().to_string(), "."];
     drop(Run::new("tar", &image).variable("PATH", PATH).args(words).ended().expect_code(0));
     fs_err::remove_dir_all(image).ok();
     archive
+}
+
+/// Adds a program of this machine that is not static, with everything it loads.
+fn add_with_libraries(image: &Path, name: &str) {
+    let Some(program) = require::program(name) else { return };
+    let listed = Run::new("ldd", image).variable("PATH", PATH).arg(&program).ended().stdout;
+    let libraries = listed.split_whitespace().filter(|word| word.starts_with('/')).map(PathBuf::from);
+    for file in libraries.chain([program]) {
+        let place = image.join(file.strip_prefix("/").expect("an absolute path"));
+        fs_err::create_dir_all(place.parent().expect("it is in a directory"))
+            .expect("a directory of our own");
+        fs_err::copy(&file, &place).expect("room for a library");
+    }
 }
 
 fn set_mode(path: &Path, mode: u32) {

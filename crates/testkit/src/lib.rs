@@ -1,6 +1,7 @@
 //! What the tests stand on: a hermetic environment for the real executable ([`mod@env`]), a fingerprint that
-//! shows any change of a tree ([`fingerprint`]), a real ssh-agent ([`agent`]), archives made by hand
-//! ([`archive`]), the attacks as a table ([`conformance`]), and the counts that may not shrink ([`counts`]).
+//! shows any change of a tree ([`fingerprint`]), a real ssh-agent ([`agent`]) and a machine to log in to
+//! ([`machine`]), archives made by hand ([`archive`]), the attacks as a table ([`conformance`]), an evaluator of
+//! macOS profiles ([`sbpl`]) with a Mac on paper ([`mac`]), and the counts that may not shrink ([`counts`]).
 #![forbid(unsafe_code)]
 
 pub mod agent;
@@ -11,6 +12,9 @@ pub mod container;
 pub mod counts;
 pub mod env;
 pub mod fingerprint;
+pub mod mac;
+pub mod machine;
 pub mod process;
 pub mod require;
+pub mod sbpl;
 pub mod tmux;

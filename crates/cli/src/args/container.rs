@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 
 use clap::Args;
+use sandtable_sandbox::model::container::{Build, FlagGuard};
 use sandtable_sandbox::model::image::{ImageRef, Pull};
 use sandtable_sandbox::model::setting::Origin;
 
@@ -21,12 +22,18 @@ pub(super) struct ContainerArgs {
     /// Whether the image is fetched
     #[arg(long, value_name = "WHEN", value_parser = words(Pull::ALL, Pull::word))]
     pull: Option<Pull>,
+    /// Build the image first, from the project's `.sandtable/Dockerfile` or `.llxprt/sandbox.Dockerfile`
+    #[arg(long)]
+    build: bool,
     /// Show a port of the container on this machine's loopback address
     #[arg(short = 'p', long = "publish", value_name = "PORT[:PORT]")]
     ports: Vec<OsString>,
     /// Options for docker or podman in one text, such as '--shm-size=1g --ulimit nofile=1024'
     #[arg(long, value_name = "FLAGS", allow_hyphen_values = true)]
     engine_flags: Option<OsString>,
+    /// Allow options for docker or podman that undo the sandbox, like `--privileged`
+    #[arg(long)]
+    dangerously_engine_flags: bool,
     /// Where to send people whose image cannot be had
     #[arg(long, value_name = "ADDRESS")]
     support_url: Option<OsString>,
@@ -36,6 +43,9 @@ impl ContainerArgs {
     pub(super) fn add(self, layer: &mut Layer) -> Result<(), config::Error> {
         layer.container.image = flag(Key::Image, self.image);
         layer.container.pull = flag(Key::Pull, self.pull);
+        let allow = self.dangerously_engine_flags.then_some(FlagGuard::Allow);
+        layer.container.flag_guard = flag(Key::AllowFlags, allow);
+        layer.container.build = flag(Key::Build, self.build.then_some(Build::Project));
         let flags = self
             .engine_flags
             .map(|text| (Key::EngineFlags, Raw::from_variable(Key::EngineFlags.kind(), text)));

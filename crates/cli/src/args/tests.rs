@@ -94,7 +94,7 @@ fn unknown_words_are_refused_with_the_known_ones() {
     for later in ["snapshot", "merge", "tool", "help"] {
         assert_eq!(refused(&[later]).exit(), exit::Own::Input, "{later}");
     }
-    for later in ["--base=source"] {
+    for later in ["--tool=x", "--base=source"] {
         assert_eq!(refused(&["run", later, "--", "x"]).exit(), exit::Own::Input, "{later}");
     }
 }
@@ -195,9 +195,12 @@ fn help_of_run() {
           --engine <ENGINE>                What runs the sandbox [possible values: auto, native, docker, podman, seatbelt]
           --image <IMAGE>                  What the command sees as its system: an image by the name that docker or podman knows; natively a directory, a tar archive or an OCI layout by its path
           --pull <WHEN>                    Whether the image is fetched [possible values: missing, never, always]
+          --build                          Build the image first, from the project's `.sandtable/Dockerfile` or `.llxprt/sandbox.Dockerfile`
       -p, --publish <PORT[:PORT]>          Show a port of the container on this machine's loopback address
           --engine-flags <FLAGS>           Options for docker or podman in one text, such as '--shm-size=1g --ulimit nofile=1024'
+          --dangerously-engine-flags       Allow options for docker or podman that undo the sandbox, like `--privileged`
           --support-url <ADDRESS>          Where to send people whose image cannot be had
+          --seatbelt-profile <PROFILE>     With engine `seatbelt`: what is open besides files, and which connections are [possible values: permissive-open, permissive-closed, permissive-proxied, restrictive-open, restrictive-closed, restrictive-proxied]
           --profile <PROFILE>              A named bundle of settings [possible values: none, dev, safe, tight, offline]
           --name <NAME>                    Name of the sandbox instead of one made up
       -C, --directory <DIR>                Start in DIR; the repository around it is the source
@@ -219,7 +222,6 @@ fn help_of_run() {
           --rm                             Keep nothing: the sandbox goes when the command ends
           --best-effort                    Start even if a control cannot be enforced; what is lost is listed
           --dangerously-allow-source       Allow `/`, the home directory or a tree with credentials as the source
-          --dangerously-engine-flags       Allow options for docker or podman that undo the sandbox, like `--privileged`
           --dry-run                        Show the policy and the plan, and do nothing
           --json                           With --dry-run: as JSON
       -t, --tty                            Give the command a terminal even if you have none here

@@ -11,7 +11,7 @@ use crate::config::Output;
 use crate::error::CliError;
 use crate::exit::Own;
 use crate::report::Report;
-use crate::ui::progress::CopyLine;
+use crate::ui::progress::ProgressLine;
 use crate::ui::{Ui, escape, summary};
 
 pub(crate) mod background;
@@ -40,19 +40,24 @@ const SCHEMA: u32 = 1;
 struct Attentive {
     ui: Ui,
     /// Not for who wants it quiet.
-    copy: Option<CopyLine>,
+    copy: Option<ProgressLine>,
+    record: Option<ProgressLine>,
 }
 
 impl Attentive {
     fn new(ui: Ui, output: &Output) -> Self {
-        Self { ui, copy: (!output.quiet.value).then(|| CopyLine::new(ui)) }
+        let line = |what| (!output.quiet.value).then(|| ProgressLine::new(ui, what));
+        Self { ui, copy: line("copying the source"), record: line("recording the source") }
     }
 }
 
 impl Watcher for Attentive {
     fn copying(&self, news: CopyNews) {
         if let Some(line) = &self.copy {
-            line.tell(news);
+            match news {
+                CopyNews::Going { files, bytes } => line.tell(files, bytes),
+                CopyNews::Over => line.clear(),
+            }
         }
     }
 
@@ -63,6 +68,25 @@ impl Watcher for Attentive {
     }
 
     fn started(&self, _: &SandboxName) {}
+
+    fn pinned(&self, paths: usize) {
+        if paths > 0 {
+            let what = if paths == 1 { "one path has".to_owned() } else { format!("{paths} paths have") };
+            self.ui.say(&format!("{what} changed in the source since; inside it is as it was"));
+        }
+    }
+
+    fn recording(&self, entries: u64, bytes: u64) {
+        if let Some(line) = &self.record {
+            line.tell(entries, bytes);
+        }
+    }
+
+    fn recorded(&self) {
+        if let Some(line) = &self.record {
+            line.clear();
+        }
+    }
 
     fn waiting(&self, others: usize) {
         let whom =

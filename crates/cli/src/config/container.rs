@@ -1,6 +1,6 @@
 //! What one layer says to container engines.
 
-use sandtable_sandbox::model::container::{ContainerRequest, FlagGuard, Port};
+use sandtable_sandbox::model::container::{Build, ContainerRequest, FlagGuard, Port};
 use sandtable_sandbox::model::image::{ImageRef, Pull};
 use sandtable_sandbox::model::setting::{Origin, Setting};
 
@@ -15,6 +15,7 @@ pub(crate) struct ContainerLayer {
     pub(crate) flags: Option<Vec<Setting<String>>>,
     pub(crate) flag_guard: Option<Setting<FlagGuard>>,
     pub(crate) ports: Option<Vec<Setting<Port>>>,
+    pub(crate) build: Option<Setting<Build>>,
     pub(crate) support: Option<Setting<String>>,
 }
 
@@ -25,7 +26,11 @@ impl ContainerLayer {
         match key {
             Key::Image => self.image = Some(Setting::new(raw.word()?, here())),
             Key::Pull => self.pull = Some(Setting::new(raw.word()?, here())),
-            Key::EngineFlags => self.flags = Some(all(raw, origin, |word| Ok(word))?),
+            Key::Build => {
+                let build = if raw.switch()? { Build::Project } else { Build::No };
+                self.build = Some(Setting::new(build, here()));
+            }
+            Key::EngineFlags => self.flags = Some(all(raw, origin, Ok)?),
             Key::AllowFlags => {
                 let guard = if raw.switch()? { FlagGuard::Allow } else { FlagGuard::Refuse };
                 self.flag_guard = Some(Setting::new(guard, here()));
@@ -51,6 +56,7 @@ impl ContainerLayer {
             flags: self.flags.or(weaker.flags),
             flag_guard: self.flag_guard.or(weaker.flag_guard),
             ports: self.ports.or(weaker.ports),
+            build: self.build.or(weaker.build),
             support: self.support.or(weaker.support),
         }
     }
@@ -64,6 +70,7 @@ impl ContainerLayer {
             Key::AllowFlags => {
                 self.flag_guard.as_ref().map(|guard| (guard.value == FlagGuard::Allow).to_string())
             }
+            Key::Build => self.build.as_ref().map(|build| (build.value == Build::Project).to_string()),
             Key::Publish => listed(self.ports.as_deref()),
             _ => self.support.as_ref().map(|support| support.value.clone()),
         };
@@ -78,6 +85,7 @@ impl ContainerLayer {
             flags: self.flags.unwrap_or_default(),
             flag_guard: self.flag_guard.unwrap_or(default.flag_guard),
             ports: self.ports.unwrap_or_default(),
+            build: self.build.unwrap_or(default.build),
             support: self.support.unwrap_or(default.support),
         }
     }

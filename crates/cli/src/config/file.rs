@@ -1,6 +1,6 @@
 //! Configuration files: the user's own, and a project's, which is foreign.
 //!
-//! Both are a flat table of settings. A project's file is opened without following a symbolic link, must
+//! Both are a flat table of settings, and under `[profiles.NAME]` tables of settings that go by a name. A project's file is opened without following a symbolic link, must
 //! be a regular file and small: it comes with the repository, and whoever wrote that is not the user.
 
 use std::collections::BTreeMap;
@@ -11,17 +11,23 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
+use sandtable_sandbox::model::profile::Profile;
 use sandtable_sandbox::model::setting::{Origin, Setting};
 use toml::Spanned;
-use toml::de::{DeTable, DeValue};
+use toml::de::{DeString, DeTable, DeValue};
 
 use super::key::{Key, Kind, closest};
 use super::layer::Layer;
+use super::profiles::Defined;
 use super::trust;
 use super::value::{Raw, ValueError};
 
 /// The name of a project's file.
 pub(crate) const PROJECT_FILE: &str = ".sandtable.toml";
+
+/// The table of profiles.
+const PROFILES: &str = "profiles";
+const LETTERS: &str = "use at most 40 lower-case letters, digits and dashes, starting with a letter";
 
 /// No configuration needs more.
 const LIMIT: u64 = 64 * 1024;
@@ -31,6 +37,8 @@ const LIMIT: u64 = 64 * 1024;
 pub(crate) struct ConfigFile {
     pub(crate) path: PathBuf,
     pub(crate) layer: Layer,
+    /// The profiles it defines.
+    pub(crate) profiles: Defined,
     /// Where each setting of the file stands.
     pub(crate) places: BTreeMap<Key, Place>,
     /// Of the very bytes that were read, so that consent is to what is used.
@@ -65,6 +73,8 @@ pub(crate) enum FileError {
     Syntax { path: PathBuf, place: Place, message: String },
     #[error("unknown key `{key}` at `{}:{place}`", path.display())]
     UnknownKey { path: PathBuf, place: Place, key: String, meant: Option<&'static str> },
+    #[error("`{name}` at `{}:{place}` cannot be the name of a profile: {why}", path.display())]
+    ProfileName { path: PathBuf, place: Place, name: String, why: &'static str },
     #[error("key `{key}` at `{}:{place}` has no usable value", path.display())]
     Value { path: PathBuf, place: Place, key: &'static str, source: Box<ValueError> },
 }
@@ -131,6 +141,9 @@ fn contents(path: &Path, extra: OFlags) -> Result<Option<String>, FileError> {
     Ok(Some(text))
 }
 
+/// A line of a table.
+type Entry<'a, 'text> = (&'a Spanned<DeString<'text>>, &'a Spanned<DeValue<'text>>);
+
 /// What is known while a file is read.
 struct Reader<'a> {
     path: &'a Path,
@@ -147,28 +160,76 @@ impl Reader<'_> {
             message: error.message().to_owned(),
         })?;
         let sha256 = trust::hash(text.as_bytes());
-        let mut file = ConfigFile { path: path(), layer: Layer::default(), places: BTreeMap::new(), sha256 };
+        let mut file = ConfigFile {
+            path: path(),
+            layer: Layer::default(),
+            profiles: Defined::new(),
+            places: BTreeMap::new(),
+            sha256,
+        };
         for (word, value) in table.get_ref() {
-            let place = place_of(text, word.span().start);
-            let Some(key) = Key::from_word(word.get_ref()) else {
-                let meant = closest(word.get_ref(), Key::ALL.iter().map(|key| key.word()));
-                return Err(FileError::UnknownKey {
-                    path: path(),
-                    place,
-                    key: word.get_ref().to_string(),
-                    meant,
-                });
-            };
-            let refused = |source: ValueError| FileError::Value {
-                path: path(),
-                place: place_of(text, value.span().start),
-                key: key.word(),
-                source: Box::new(source),
-            };
-            self.set(&mut file.layer, key, value).map_err(refused)?;
+            if let (PROFILES, DeValue::Table(named)) = (word.get_ref().as_ref(), value.get_ref()) {
+                file.profiles = self.profiles(text, named)?;
+                continue;
+            }
+            let (key, place) = self.one(text, &mut file.layer, (word, value))?;
             file.places.insert(key, place);
         }
         Ok(file)
+    }
+
+    /// Profiles, each a table like the file itself.
+    fn profiles(&self, text: &str, named: &DeTable<'_>) -> Result<Defined, FileError> {
+        let mut profiles = Defined::new();
+        for (word, value) in named {
+            let (name, place) = (word.get_ref().to_string(), place_of(text, word.span().start));
+            let refused =
+                |why| FileError::ProfileName { path: self.path.to_owned(), place, name: name.clone(), why };
+            let profile: Profile = name.parse().map_err(|_| refused(LETTERS))?;
+            if profile.built_in().is_some() {
+                return Err(refused("it is one that every installation has"));
+            }
+            let DeValue::Table(settings) = value.get_ref() else {
+                return Err(refused("a profile is a table of settings"));
+            };
+            let reader = Self { origin: Origin::Profile { name: name.clone() }, ..*self };
+            let mut layer = Layer::default();
+            for entry in settings {
+                if let (Key::Profile, _) = reader.one(text, &mut layer, entry)? {
+                    return Err(refused("a profile cannot name another one"));
+                }
+            }
+            profiles.insert(profile, layer);
+        }
+        Ok(profiles)
+    }
+
+    /// One setting, and where it stands.
+    fn one(
+        &self,
+        text: &str,
+        layer: &mut Layer,
+        (word, value): Entry<'_, '_>,
+    ) -> Result<(Key, Place), FileError> {
+        let path = || self.path.to_owned();
+        let place = place_of(text, word.span().start);
+        let Some(key) = Key::from_word(word.get_ref()) else {
+            let meant = closest(word.get_ref(), Key::ALL.iter().map(|key| key.word()));
+            return Err(FileError::UnknownKey {
+                path: path(),
+                place,
+                key: word.get_ref().to_string(),
+                meant,
+            });
+        };
+        let refused = |source: ValueError| FileError::Value {
+            path: path(),
+            place: place_of(text, value.span().start),
+            key: key.word(),
+            source: Box::new(source),
+        };
+        self.set(layer, key, value).map_err(refused)?;
+        Ok((key, place))
     }
 
     fn set(&self, layer: &mut Layer, key: Key, value: &Spanned<DeValue<'_>>) -> Result<(), ValueError> {

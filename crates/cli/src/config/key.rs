@@ -6,10 +6,12 @@ pub(crate) enum Key {
     Engine,
     Image,
     Pull,
+    Build,
     Publish,
     EngineFlags,
     AllowFlags,
     SupportUrl,
+    SeatbeltProfile,
     Profile,
     Name,
     Directory,
@@ -58,10 +60,12 @@ impl Key {
         Self::Engine,
         Self::Image,
         Self::Pull,
+        Self::Build,
         Self::Publish,
         Self::EngineFlags,
         Self::AllowFlags,
         Self::SupportUrl,
+        Self::SeatbeltProfile,
         Self::Profile,
         Self::Name,
         Self::Directory,
@@ -98,10 +102,12 @@ impl Key {
             Self::Engine => "engine",
             Self::Image => "image",
             Self::Pull => "pull",
+            Self::Build => "build",
             Self::Publish => "publish",
             Self::EngineFlags => "engine_flags",
             Self::AllowFlags => "dangerously_engine_flags",
             Self::SupportUrl => "support_url",
+            Self::SeatbeltProfile => "seatbelt_profile",
             Self::Profile => "profile",
             Self::Name => "name",
             Self::Directory => "directory",
@@ -139,10 +145,12 @@ impl Key {
             Self::Engine => "--engine",
             Self::Image => "--image",
             Self::Pull => "--pull",
+            Self::Build => "--build",
             Self::Publish => "--publish",
             Self::EngineFlags => "--engine-flags",
             Self::AllowFlags => "--dangerously-engine-flags",
             Self::SupportUrl => "--support-url",
+            Self::SeatbeltProfile => "--seatbelt-profile",
             Self::Profile => "--profile",
             Self::Name => "--name",
             Self::Directory => "--directory",
@@ -190,6 +198,7 @@ impl Key {
             | Self::BestEffort
             | Self::AllowSource
             | Self::AllowFlags
+            | Self::Build
             | Self::DryRun
             | Self::Json
             | Self::Quiet

@@ -8,10 +8,12 @@ use std::path::PathBuf;
 use sandtable_sandbox::model::hide::HidePattern;
 use sandtable_sandbox::model::id::SandboxName;
 use sandtable_sandbox::model::limits::Limits;
+use sandtable_sandbox::model::profile::Profile;
+use sandtable_sandbox::model::seatbelt::SeatbeltProfile;
 use sandtable_sandbox::model::setting::{Origin, Setting};
 use sandtable_sandbox::model::spec::{
-    EngineChoice, EnvRequest, GitConfig, Lifetime, MountRequest, Network, Profile, Secrets, SourceGuard,
-    SshAgent, Strictness, WorkspaceMode,
+    EngineChoice, EnvRequest, GitConfig, Lifetime, MountRequest, Network, Secrets, SourceGuard, SshAgent,
+    Strictness, WorkspaceMode,
 };
 
 use super::container::ContainerLayer;
@@ -24,6 +26,7 @@ use super::{environment, mount};
 pub(crate) struct Layer {
     pub(crate) engine: Option<Setting<EngineChoice>>,
     pub(crate) container: ContainerLayer,
+    pub(crate) seatbelt_profile: Option<Setting<SeatbeltProfile>>,
     pub(crate) profile: Option<Setting<Profile>>,
     pub(crate) name: Option<Setting<SandboxName>>,
     pub(crate) directory: Option<Setting<PathBuf>>,
@@ -57,9 +60,16 @@ impl Layer {
     pub(crate) fn set(&mut self, key: Key, raw: Raw, origin: &Origin) -> Result<(), ValueError> {
         match key {
             Key::Engine => put(&mut self.engine, origin, raw.word()?),
-            Key::Image | Key::Pull | Key::Publish | Key::EngineFlags | Key::AllowFlags | Key::SupportUrl => {
+            Key::Image
+            | Key::Pull
+            | Key::Build
+            | Key::Publish
+            | Key::EngineFlags
+            | Key::AllowFlags
+            | Key::SupportUrl => {
                 self.container.set(key, raw, origin)?;
             }
+            Key::SeatbeltProfile => put(&mut self.seatbelt_profile, origin, raw.word()?),
             Key::Profile => put(&mut self.profile, origin, raw.word()?),
             Key::Name => put(&mut self.name, origin, raw.word()?),
             Key::Directory => put(&mut self.directory, origin, raw.text()?.into()),
@@ -106,6 +116,7 @@ impl Layer {
         Self {
             engine: self.engine.or(weaker.engine),
             container: self.container.or(weaker.container),
+            seatbelt_profile: self.seatbelt_profile.or(weaker.seatbelt_profile),
             profile: self.profile.or(weaker.profile),
             name: self.name.or(weaker.name),
             directory: self.directory.or(weaker.directory),
@@ -138,9 +149,14 @@ impl Layer {
     pub(crate) fn shown(&self, key: Key) -> String {
         match key {
             Key::Engine => shown(self.engine.as_ref()),
-            Key::Image | Key::Pull | Key::Publish | Key::EngineFlags | Key::AllowFlags | Key::SupportUrl => {
-                self.container.shown(key)
-            }
+            Key::Image
+            | Key::Pull
+            | Key::Build
+            | Key::Publish
+            | Key::EngineFlags
+            | Key::AllowFlags
+            | Key::SupportUrl => self.container.shown(key),
+            Key::SeatbeltProfile => shown(self.seatbelt_profile.as_ref()),
             Key::Profile => shown(self.profile.as_ref()),
             Key::Name => shown(self.name.as_ref()),
             Key::Directory => path(self.directory.as_ref()),

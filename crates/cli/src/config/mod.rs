@@ -9,9 +9,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use sandtable_sandbox::model::image::ImageRef;
+use sandtable_sandbox::model::profile::{BuiltIn, Profile};
 use sandtable_sandbox::model::resolved::Warning;
 use sandtable_sandbox::model::setting::{Origin, Setting};
-use sandtable_sandbox::model::spec::{EnvRequest, MountRequest, Profile, Spec};
+use sandtable_sandbox::model::spec::{EnvRequest, MountRequest, Spec};
 use sandtable_sandbox::session::Terminal;
 
 use crate::env::{self, Environment};
@@ -37,6 +38,7 @@ use environment::EnvFileError;
 use file::{ConfigFile, FileError};
 use layer::{Layer, united};
 use narrow::Widening;
+use profiles::Defined;
 use trust::{Standing, Trust, TrustError};
 use value::ValueError;
 
@@ -80,6 +82,8 @@ pub(crate) enum Error {
     Widening(#[from] Box<Widening>),
     #[error(transparent)]
     Trust(#[from] TrustError),
+    #[error("there is no profile `{name}`, which {origin} asks for")]
+    UnknownProfile { name: Profile, origin: Origin, known: Vec<String> },
     #[error("there is no project file `{}`", .0.display())]
     NoProjectFile(PathBuf),
     #[error("there is no current directory")]
@@ -89,7 +93,7 @@ pub(crate) enum Error {
 /// Puts the layers together for a sandbox.
 pub(crate) fn load(environment: &Environment, flags: Layer) -> Result<Loaded, Error> {
     let strong = agent::joined(flags, variables::layer(environment)?)?;
-    let user = user_layer(environment)?;
+    let User { layer: user, profiles } = user_settings(environment)?;
     let directory = directory(&strong, &user)?;
     let strong = Layer {
         directory: Some(directory),
@@ -102,11 +106,21 @@ pub(crate) fn load(environment: &Environment, flags: Layer) -> Result<Loaded, Er
         agent_homes: anchored_paths(strong.agent_homes)?,
         ..strong
     };
-    let without = settled(&strong, Layer::default(), &user);
+    let without = settled(&strong, Layer::default(), &user, &profiles);
     let settled = match project_file(&strong)? {
-        None => without,
+        None => without?,
         Some(project) => {
-            let with = settled(&strong, project.layer.clone(), &user);
+            // A profile that only the project knows is none without it. The user's own go first.
+            let without = match without {
+                Err(Error::UnknownProfile { .. }) => {
+                    let none = Some(Setting::default_value(BuiltIn::None.into()));
+                    settled(&Layer { profile: none, ..strong.clone() }, Layer::default(), &user, &profiles)?
+                }
+                without => without?,
+            };
+            let mut known = project.profiles.clone();
+            known.extend(profiles);
+            let with = settled(&strong, project.layer.clone(), &user, &known)?;
             let standing = Trust::new(&environment.data()?).standing(&project)?;
             if standing != Standing::Trusted {
                 narrow::check(&project, &without, &with)
@@ -130,7 +144,8 @@ pub(crate) fn plain(directory: PathBuf) -> Loaded {
 /// What a command that concerns no project shows, and where.
 pub(crate) fn output(environment: &Environment, flags: Layer) -> Result<Output, Error> {
     let strong = flags.or(variables::layer(environment)?);
-    Ok(shown(settled(&strong, Layer::default(), &user_layer(environment)?)))
+    let User { layer: user, profiles } = user_settings(environment)?;
+    settled(&strong, Layer::default(), &user, &profiles).map(shown)
 }
 
 /// Where the project's file is or would be: `given` itself if it has the name of such a file, else that of the
@@ -153,11 +168,18 @@ pub(crate) fn project(given: Option<&Path>) -> Result<ConfigFile, Error> {
     file::project_at(&path)?.ok_or(Error::NoProjectFile(path))
 }
 
-fn user_layer(environment: &Environment) -> Result<Layer, Error> {
-    let Some(path) = environment.user_file()? else { return Ok(Layer::default()) };
+/// What the user's file says.
+#[derive(Default)]
+struct User {
+    layer: Layer,
+    profiles: Defined,
+}
+
+fn user_settings(environment: &Environment) -> Result<User, Error> {
+    let Some(path) = environment.user_file()? else { return Ok(User::default()) };
     let home = environment.home()?;
     let file = file::user(&path, home.as_ref().map(AsRef::<Path>::as_ref))?;
-    Ok(file.map(|file| file.layer).unwrap_or_default())
+    Ok(file.map(|file| User { layer: file.layer, profiles: file.profiles }).unwrap_or_default())
 }
 
 fn project_file(strong: &Layer) -> Result<Option<ConfigFile>, Error> {
@@ -174,10 +196,18 @@ fn directory(strong: &Layer, user: &Layer) -> Result<Setting<PathBuf>, Error> {
 }
 
 /// All layers on top of each other.
-fn settled(strong: &Layer, project: Layer, user: &Layer) -> Layer {
+fn settled(strong: &Layer, project: Layer, user: &Layer, known: &Defined) -> Result<Layer, Error> {
     let upper = strong.clone().or(project);
-    let profile = upper.profile.as_ref().or(user.profile.as_ref()).map_or(Profile::None, |set| set.value);
-    upper.or(profiles::profile(profile)).or(user.clone()).or(profiles::defaults())
+    let named = upper.profile.as_ref().or(user.profile.as_ref());
+    let profile = match named {
+        None => Layer::default(),
+        Some(named) => profiles::profile(&named.value, known).ok_or_else(|| Error::UnknownProfile {
+            name: named.value.clone(),
+            origin: named.origin.clone(),
+            known: profiles::names(known),
+        })?,
+    };
+    Ok(upper.or(profile).or(user.clone()).or(profiles::defaults()))
 }
 
 /// The variables of the command: given ones before those of files before those that are passed on.
@@ -203,6 +233,7 @@ fn finished(layer: Layer, env: Vec<Setting<EnvRequest>>) -> Loaded {
         engine: always(layer.engine),
         image: layer.container.image.clone(),
         container: layer.container.request(),
+        seatbelt_profile: layer.seatbelt_profile,
         profile: always(layer.profile),
         directory: always(layer.directory),
         name: layer.name,

@@ -102,10 +102,12 @@ fn widened(key: Key, without: &Layer, with: &Layer) -> bool {
         Key::Engine
         | Key::Image
         | Key::Pull
+        | Key::Build
         | Key::Publish
         | Key::EngineFlags
         | Key::AllowFlags
         | Key::SupportUrl
+        | Key::SeatbeltProfile
         | Key::Name
         | Key::Directory
         | Key::Mode

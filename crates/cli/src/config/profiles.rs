@@ -1,9 +1,10 @@
-//! Defaults and profiles, read from the table `profiles.toml` that is part of the executable.
+//! Defaults and profiles: those of the table `profiles.toml`, which is part of the executable, and those that
+//! configuration files define beside them.
 
 use std::collections::BTreeMap;
 
+use sandtable_sandbox::model::profile::{BuiltIn, Profile};
 use sandtable_sandbox::model::setting::Origin;
-use sandtable_sandbox::model::spec::Profile;
 use serde::Deserialize;
 
 use super::key::Key;
@@ -28,18 +29,28 @@ enum Value {
 
 /// What holds when nobody says anything.
 pub(crate) fn defaults() -> Layer {
-    layer(Profile::None, &Origin::Default)
+    layer(BuiltIn::None, &Origin::Default)
 }
 
-/// What a profile says. No profile says nothing.
-pub(crate) fn profile(profile: Profile) -> Layer {
-    match profile {
-        Profile::None => Layer::default(),
-        named => layer(named, &Origin::Profile { name: named.to_string() }),
+/// The profiles that files define.
+pub(crate) type Defined = BTreeMap<Profile, Layer>;
+
+/// What a profile says, `None` if there is no such profile. No profile says nothing. Ours cannot be redefined.
+pub(crate) fn profile(profile: &Profile, defined: &Defined) -> Option<Layer> {
+    match profile.built_in() {
+        Some(BuiltIn::None) => Some(Layer::default()),
+        Some(ours) => Some(layer(ours, &Origin::Profile { name: ours.to_string() })),
+        None => defined.get(profile).cloned(),
     }
 }
 
-fn layer(profile: Profile, origin: &Origin) -> Layer {
+/// The names of all profiles there are.
+pub(crate) fn names(defined: &Defined) -> Vec<String> {
+    let ours = BuiltIn::ALL.iter().map(ToString::to_string);
+    ours.chain(defined.keys().map(ToString::to_string)).collect()
+}
+
+fn layer(profile: BuiltIn, origin: &Origin) -> Layer {
     let mut layer = Layer::default();
     for (word, line) in table().remove(profile.word()).expect("the table has every profile") {
         let key = Key::from_word(&word).expect("the table names settings only");
@@ -64,7 +75,7 @@ mod tests {
     #[test]
     fn every_line_has_a_reason_and_every_table_is_a_profile() {
         for (name, lines) in table() {
-            assert!(name.parse::<Profile>().is_ok(), "{name}");
+            assert!(name.parse::<BuiltIn>().is_ok(), "{name}");
             for (key, line) in lines {
                 assert!(line.reason.len() > 10, "{name}.{key}");
             }
@@ -73,14 +84,14 @@ mod tests {
 
     #[test]
     fn the_table_is_the_one_of_the_interface() {
-        let row = |profile_name: Profile| {
-            let layer = profile(profile_name).or(defaults());
+        let row = |ours: BuiltIn| {
+            let layer = profile(&ours.into(), &Defined::new()).expect("one of ours").or(defaults());
             [Key::Network, Key::SshAgent, Key::GitConfig, Key::Secrets, Key::Cpus, Key::Memory, Key::Pids]
                 .map(|key| layer.shown(key))
                 .join(" ")
         };
         let rows: Vec<String> =
-            Profile::ALL.iter().map(|profile| format!("{profile}: {}", row(*profile))).collect();
+            BuiltIn::ALL.iter().map(|profile| format!("{profile}: {}", row(*profile))).collect();
         insta::assert_snapshot!(rows.join("\n"), @r"
         none: none auto literal warn nothing nothing nothing
         dev: nat auto literal warn 2 4g 256

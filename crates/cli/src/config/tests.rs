@@ -106,14 +106,14 @@ fn every_setting_can_be_set_by_file_and_by_variable() {
     for key in Key::ALL {
         let (in_file, in_variable) = match key {
             Key::Engine => ("\"native\"", "native"),
-            Key::Image => ("\"/x\"", "/x"),
             Key::Pull => ("\"never\"", "never"),
             Key::Publish => ("[\"80:81\", \"90\"]", "80:81,90"),
             Key::EngineFlags => ("[\"--label\", \"a b\"]", "--label 'a b'"),
             Key::SupportUrl => ("\"https://help.example\"", "https://help.example"),
+            Key::SeatbeltProfile => ("\"restrictive-open\"", "restrictive-open"),
             Key::Profile => ("\"safe\"", "safe"),
             Key::Name => ("\"try\"", "try"),
-            Key::Directory | Key::Report => ("\"/x\"", "/x"),
+            Key::Image | Key::Directory | Key::Report => ("\"/x\"", "/x"),
             Key::Mode => ("\"overlay\"", "overlay"),
             Key::Mounts | Key::Expose | Key::AgentHome | Key::EnvFile => ("[\"/x\"]", "/x"),
             Key::Env => ("[\"A=x\", \"B\"]", "A=x,B"),
@@ -218,6 +218,7 @@ fn what_is_not_a_projects_business_must_stay_as_it_is() {
     let cases = [
         ("engine", "\"native\"", "\"docker\""),
         ("image", "\"/a\"", "\"/b\""),
+        ("seatbelt_profile", "\"permissive-closed\"", "\"permissive-open\""),
         ("name", "\"mine\"", "\"yours\""),
         ("mode", "\"overlay\"", "\"auto\""),
         ("mounts", "[\"/a:/a:ro\"]", "[\"/a:/a:rw\"]"),
@@ -264,6 +265,56 @@ fn a_projects_profile_is_judged_by_what_it_changes() {
     let spec = World::new().project("profile = \"tight\"").load(&[]).expect("narrower").spec;
     assert_eq!((spec.secrets.value, spec.git_config.value), (Secrets::Mask, GitConfig::Sanitized));
     assert_eq!(spec.source_guard, Setting::default_value(SourceGuard::Refuse));
+}
+
+#[test]
+fn a_user_may_define_profiles_of_their_own() {
+    let file = "network = \"host\"\nprofile = \"mine\"\n[profiles.mine]\nnetwork = \"nat\"\npids = 99\n\
+        expose = [\"/opt/x\"]\n[profiles.other]\nnetwork = \"none\"";
+    let world = World::new().user(file);
+    assert_eq!(network(&world, &[]), "nat from profile mine");
+    assert_eq!(network(&world, &[(Key::Profile, text("other"))]), "none from profile other");
+    assert_eq!(network(&world, &[(Key::Network, text("none"))]), "none from flag");
+    let spec = world.load(&[]).expect("defined").spec;
+    assert_eq!(spec.limits.pids.map(|pids| pids.origin.to_string()), Some("profile mine".to_owned()));
+    assert_eq!(spec.expose[0].origin.to_string(), "profile mine");
+    assert_eq!(spec.profile.value.as_str(), "mine");
+    let unknown = world.load(&[(Key::Profile, text("nothing"))]);
+    let Err(Error::UnknownProfile { known, .. }) = unknown else { panic!("{unknown:?}") };
+    assert_eq!(known.join(" "), "none dev safe tight offline mine other");
+}
+
+#[test]
+fn a_profile_that_means_nothing_is_refused() {
+    for bad in [
+        "[profiles.safe]\nnetwork = \"host\"",
+        "[profiles.\"Not A Name\"]",
+        "[profiles]\nmine = 1",
+        "[profiles.mine]\nprofile = \"dev\"",
+        "[profiles.mine]\nnetwrok = \"none\"",
+        "[profiles.mine]\nnetwork = \"x\"",
+        "profiles = 1",
+    ] {
+        let refused = World::new().user(bad).load(&[]);
+        assert!(matches!(refused, Err(Error::File(_))), "{bad}: {refused:?}");
+    }
+}
+
+#[test]
+fn a_projects_own_profile_only_narrows_and_is_never_taken_for_the_users() {
+    let wide = "[profiles.mine]\nnetwork = \"host\"";
+    let narrow = "[profiles.mine]\nsecrets = \"mask\"";
+    let asked = [(Key::Profile, text("mine"))];
+    for project in [format!("profile = \"mine\"\n{wide}"), wide.to_owned()] {
+        let refused = World::new().project(&project).load(&asked);
+        let Err(Error::Widening(widening)) = refused else { panic!("{refused:?}") };
+        assert_eq!(widening.setting, Key::Network);
+    }
+    assert!(World::new().project(wide).load(&[]).is_ok(), "nobody asks for it");
+    let spec = World::new().project(narrow).load(&asked).expect("narrower").spec;
+    assert_eq!(spec.secrets.value, Secrets::Mask);
+    let both = World::new().user("[profiles.mine]\nnetwork = \"nat\"").project(wide);
+    assert_eq!(network(&both, &asked), "nat from profile mine");
 }
 
 #[test]

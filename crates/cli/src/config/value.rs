@@ -10,6 +10,7 @@ use sandtable_sandbox::model::hide::HideError;
 use sandtable_sandbox::model::id::NameError;
 use sandtable_sandbox::model::image::ImageRefError;
 use sandtable_sandbox::model::limits::LimitError;
+use sandtable_sandbox::model::profile::ProfileError;
 
 use super::environment::EnvError;
 use super::key::Kind;
@@ -34,6 +35,8 @@ pub(crate) enum ValueError {
     #[error(transparent)]
     Name(#[from] NameError),
     #[error(transparent)]
+    Profile(#[from] ProfileError),
+    #[error(transparent)]
     Limit(#[from] LimitError),
     #[error(transparent)]
     Mount(#[from] MountError),
@@ -57,6 +60,8 @@ pub(crate) enum ValueError {
     Shape { expected: &'static str, found: &'static str },
     #[error("`{0}` asks for no sandbox at all, and there is no such thing here")]
     SwitchedOff(String),
+    #[error("files made inside always belong to you; the image's own user is never used")]
+    ForeignFiles,
     #[error("path `{}` is relative", .0.display())]
     Relative(PathBuf),
 }

@@ -19,6 +19,7 @@ use crate::env::{self, Dialect, Environment, SETTINGS, SettingVariable};
 /// What the variables say.
 pub(crate) fn layer(environment: &Environment) -> Result<Layer, Error> {
     refuse_unknown(environment)?;
+    check_identity(environment)?;
     let mut all = Layer::default();
     for variable in SETTINGS {
         let Some(value) = environment.get(variable.name) else { continue };
@@ -54,6 +55,18 @@ fn refuse_unknown(environment: &Environment) -> Result<(), Error> {
         }
     }
     Ok(())
+}
+
+/// The launcher asks whether files made inside shall be the caller's. Here they always are; to say so is fine,
+/// to want it otherwise is not.
+fn check_identity(environment: &Environment) -> Result<(), Error> {
+    let Some(value) = environment.get(env::SET_UID_GID) else { return Ok(()) };
+    let refused = |source| Err(Error::Variable { name: env::SET_UID_GID, source });
+    match value.to_str().map(|text| text.trim().to_ascii_lowercase()).as_deref() {
+        Some("1" | "true") => Ok(()),
+        Some("0" | "false") => refused(ValueError::ForeignFiles),
+        _ => refused(ValueError::Switch(value.to_string_lossy().into_owned())),
+    }
 }
 
 fn read(variable: &SettingVariable, value: &OsStr) -> Result<Layer, ValueError> {
@@ -173,6 +186,15 @@ mod tests {
     }
 
     #[test]
+    fn files_made_inside_are_the_callers_and_nobody_else_can_be_asked_for() {
+        let set = |value: &str| layer(&Environment::of(&[("SANDBOX_SET_UID_GID", value)]));
+        assert!(set("1").is_ok() && set("True").is_ok() && set("").is_ok());
+        for refused in ["0", "false", "auto"] {
+            assert!(matches!(set(refused), Err(Error::Variable { name: "SANDBOX_SET_UID_GID", .. })));
+        }
+    }
+
+    #[test]
     fn a_misspelt_variable_is_an_error() {
         let refused = layer(&Environment::of(&[("SANDTABLE_NETWROK", "none")]));
         assert!(matches!(refused, Err(Error::UnknownVariable { meant: Some("SANDTABLE_NETWORK"), .. })));
@@ -181,8 +203,11 @@ mod tests {
 
     #[test]
     fn variables_without_effect_are_reported() {
-        let set =
-            Environment::of(&[("SANDBOX", "tidy-lark"), ("SANDBOX_SET_UID_GID", "1"), ("SANDBOX_FLAGS", "")]);
+        let set = Environment::of(&[
+            ("SANDBOX", "tidy-lark"),
+            ("SANDBOX_PROXY_COMMAND", "x"),
+            ("SANDBOX_FLAGS", ""),
+        ]);
         let codes: Vec<String> = warnings(&set).into_iter().map(|warning| warning.code).collect();
         assert_eq!(codes, ["nested", "launcher-variable"]);
     }

@@ -3,11 +3,12 @@ use std::path::PathBuf;
 use sandtable_sandbox::model::agent::Agent;
 use sandtable_sandbox::model::mount::{MountTable, Pins};
 use sandtable_sandbox::model::path::{BoxPath, HostPath};
+use sandtable_sandbox::model::profile::BuiltIn;
 use sandtable_sandbox::model::resolved::{
     EngineName, HelperKind, Identity, Mode, NetworkHelper, Source, Warning,
 };
 use sandtable_sandbox::model::spec::{
-    EngineChoice, EnvRequest, EnvValue, GitConfig, Network, Profile, Secrets, SshAgent, WorkspaceMode,
+    EngineChoice, EnvRequest, EnvValue, GitConfig, Network, Secrets, SshAgent, WorkspaceMode,
 };
 
 use super::*;
@@ -19,7 +20,11 @@ pub(crate) fn spec() -> Spec {
         engine: Setting::default_value(EngineChoice::Auto),
         image: None,
         container: sandtable_sandbox::model::container::ContainerRequest::default(),
-        profile: Setting::new(Profile::Safe, Origin::Variable { name: "SANDTABLE_PROFILE".to_owned() }),
+        seatbelt_profile: None,
+        profile: Setting::new(
+            BuiltIn::Safe.into(),
+            Origin::Variable { name: "SANDTABLE_PROFILE".to_owned() },
+        ),
         directory: Setting::default_value(PathBuf::from("/repo/sub")),
         name: Some(Setting::new("try".parse().expect("a name"), Origin::Flag { name: "--name".to_owned() })),
         mode: Setting::default_value(WorkspaceMode::Auto),
@@ -77,6 +82,7 @@ pub(crate) fn resolved(spec: &Spec) -> ResolvedSpec {
         platform: sandtable_sandbox::model::platform::Platform::default(),
         image: None,
         container: None,
+        seatbelt: None,
         source: Source { root, kind: SourceKind::Git },
         mode: Mode { value: WorkspaceMode::Overlay, reason: "auto: it can be".to_owned() },
         identity: Identity { uid: 1000, gid: 1000 },

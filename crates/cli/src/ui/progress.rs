@@ -4,44 +4,43 @@ use std::io::{self, IsTerminal as _};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use sandtable_sandbox::session::CopyNews;
-
 use super::Ui;
 
-/// How often the line changes. Copies that take less time say nothing.
+/// How often the line changes. What takes less time says nothing.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// Whether anything is said of copying.
+/// Whether anything is on the screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Shown {
     Nothing,
     Line,
 }
 
-/// One line about a copy of the source.
+/// One line about something that takes its time.
 #[derive(Debug)]
-pub(crate) struct CopyLine {
+pub(crate) struct ProgressLine {
     ui: Ui,
+    what: &'static str,
     state: Mutex<(Instant, Shown)>,
 }
 
-impl CopyLine {
-    pub(crate) fn new(ui: Ui) -> Self {
-        Self { ui, state: Mutex::new((Instant::now(), Shown::Nothing)) }
+impl ProgressLine {
+    pub(crate) fn new(ui: Ui, what: &'static str) -> Self {
+        Self { ui, what, state: Mutex::new((Instant::now(), Shown::Nothing)) }
     }
 
-    pub(crate) fn tell(&self, news: CopyNews) {
-        if !io::stderr().is_terminal() {
-            return;
-        }
+    pub(crate) fn tell(&self, files: u64, bytes: u64) {
         let Ok(mut state) = self.state.lock() else { return };
-        match news {
-            CopyNews::Going { files, bytes } if state.0.elapsed() >= PAUSE => {
-                *state = (Instant::now(), Shown::Line);
-                self.ui.write(&format!("\r\u{1b}[Ksandtable: copying the source: {}", amount(files, bytes)));
-            }
-            CopyNews::Over if state.1 == Shown::Line => self.ui.write("\r\u{1b}[K"),
-            _ => {}
+        if state.0.elapsed() >= PAUSE && io::stderr().is_terminal() {
+            *state = (Instant::now(), Shown::Line);
+            self.ui.write(&format!("\r\u{1b}[Ksandtable: {}: {}", self.what, amount(files, bytes)));
+        }
+    }
+
+    pub(crate) fn clear(&self) {
+        let Ok(mut state) = self.state.lock() else { return };
+        if std::mem::replace(&mut state.1, Shown::Nothing) == Shown::Line {
+            self.ui.write("\r\u{1b}[K");
         }
     }
 }

@@ -4,7 +4,9 @@
 //! Nothing here changes anything, and every answer comes through [`Facts`], so that other machines can be
 //! examined in tests.
 
+mod agent;
 mod cgroups;
+mod containers;
 mod kernel;
 mod nesting;
 mod root;
@@ -12,6 +14,8 @@ mod state;
 #[cfg(test)]
 mod tests;
 mod tools;
+
+pub use containers::container_engine;
 
 use crate::facts::Facts;
 use crate::host::Host;
@@ -48,7 +52,7 @@ pub fn foundations(patient: Patient<'_>) -> Vec<Check> {
 
 /// What is good to have: a launch does not need it.
 pub fn surroundings(patient: Patient<'_>) -> Vec<Check> {
-    vec![tools::git(patient), cgroups::control_groups(patient)]
+    vec![tools::git(patient), agent::identities(patient), cgroups::control_groups(patient)]
 }
 
 /// Whether an engine that cannot be launched by this version is here.

@@ -7,11 +7,15 @@ use crate::model::check::Check;
 use crate::model::path::HostPath;
 use crate::process::Cli;
 
+/// Where the caller's programs are.
+pub(super) fn search(patient: Patient<'_>) -> Vec<PathBuf> {
+    let path = patient.host.environment.get("PATH").map_or("", String::as_str);
+    path.split(':').map(PathBuf::from).collect()
+}
+
 pub(super) fn git(patient: Patient<'_>) -> Check {
     let (id, what) = ("machine.git", "git");
-    let search = patient.host.environment.get("PATH").map_or("", String::as_str);
-    let search: Vec<PathBuf> = search.split(':').map(PathBuf::from).collect();
-    let Ok(program) = patient.facts.program("git", &search) else {
+    let Ok(program) = patient.facts.program("git", &search(patient)) else {
         return Check::warn(id, what, "not installed; sandboxes work, but commands inside have no git")
             .mend("sudo apt-get install git");
     };

@@ -5,6 +5,7 @@ pub mod enforcement;
 mod nat;
 pub mod native;
 pub mod oci;
+pub mod seatbelt;
 pub mod ssh_agent;
 
 use std::fmt;
@@ -18,7 +19,6 @@ use sandtable_launch::report::Report;
 use serde::{Deserialize, Serialize};
 
 pub use nat::Error as NetworkError;
-pub use ssh_agent::relay::Error as RelayError;
 
 use crate::model::blame::Blame;
 use crate::model::id::SandboxName;
@@ -47,8 +47,9 @@ pub trait Preparation {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "engine", rename_all = "snake_case")]
 pub enum Plan {
-    Native(sandtable_launch::op::Plan),
-    Container(oci::ContainerPlan),
+    Native(Box<sandtable_launch::op::Plan>),
+    Container(Box<oci::ContainerPlan>),
+    Seatbelt(seatbelt::SeatbeltPlan),
 }
 
 impl fmt::Display for Plan {
@@ -56,6 +57,7 @@ impl fmt::Display for Plan {
         match self {
             Self::Native(plan) => native::describe(plan, f),
             Self::Container(plan) => oci::describe(plan, f),
+            Self::Seatbelt(plan) => seatbelt::describe(plan, f),
         }
     }
 }
@@ -76,10 +78,12 @@ pub enum LaunchError {
     Native(#[from] sandtable_launch::supervisor::LaunchError),
     #[error(transparent)]
     Container(#[from] oci::Error),
+    #[error("engine `{engine}` starts sandboxes on {system} only")]
+    Elsewhere { engine: EngineName, system: &'static str },
     #[error("cannot give the sandbox its network")]
     Network(#[from] nat::Error),
-    #[error("cannot bring the ssh-agent in")]
-    Agent(#[from] RelayError),
+    #[error(transparent)]
+    Agent(#[from] ssh_agent::Error),
 }
 
 impl LaunchError {
@@ -87,7 +91,7 @@ impl LaunchError {
     pub fn blame(&self) -> Blame {
         match self {
             Self::Container(error) => error.blame(),
-            Self::Native(_) | Self::Network(_) | Self::Agent(_) => Blame::Machine,
+            Self::Native(_) | Self::Network(_) | Self::Agent(_) | Self::Elsewhere { .. } => Blame::Machine,
         }
     }
 
@@ -95,7 +99,7 @@ impl LaunchError {
     pub fn code(&self) -> &'static str {
         match self {
             Self::Container(error) => error.code(),
-            Self::Native(_) | Self::Network(_) | Self::Agent(_) => "launch",
+            Self::Native(_) | Self::Network(_) | Self::Agent(_) | Self::Elsewhere { .. } => "launch",
         }
     }
 
@@ -103,8 +107,9 @@ impl LaunchError {
     pub fn remedy(&self) -> Option<String> {
         match self {
             Self::Native(error) => native::remedy(error),
-            Self::Agent(_) => Some("run without it: `--ssh-agent off`".to_owned()),
+            Self::Agent(error) => Some(error.remedy()),
             Self::Container(error) => error.remedy(),
+            Self::Elsewhere { .. } => Some("leave out `--engine`".to_owned()),
             Self::Network(_) => Some("use `--network none` or `--network host`".to_owned()),
         }
     }
@@ -170,7 +175,7 @@ pub fn engine(name: EngineName) -> Box<dyn Engine> {
         EngineName::Native => Box::new(native::Native),
         EngineName::Docker => Box::new(oci::Oci { dialect: oci::Dialect::Docker }),
         EngineName::Podman => Box::new(oci::Oci { dialect: oci::Dialect::Podman }),
-        EngineName::Seatbelt => unreachable!("resolve gives no sandbox to it here"),
+        EngineName::Seatbelt => Box::new(seatbelt::Seatbelt),
     }
 }
 

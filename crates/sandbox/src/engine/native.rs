@@ -14,7 +14,7 @@ use sandtable_launch::op::{self, Allow, Beneath, Ids, Op, Owner, Shift};
 use sandtable_launch::report::Report;
 use sandtable_launch::supervisor;
 
-use super::ssh_agent::relay;
+use super::ssh_agent::{self, relay};
 use super::{Engine, Handles, LaunchError, Place, Plan, Running, fingerprint, nat};
 use crate::model::agent::Forwarding;
 use crate::model::limits::Limits;
@@ -25,9 +25,6 @@ use crate::model::spec::Network;
 
 /// The file of a sandbox that names its control groups while it runs.
 const JOURNAL: &str = "cgroups";
-
-/// The file of a sandbox of root that is a socket for its ssh-agent while it runs.
-const AGENT: &str = "agent";
 
 /// How many ids a root sandbox has.
 pub const ID_COUNT: u32 = 1 << 16;
@@ -42,7 +39,7 @@ impl Engine for Native {
     }
 
     fn plan(&self, spec: &ResolvedSpec, place: &Place) -> Plan {
-        Plan::Native(op::Plan {
+        Plan::Native(Box::new(op::Plan {
             hostname: place.name.to_string(),
             ids: match place.id_base {
                 Some(base) => Ids::Range { base, count: ID_COUNT },
@@ -53,13 +50,14 @@ impl Engine for Native {
             landlock: landlock(spec),
             limits: limits(&spec.limits, place),
             relay: agent_relay(spec, place),
-        })
+        }))
     }
 
     fn launch(&self, plan: &Plan, handles: &Handles<'_>) -> Result<Box<dyn Running>, LaunchError> {
         let Plan::Native(plan) = plan else { unreachable!("an engine launches its own plans") };
         let handles = supervisor::Handles { listener: handles.control, lock: handles.lock };
-        let agent = plan.relay.as_ref().map(relay::Guard::prepare).transpose()?;
+        let agent =
+            plan.relay.as_ref().map(relay::Guard::prepare).transpose().map_err(ssh_agent::Error::from)?;
         let sandbox = supervisor::launch(plan, &handles)?;
         let way_out = match (&plan.network, sandbox.namespaces()) {
             (op::Network::Nat { program }, Some(namespaces)) => Some(nat::start(program, namespaces)?),
@@ -219,9 +217,11 @@ fn agent_socket(target: PathBuf, spec: &ResolvedSpec, place: &Place) -> Op {
 /// An agent answers its own user and root, not the private ids that a sandbox of root has.
 fn agent_relay(spec: &ResolvedSpec, place: &Place) -> Option<op::Relay> {
     match (&spec.ssh_agent.forwarding, place.id_base) {
-        (Some(Forwarding::Direct { socket, .. }), Some(_)) => {
-            Some(op::Relay { at: place.directory.join(AGENT).into(), to: socket.as_path().to_owned() })
-        }
+        (Some(Forwarding::Direct { socket, .. }), Some(_)) => Some(op::Relay {
+            at: place.directory.join(ssh_agent::RELAY).into(),
+            to: socket.as_path().to_owned(),
+            owner: Owner::Workload,
+        }),
         _ => None,
     }
 }

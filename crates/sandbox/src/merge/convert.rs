@@ -145,9 +145,8 @@ impl Rule {
     fn learn(&mut self, attribute: &[u8], value: &[u8]) {
         let said = !matches!(value, b"unspecified" | b"unset");
         match attribute {
-            b"text" | b"crlf" if said => self.lines = Lines::Converted,
+            b"text" | b"crlf" | b"eol" if said => self.lines = Lines::Converted,
             b"text" | b"crlf" if value == b"unset" => self.lines = Lines::Kept,
-            b"eol" if said => self.lines = Lines::Converted,
             b"ident" | b"working-tree-encoding" if said => self.other = true,
             b"filter" if said => self.filter = Some(String::from_utf8_lossy(value).into_owned()),
             _ => {}

@@ -43,8 +43,11 @@ pub(super) fn ignored(
     }
     fs::create_dir_all(scratch.path().join("info"))?;
     fs::write(scratch.path().join("info/exclude"), users_rules(repository, home))?;
-    let input: Vec<u8> = paths.iter().flat_map(|path| [path.as_bytes(), b"\0"].concat()).collect();
-    let call = scratch.call().work_tree(&folder).args(["check-ignore", "--no-index", "-z", "--stdin"]);
+    // Here alone git takes no literal paths. A name that it would take for a pattern is not ignored, so it is seen.
+    let plain = paths.iter().filter(|path| !path.as_bytes().starts_with(b":"));
+    let input: Vec<u8> = plain.flat_map(|path| [path.as_bytes(), b"\0"].concat()).collect();
+    let call = scratch.call().work_tree(&folder).without("GIT_LITERAL_PATHSPECS");
+    let call = call.args(["check-ignore", "--no-index", "-z", "--stdin"]);
     let answer = call.finished(Some(&input), &[0, 1])?.stdout;
     answer.split(|byte| *byte == 0).filter(|name| !name.is_empty()).map(super::tree::foreign).collect()
 }

@@ -31,4 +31,6 @@ pub use error::Error;
 pub use git::Git;
 pub use outcome::{MergeOutcome, Outcome, Reason, Refusal};
 pub use request::{Approvals, CommitText, Effect, Identity, Means, MergeRequest, Mode};
-pub use story::{Undo, merge, recover, undo};
+/// What paths and objects are called in a request.
+pub use sandtable_store::{RelPath, id::ObjectId};
+pub use story::{Undo, merge, merge as execute_merge, recover, undo};

@@ -11,6 +11,7 @@ use sandtable_store::lock::FileLock;
 use super::error::Error;
 use super::index::digest;
 use crate::model::path::HostPath;
+use crate::random::random;
 
 /// The place, locked.
 #[derive(Debug)]
@@ -59,12 +60,4 @@ const SCRATCH: &str = "scratch-";
 
 fn is_scratch(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(SCRATCH.as_bytes()))
-}
-
-/// A number that nobody else has.
-pub(super) fn random() -> u64 {
-    let mut bytes = [0; 8];
-    let read = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty());
-    debug_assert_eq!(read, Ok(bytes.len()), "the kernel has random numbers");
-    u64::from_ne_bytes(bytes)
 }

@@ -112,16 +112,40 @@ pub(super) fn plan(
         Target::Repository(repository) => Some(head_tree(&scratch, repository)?),
         Target::Plain { .. } => None,
     };
-    let selector = Selector { means, request, scratch: &scratch, target: &target, head };
-    let Selection { base, theirs, changes } = selector.select(report)?;
-    if changes.is_empty() {
+    let selection = Selector { means, request, scratch: &scratch, target: &target, head }.select(report)?;
+    if selection.changes.is_empty() {
         return Err(Halt::UpToDate);
     }
-    refuse_drifted(&changes, request)?;
+    refuse_drifted(&selection.changes, request)?;
+    let seen: BTreeSet<RelPath> = selection.changes.iter().map(|change| change.path.clone()).collect();
+    let mut plan = started(scratch, target, request, (head, selection));
+    match request.mode {
+        Mode::Patch(_) => {}
+        Mode::Apply => plan.against_files()?,
+        Mode::Merge | Mode::Branch(_) | Mode::Bundle { .. } => plan.against_branch(request)?,
+    }
+    if plan.delivery.is_empty() {
+        return Err(Halt::UpToDate);
+    }
+    let selector = Selector { means, request, scratch: &plan.scratch, target: &plan.target, head };
+    selector.look_at_result(&seen, (&plan.delivery, &plan.result), report)?;
+    preflight::case(&plan)?;
+    preflight::notes(&plan, request, report);
+    Ok(plan)
+}
+
+/// A plan that knows what is to be merged, but not yet with what result.
+fn started(
+    scratch: Scratch,
+    target: Target,
+    request: &MergeRequest,
+    (head, selection): (Option<ObjectId>, Selection),
+) -> Plan {
+    let Selection { base, theirs, changes } = selection;
     let start = head.unwrap_or(base);
     let conversion = Conversion::new(target.autocrlf());
-    let concurrency = concurrency(&scratch, &target, request, &base)?;
-    let mut plan = Plan {
+    let concurrency = concurrency(&target, request, (&base, head.as_ref()));
+    Plan {
         scratch,
         target,
         base,
@@ -135,18 +159,7 @@ pub(super) fn plan(
         attributes: start,
         index: None,
         unshown: BTreeSet::new(),
-    };
-    match request.mode {
-        Mode::Patch(_) => {}
-        Mode::Apply => plan.against_files()?,
-        Mode::Merge | Mode::Branch(_) | Mode::Bundle { .. } => plan.against_branch(request)?,
     }
-    if plan.delivery.is_empty() {
-        return Err(Halt::UpToDate);
-    }
-    preflight::case(&plan)?;
-    preflight::notes(&plan, request, report);
-    Ok(plan)
 }
 
 impl Plan {
@@ -196,10 +209,13 @@ impl Plan {
         if *ours == self.base {
             return Ok(Merged { tree: self.theirs, conflicts: Vec::new() });
         }
-        let sides = [&self.base, ours, &self.theirs].map(|tree| self.mergeable(tree));
-        let [base, ours_name, theirs] = sides;
+        // Git tells people of the sides by the names it was given for them.
+        for (name, tree) in [("ours", ours), ("theirs", &self.theirs)] {
+            self.scratch.name(name, &self.mergeable(tree)?)?;
+        }
+        let base = self.mergeable(&self.base)?;
         let call = self.scratch.call().attributes(ours).args(["merge-tree", "--write-tree", "-z"]);
-        let call = call.arg(format!("--merge-base={}", base?)).id(&ours_name?).id(&theirs?);
+        let call = call.arg(format!("--merge-base={base}")).args(["ours", "theirs"]);
         match call.finished(None, &[0, 1]) {
             Ok(finished) => Ok(merged(&finished.stdout)?),
             Err(GitError::Call(error)) if self.is_partial() => {
@@ -247,15 +263,13 @@ fn head_tree(scratch: &Scratch, repository: &Repository) -> Result<ObjectId, Err
 }
 
 fn concurrency(
-    scratch: &Scratch,
     target: &Target,
     request: &MergeRequest,
-    base: &ObjectId,
-) -> Result<Concurrency, Error> {
-    let Target::Repository(repository) = target else { return Ok(Concurrency::Merged) };
+    (base, head): (&ObjectId, Option<&ObjectId>),
+) -> Concurrency {
+    let Target::Repository(repository) = target else { return Concurrency::Merged };
     let unmoved = request.base_head.is_some() && request.base_head.as_ref() == repository.head.tip();
-    let same = unmoved || head_tree(scratch, repository)? == *base;
-    Ok(if same { Concurrency::FastForward } else { Concurrency::Merged })
+    if unmoved || head == Some(base) { Concurrency::FastForward } else { Concurrency::Merged }
 }
 
 fn refuse_drifted(changes: &[Change], request: &MergeRequest) -> Result<(), Halt> {

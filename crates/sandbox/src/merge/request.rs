@@ -34,6 +34,15 @@ pub struct MergeRequest {
     pub commit: CommitText,
 }
 
+impl MergeRequest {
+    /// The way back from an apply: the same difference the other way round, merged with what the files are by now. What is
+    /// taken away again needs no approval.
+    #[must_use]
+    pub fn reversed(&self) -> Self {
+        Self { base: self.snapshot, snapshot: self.base, approvals: Approvals::All, ..self.clone() }
+    }
+}
+
 /// How the work is handed over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mode {

@@ -105,6 +105,12 @@ impl Scratch {
         Ok(made)
     }
 
+    /// Gives an object a name in this repository.
+    pub(super) fn name(&self, name: &str, id: &ObjectId) -> Result<(), Error> {
+        fs::create_dir_all(self.path.join("refs/tags"))?;
+        Ok(fs::write(self.path.join("refs/tags").join(name), format!("{id}\n"))?)
+    }
+
     pub(super) fn blob(&self, id: &ObjectId) -> Result<Vec<u8>, Error> {
         Ok(self.call().args(["cat-file", "blob"]).id(id).output()?)
     }

@@ -92,6 +92,18 @@ impl Selector<'_> {
         Ok(changes.into_iter().filter(|change| !ignored.contains(&change.path)).collect())
     }
 
+    /// A rename of the user's may have led a change to a path that nobody looked at: that path is looked at too.
+    pub(super) fn look_at_result(
+        &self,
+        seen: &BTreeSet<RelPath>,
+        (delivery, result): (&[Change], &ObjectId),
+        report: &mut Report,
+    ) -> Result<(), Halt> {
+        let elsewhere: Vec<Change> =
+            delivery.iter().filter(|change| !seen.contains(&change.path)).cloned().collect();
+        if elsewhere.is_empty() { Ok(()) } else { self.look_over(&elsewhere, result, report) }
+    }
+
     fn look_over(&self, changes: &[Change], tree: &ObjectId, report: &mut Report) -> Result<(), Halt> {
         let fresh =
             changes.iter().filter(|change| change.old.map(|old| old.id) != change.new.map(|new| new.id));
@@ -101,7 +113,7 @@ impl Selector<'_> {
         let ids: Vec<ObjectId> = ids.into_iter().collect();
         let contents = TreeContents::new(self.scratch, *tree, &ids)?;
         let reviewed = review(changes, &contents, &self.request.approvals)?;
-        report.approved = reviewed.approved;
+        report.approved.extend(reviewed.approved);
         if !reviewed.refused.is_empty() {
             let named = |finding: &Finding| Named::new(finding.rel_path(), finding.reason);
             let paths = reviewed.refused.iter().map(named).collect();

@@ -5,9 +5,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::mount::FileIdentity;
+use super::mount::{Content, FileIdentity, MountTable};
 use super::path::{BoxPath, HostPath};
-use super::resolved::EngineName;
+use super::platform::Os;
+use super::resolved::{EngineName, ResolvedSpec, Warning};
 use super::setting::Setting;
 use super::spec::SshAgent;
 
@@ -42,17 +43,51 @@ impl Default for Agent {
     }
 }
 
+/// Where a sandbox runs, as seen from the caller's socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Distance {
+    /// On the same kernel.
+    Near,
+    /// In a virtual machine that Docker Desktop may have brought a socket into.
+    DesktopMachine,
+    /// In the virtual machine of Podman, which has none.
+    TunnelMachine,
+}
+
+impl Distance {
+    pub fn of(os: Os, engine: EngineName) -> Self {
+        match (os, engine) {
+            (Os::MacOs, EngineName::Docker) => Self::DesktopMachine,
+            (Os::MacOs, EngineName::Podman) => Self::TunnelMachine,
+            (Os::Linux, _) | (Os::MacOs, EngineName::Native | EngineName::Seatbelt) => Self::Near,
+        }
+    }
+}
+
 /// The way the agent takes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "way", rename_all = "snake_case")]
 pub enum Forwarding {
     /// The socket itself: it and the sandbox are on one kernel.
     Direct { socket: HostPath, identity: Option<FileIdentity> },
+    /// A socket of ours, whose clients the supervisor connects: to the agent's own the workload is a stranger.
+    Relayed { socket: HostPath },
     /// The socket that Docker Desktop shows in its virtual machine. That it is there is found out with the image,
     /// when that is.
-    DockerDesktop,
+    Desktop,
     /// A tunnel into the virtual machine of Podman, which no socket of the host reaches.
-    PodmanTunnel { socket: HostPath, ssh: HostPath, connection: Connection },
+    Tunnel { socket: HostPath, ssh: HostPath, connection: Connection },
+}
+
+impl ResolvedSpec {
+    /// Takes the agent out of a request, with the reason.
+    pub fn without_agent(&mut self, why: Warning) {
+        self.ssh_agent.forwarding = None;
+        self.environment.remove(VARIABLE);
+        let others = self.mounts.iter().filter(|mount| mount.content != Content::Agent).cloned().collect();
+        self.mounts = MountTable::new(others).expect("a table without one of its mounts is a table");
+        self.warnings.push(why);
+    }
 }
 
 /// A way to log in to a virtual machine of Podman. Made by [`resolve`](crate::resolve), which has checked that no

@@ -11,10 +11,16 @@ use super::image::Pull;
 use super::path::HostPath;
 use super::resolved::Variable;
 use super::setting::Setting;
+use super::spec::EngineChoice;
 
 choice! {
     /// Whether options of the engine that undo the sandbox are taken.
     FlagGuard { Refuse = "refuse", Allow = "allow" }
+}
+
+choice! {
+    /// Whether the image is built from the project's own recipe before it is used.
+    Build { No = "no", Project = "project" }
 }
 
 choice! {
@@ -30,6 +36,7 @@ pub struct ContainerRequest {
     pub flags: Vec<Setting<String>>,
     pub flag_guard: Setting<FlagGuard>,
     pub ports: Vec<Setting<Port>>,
+    pub build: Setting<Build>,
     /// Where people are sent when an image cannot be had.
     pub support: Setting<String>,
 }
@@ -41,6 +48,7 @@ impl Default for ContainerRequest {
             flags: Vec::new(),
             flag_guard: Setting::default_value(FlagGuard::Refuse),
             ports: Vec::new(),
+            build: Setting::default_value(Build::No),
             support: Setting::default_value(SUPPORT.to_owned()),
         }
     }
@@ -48,6 +56,43 @@ impl Default for ContainerRequest {
 
 /// Where people are sent by default.
 pub const SUPPORT: &str = "https://github.com/vybestack/llxprt-code/discussions";
+
+choice! {
+    /// How many directories an overlay of the engine can stand on.
+    Lowers { One = "one", Many = "many" }
+}
+
+/// What records say that do not say it.
+const fn many() -> Lowers {
+    Lowers::Many
+}
+
+/// What an engine's program is asked about itself, and the package it comes in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Questions {
+    pub package: &'static str,
+    /// Arguments that only look: version, runtime, version of control groups and rights, with semicolons between
+    /// them. None for a program that makes directories whatever it is asked.
+    pub ask: Option<&'static [&'static str]>,
+}
+
+impl Questions {
+    /// The questions for a container engine.
+    pub fn of(engine: EngineChoice) -> Option<Self> {
+        match engine {
+            EngineChoice::Docker => Some(Self {
+                package: "docker.io",
+                ask: Some(&[
+                    "info",
+                    "--format",
+                    "{{.ServerVersion}};{{.DefaultRuntime}};{{.CgroupVersion}};{{.SecurityOptions}}",
+                ]),
+            }),
+            EngineChoice::Podman => Some(Self { package: "podman", ask: None }),
+            EngineChoice::Auto | EngineChoice::Native | EngineChoice::Seatbelt => None,
+        }
+    }
+}
 
 /// The container engine as it is on this machine, and what it is told besides the sandbox itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -57,13 +102,26 @@ pub struct Container {
     /// Exactly the variables it gets.
     pub variables: BTreeMap<String, Variable>,
     pub rights: EngineRights,
+    #[serde(default = "many")]
+    pub lowers: Lowers,
     /// Our own executable, which is PID 1 inside.
     pub init: HostPath,
     /// Options of the user for the engine, word by word.
     pub flags: Vec<Setting<String>>,
     pub ports: Vec<Setting<Port>>,
+    /// The project's own recipe for the image, when that is built first.
+    #[serde(default)]
+    pub build: Option<Recipe>,
     /// Where people are sent when an image cannot be had.
     pub support: Setting<String>,
+}
+
+/// How an image is built.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Recipe {
+    pub file: HostPath,
+    /// What it can take files from.
+    pub context: HostPath,
 }
 
 /// A port of the sandbox that the host's loopback address shows.

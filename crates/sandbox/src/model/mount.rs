@@ -120,6 +120,17 @@ impl MountTable {
         Ok(table)
     }
 
+    /// Something of what lies below the copy-on-write view `name` is covered from now on.
+    pub(crate) fn cover(&mut self, name: &str) {
+        for mount in &mut self.0 {
+            if let Content::Cow { layer, pins, .. } = &mut mount.content
+                && layer == name
+            {
+                *pins = Pins::Present;
+            }
+        }
+    }
+
     /// The mounts, parents before children.
     pub fn iter(&self) -> impl Iterator<Item = &Mount> {
         self.0.iter()

@@ -16,6 +16,7 @@ use super::limits::Limits;
 use super::mount::{FileIdentity, MountTable};
 use super::path::{BoxPath, HostPath};
 use super::platform::Platform;
+use super::seatbelt::SeatbeltProfile;
 use super::secret::REDACTED;
 use super::setting::{Origin, Setting};
 use super::spec::{Lifetime, Network, Secrets, Strictness, WorkspaceMode};
@@ -34,6 +35,9 @@ pub struct ResolvedSpec {
     /// The container engine here, when one runs the sandbox.
     #[serde(default)]
     pub container: Option<Container>,
+    /// The profile of macOS's own sandbox, when that runs the sandbox.
+    #[serde(default)]
+    pub seatbelt: Option<SeatbeltProfile>,
     pub source: Source,
     pub mode: Mode,
     pub identity: Identity,
@@ -182,6 +186,15 @@ pub struct Warning {
 }
 
 impl Warning {
+    /// The code for an agent that was wanted and is not there.
+    pub const NO_AGENT: &'static str = "ssh-agent-unavailable";
+
+    /// An agent that was wanted and is not there.
+    pub fn no_agent(why: &str) -> Self {
+        let text = format!("there is no ssh-agent inside: {why}; `--ssh-agent off` says that none is wanted");
+        Self::new(Self::NO_AGENT, text)
+    }
+
     pub fn new(code: &str, text: impl Into<String>) -> Self {
         Self { code: code.to_owned(), text: text.into() }
     }
@@ -190,6 +203,13 @@ impl Warning {
 choice! {
     /// The engine that runs a sandbox.
     EngineName { Native = "native", Docker = "docker", Podman = "podman", Seatbelt = "seatbelt" }
+}
+
+impl EngineName {
+    /// Whether it can show a file at another place than its own. One that cannot only decides about files.
+    pub fn makes_views(self) -> bool {
+        self != Self::Seatbelt
+    }
 }
 
 #[cfg(test)]

@@ -11,6 +11,8 @@ use super::hide::HidePattern;
 use super::id::SandboxName;
 use super::image::ImageRef;
 use super::limits::Limits;
+use super::profile::Profile;
+use super::seatbelt::SeatbeltProfile;
 use super::secret::Secret;
 use super::setting::Setting;
 
@@ -21,6 +23,8 @@ pub struct Spec {
     /// What the sandbox sees as its system, where that is not the host's.
     pub image: Option<Setting<ImageRef>>,
     pub container: ContainerRequest,
+    /// The profile of macOS's own sandbox, where that is used.
+    pub seatbelt_profile: Option<Setting<SeatbeltProfile>>,
     pub profile: Setting<Profile>,
     /// The directory the command starts in; the repository around it is the source.
     pub directory: Setting<PathBuf>,
@@ -75,11 +79,6 @@ pub enum EnvValue {
 choice! {
     /// Which engine is asked for.
     EngineChoice { Auto = "auto", Native = "native", Docker = "docker", Podman = "podman", Seatbelt = "seatbelt" }
-}
-
-choice! {
-    /// A named bundle of settings.
-    Profile { None = "none", Dev = "dev", Safe = "safe", Tight = "tight", Offline = "offline" }
 }
 
 choice! {

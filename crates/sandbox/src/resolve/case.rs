@@ -9,12 +9,14 @@ use crate::host::Host;
 use crate::model::container::Container;
 use crate::model::mount::FileIdentity;
 use crate::model::path::{BoxPath, HostPath};
+use crate::model::resolved::EngineName;
 use crate::model::spec::Spec;
 
 pub(super) struct Case<'a> {
     pub(super) spec: &'a Spec,
     pub(super) host: &'a Host,
     pub(super) facts: &'a dyn Facts,
+    pub(super) engine: EngineName,
     pub(super) home: Option<Home>,
     pub(super) state: State,
     /// The container engine, when one runs the sandbox.
@@ -39,13 +41,18 @@ pub(super) struct State {
 }
 
 impl<'a> Case<'a> {
-    pub(super) fn new(spec: &'a Spec, host: &'a Host, facts: &'a dyn Facts) -> Result<Self, Error> {
+    pub(super) fn new(
+        spec: &'a Spec,
+        host: &'a Host,
+        facts: &'a dyn Facts,
+        engine: EngineName,
+    ) -> Result<Self, Error> {
         let home = host.home.as_ref().filter(|home| home.parent().is_some()).map(|written| {
             let real = facts.real_path(written).ok().and_then(|real| HostPath::new(real).ok());
             Home { written: written.clone(), real: real.unwrap_or_else(|| written.clone()) }
         });
         let state = state(&host.data, facts)?;
-        Ok(Self { spec, host, facts, home, state, container: None, mounts: OnceCell::new() })
+        Ok(Self { spec, host, facts, engine, home, state, container: None, mounts: OnceCell::new() })
     }
 
     /// The same in a container.

@@ -2,9 +2,18 @@
 //! expects, and who the caller is.
 
 use super::case::Case;
+use super::error::Error;
+use super::source::Workspace;
+use crate::facts::Kind;
+use crate::model::container::{Build, Recipe};
 use crate::model::mount::{Content, Mount};
-use crate::model::path::BoxPath;
+use crate::model::path::{BoxPath, HostPath};
 use crate::model::setting::Origin;
+
+/// Where a project keeps the recipe of its image.
+const RECIPES: [&str; 2] = [".sandtable/Dockerfile", ".llxprt/sandbox.Dockerfile"];
+/// Where the virtual environment of the caller is.
+pub(super) const VIRTUAL_ENV: &str = "VIRTUAL_ENV";
 
 /// What stands in the image besides the image's own files.
 pub(super) fn mounts(case: &Case<'_>) -> Vec<Mount> {
@@ -41,6 +50,32 @@ pub(super) fn without_links(mounts: Vec<Mount>) -> Vec<Mount> {
 /// What the user mounts at a place of ours stands there instead.
 pub(super) fn give_way(ours: &mut Vec<Mount>, others: &[Mount]) {
     ours.retain(|mount| others.iter().all(|other| other.target != mount.target));
+}
+
+/// The project's recipe for the image, if it is to be built.
+pub(super) fn recipe(case: &Case<'_>, workspace: &Workspace) -> Result<Option<Recipe>, Error> {
+    if case.spec.container.build.value == Build::No {
+        return Ok(None);
+    }
+    let places = RECIPES.map(|name| workspace.root.join(name));
+    let is_file = |path: &&HostPath| case.facts.kind(*path).is_ok_and(|entry| entry.kind == Kind::File);
+    match places.iter().find(is_file) {
+        Some(file) => Ok(Some(Recipe { file: file.clone(), context: workspace.root.clone() })),
+        None => Err(Error::NoRecipe { places: places.map(|path| path.as_path().to_owned()).into() }),
+    }
+}
+
+/// A virtual environment in the workspace was made by programs of the host. The sandbox has one of its own at
+/// the same place, empty at first, and kept with it.
+pub(super) fn virtual_environment(case: &Case<'_>, workspace: &Workspace) -> Option<Mount> {
+    let written = case.host.environment.get(VIRTUAL_ENV).filter(|value| !value.is_empty())?;
+    let place = HostPath::new(case.facts.real_path(written).ok()?).ok()?;
+    (place.is_within(&workspace.root) && place != workspace.root).then(|| Mount {
+        target: place.same_inside(),
+        content: Content::Private { area: "venv".to_owned() },
+        reason: "a virtual environment for the image's programs; the host's is hidden".to_owned(),
+        origin: Origin::Variable { name: VIRTUAL_ENV.to_owned() },
+    })
 }
 
 fn passwd(case: &Case<'_>) -> String {

@@ -7,7 +7,7 @@ use super::error::Error;
 use super::{flags, search};
 use crate::facts::{Facts, Said};
 use crate::host::Host;
-use crate::model::container::{Container, EngineRights};
+use crate::model::container::{Build, Container, EngineRights, Lowers};
 use crate::model::image::{ImageRef, ResolvedImage};
 use crate::model::path::HostPath;
 use crate::model::platform::{Os, Platform};
@@ -59,13 +59,12 @@ pub(super) fn choose(spec: &Spec, host: &Host, facts: &dyn Facts) -> Result<Chos
     let platform = facts.platform().unwrap_or_default();
     let (engine, reason) = by_name(spec, platform, &|name| program(name, host, facts).is_some())?;
     let plain = Chosen { engine, reason, platform, image: None, container: None };
+    if let (EngineName::Native | EngineName::Seatbelt, Some(what)) = (engine, containers_only(spec)) {
+        return Err(Error::ContainersOnly { what, engine });
+    }
     match engine {
         // An image by its path is found when the file system is put together.
-        EngineName::Native => Ok(plain),
-        EngineName::Seatbelt => match &spec.image {
-            Some(image) => Err(Error::ImageElsewhere { engine, image: image.value.clone() }),
-            None => Ok(plain),
-        },
+        EngineName::Native | EngineName::Seatbelt => Ok(plain),
         EngineName::Docker | EngineName::Podman => {
             let program = needed(engine, host, facts)?;
             let image = image(spec, engine)?;
@@ -73,6 +72,20 @@ pub(super) fn choose(spec: &Spec, host: &Host, facts: &dyn Facts) -> Result<Chos
             Ok(Chosen { image: Some(image), container: Some(container), ..plain })
         }
     }
+}
+
+/// Which option of the command line only a container engine could follow. A variable may be meant for another
+/// call, so what it says counts where it can.
+fn containers_only(spec: &Spec) -> Option<&'static str> {
+    let request = &spec.container;
+    let typed = |origin: &Origin| matches!(origin, Origin::Flag { .. });
+    if request.flags.iter().any(|flag| typed(&flag.origin)) {
+        return Some("--engine-flags");
+    }
+    if request.ports.iter().any(|port| typed(&port.origin)) {
+        return Some("--publish");
+    }
+    (request.build.value == Build::Project && typed(&request.build.origin)).then_some("--build")
 }
 
 /// Whether there is such an engine here, as far as can be known without an image.
@@ -182,9 +195,14 @@ fn container(
         program: HostPath::new(program).map_err(Error::MountPath)?,
         variables,
         rights,
+        lowers: match (engine, rights) {
+            (EngineName::Podman, EngineRights::Rootless) => Lowers::One,
+            _ => Lowers::Many,
+        },
         init: host.executable.clone().ok_or(Error::NoExecutable)?,
         flags: spec.container.flags.clone(),
         ports: spec.container.ports.clone(),
+        build: None,
         support: spec.container.support.clone(),
     })
 }
@@ -193,7 +211,8 @@ fn program(name: &str, host: &Host, facts: &dyn Facts) -> Option<PathBuf> {
     facts.program(name, &search::directories(host)).ok()
 }
 
-fn variables(host: &Host) -> BTreeMap<String, Variable> {
+/// The variables of the caller that the program of an engine gets.
+pub(super) fn variables(host: &Host) -> BTreeMap<String, Variable> {
     let variable = |name: &&str, make: fn(String, Origin) -> Variable| {
         let value = host.environment.get(*name).filter(|value| !value.is_empty())?;
         let origin = Origin::Variable { name: (*name).to_owned() };

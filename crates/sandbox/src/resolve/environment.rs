@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 use serde::Deserialize;
 
 use super::case::Case;
+use super::contained::VIRTUAL_ENV;
 use super::data::{Reasoned, policy};
 use super::error::Error;
 use super::glob::matches;
@@ -58,6 +59,11 @@ pub(super) fn build(
         // The image knows where its programs are.
         environment.remove("PATH");
         environment.remove("SHELL");
+        let own =
+            mounts.iter().find(|mount| mount.origin == Origin::Variable { name: VIRTUAL_ENV.to_owned() });
+        environment.extend(
+            own.map(|mount| (VIRTUAL_ENV.to_owned(), from_caller(VIRTUAL_ENV, mount.target.to_string()))),
+        );
     } else {
         let (path, shell) = match rootfs {
             Some(rootfs) => (made(search::of_image(case, rootfs)), made("/bin/sh".to_owned())),

@@ -4,8 +4,8 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use super::remedy::listed;
 use super::ssh_agent::ConnectionError;
-use super::{agents, expose};
 use crate::facts::Failure;
 use crate::model::blame::Blame;
 use crate::model::container::Port;
@@ -13,6 +13,7 @@ use crate::model::image::ImageRef;
 use crate::model::mount::MountError;
 use crate::model::path::{HostPath, PathError};
 use crate::model::resolved::EngineName;
+use crate::model::seatbelt::Unsupported;
 use crate::model::spec::EngineChoice;
 
 /// Why there is no resolved request.
@@ -42,6 +43,10 @@ pub enum Error {
     FlagOurs { flag: String, why: &'static str },
     #[error("option `{flag}` for the engine has no value")]
     FlagWithoutValue { flag: String },
+    #[error("there is no recipe to build the image from: {}", listed(places))]
+    NoRecipe { places: Vec<PathBuf> },
+    #[error("`{what}` is for docker and podman, and this sandbox runs on `{engine}`")]
+    ContainersOnly { what: &'static str, engine: EngineName },
     #[error("port `{port}` cannot be published: there is no network inside")]
     PortWithoutNetwork { port: Port },
     #[error("the engine cannot make an overlay over `{path}`: {why}")]
@@ -52,6 +57,8 @@ pub enum Error {
     ImageNamed { image: String },
     #[error("the image `{path}` has not been unpacked")]
     ImageNotUnpacked { path: HostPath },
+    #[error(transparent)]
+    Unsupported(Unsupported),
     #[error("network `nat` needs a program that carries packets: there is no `slirp4netns` on PATH")]
     NetworkHelperMissing,
     #[error("network `nat` needs the device `{}`, which cannot be opened", path.display())]
@@ -165,7 +172,8 @@ impl Error {
     /// Whose move it is.
     pub fn blame(&self) -> Blame {
         match self {
-            Self::EngineMissing { .. }
+            Self::EngineElsewhere { .. }
+            | Self::EngineMissing { .. }
             | Self::EngineDown { .. }
             | Self::EngineDenied { .. }
             | Self::NoExecutable
@@ -181,7 +189,7 @@ impl Error {
             | Self::StateUnknown { .. }
             | Self::StateReadOnly { .. }
             | Self::StateFileSystem { .. } => Blame::Machine,
-            Self::EngineElsewhere { .. }
+            Self::Unsupported(_)
             | Self::ImageUnnamed { .. }
             | Self::ImageElsewhere { .. }
             | Self::EngineRemote { .. }
@@ -190,6 +198,8 @@ impl Error {
             | Self::FlagOurs { .. }
             | Self::FlagWithoutValue { .. }
             | Self::PortWithoutNetwork { .. }
+            | Self::NoRecipe { .. }
+            | Self::ContainersOnly { .. }
             | Self::ImageNamed { .. }
             | Self::EnvReserved { .. }
             | Self::EnvUnset { .. }
@@ -222,6 +232,7 @@ impl Error {
         match self {
             Self::EngineElsewhere { .. } => "engine-elsewhere",
             Self::EngineMissing { .. } => "engine-missing",
+            Self::Unsupported(_) => "engine-cannot",
             Self::ImageUnnamed { .. } => "image-unnamed",
             Self::ImageElsewhere { .. } => "image-elsewhere",
             Self::EngineRemote { .. } => "engine-remote",
@@ -232,6 +243,8 @@ impl Error {
             Self::FlagUnknown { .. } => "flag-unknown",
             Self::FlagOurs { .. } => "flag-ours",
             Self::FlagWithoutValue { .. } => "flag-without-value",
+            Self::NoRecipe { .. } => "no-recipe",
+            Self::ContainersOnly { .. } => "containers-only",
             Self::PortWithoutNetwork { .. } => "port-without-network",
             Self::OverlayEngine { .. } => "overlay-engine",
             Self::ImageNamed { .. } => "image-named",
@@ -271,99 +284,4 @@ impl Error {
             Self::Conflict(_) => "mount-conflict",
         }
     }
-
-    /// What to do about it.
-    pub fn remedy(&self) -> Option<String> {
-        Some(match self {
-            Self::EngineMissing { package, .. } => {
-                format!("`apt-get install {package}`, or leave out `--engine` to run natively")
-            }
-            Self::EngineElsewhere { .. } => "use `--engine native`, or leave out `--engine`".to_owned(),
-            Self::ImageUnnamed { .. } => {
-                "name one: `--image NAME`, the variable `LLXPRT_SANDBOX_IMAGE`, or `image = \"NAME\"` in the \
-                 configuration"
-                    .to_owned()
-            }
-            Self::ImageElsewhere { image, .. } if image.is_path() => {
-                format!("make an image of it: `tar -C DIR -c . | docker import - NAME`, or name one instead of `{image}`")
-            }
-            Self::ImageElsewhere { .. } => "use `--engine docker` or `--engine podman`".to_owned(),
-            Self::EngineRemote { variable, .. } => {
-                format!("unset `{variable}`, or let it name a socket: `unix:///…`")
-            }
-            Self::EngineDown { .. } => {
-                "start it: `systemctl start docker`, or `dockerd` as root; `docker info` says more".to_owned()
-            }
-            Self::EngineDenied { .. } => {
-                "`sudo usermod -aG docker $USER` and log in again, or use `--engine podman`, which needs no group"
-                    .to_owned()
-            }
-            Self::FlagDangerous { .. } | Self::FlagUnknown { .. } => {
-                "leave it out, or say `--dangerously-engine-flags` if that is what you want".to_owned()
-            }
-            Self::FlagWithoutValue { flag } => format!("write `{flag}=VALUE`"),
-            Self::PortWithoutNetwork { .. } => "use `--network nat`".to_owned(),
-            Self::OverlayEngine { .. } => "copy the workspace: `--mode copy`".to_owned(),
-            Self::ImageNamed { image } => {
-                format!("use `--engine docker` or `--engine podman`, or a path with a slash in front: `./{image}`")
-            }
-            Self::ImageNotUnpacked { .. } => "`sandtable run` unpacks it".to_owned(),
-            Self::NetworkHelperMissing => {
-                "`apt-get install slirp4netns`, or use `--network none` or `--network host`".to_owned()
-            }
-            Self::NetworkDevice { path } => format!(
-                "`modprobe tun` and `chmod 666 {}` as root, or use `--network none` or `--network host`",
-                path.display()
-            ),
-            Self::AgentUnavailable { .. } => {
-                "start one with `eval $(ssh-agent)` and `ssh-add`, or use `--ssh-agent auto` or `off`".to_owned()
-            }
-            Self::AgentConnection(error) => error.remedy(),
-            Self::EnvUnset { name, .. } => format!("set `{name}`, or give it a value: `{name}=…`"),
-            Self::ExposeUnknown { name } => {
-                format!("one of {}, or a path with a slash in it: `./{name}`", expose::names().join(", "))
-            }
-            Self::AgentUnknown { name } => {
-                format!("one of {}, or a path with a slash in it: `./{name}`", agents::names().join(", "))
-            }
-            Self::LiveHides { .. } => "use `--mode overlay` or `--mode copy`".to_owned(),
-            Self::SourceTooWide { .. } => {
-                "run in the directory of one project, or say `--dangerously-allow-source`".to_owned()
-            }
-            Self::SourceHoldsCredentials { store, .. } => {
-                format!("move `{}` out of it, or say `--dangerously-allow-source`", store.display())
-            }
-            Self::SourceHoldsState { .. } => {
-                "run in a narrower directory, or let `XDG_DATA_HOME` name a directory outside it".to_owned()
-            }
-            Self::SourceNotUnicode { .. } => "rename the directory".to_owned(),
-            Self::Submounts { below, .. } => {
-                format!(
-                    "run in a directory without mounts below it, unmount {}, or copy the workspace: `--mode copy`",
-                    listed(below)
-                )
-            }
-            Self::SourceFileSystem { .. } => {
-                "copy the workspace: `--mode copy`, or move the project to another file system".to_owned()
-            }
-            Self::StateUnknown { .. } | Self::StateReadOnly { .. } | Self::StateFileSystem { .. } => {
-                "let `XDG_DATA_HOME` name a directory on a local, writable file system such as ext4, xfs or btrfs"
-                    .to_owned()
-            }
-            Self::MountsUnknown { .. } => "make `/proc` available".to_owned(),
-            Self::MountSymlink { real, .. } => format!("name `{}` itself if that is meant", real.display()),
-            Self::MountCowFile { .. } => "mount it `:ro` or `:rw`, or mount its directory".to_owned(),
-            _ => return None,
-        })
-    }
-}
-
-fn listed(paths: &[PathBuf]) -> String {
-    const SHOWN: usize = 5;
-    let mut text: Vec<String> =
-        paths.iter().take(SHOWN).map(|path| format!("`{}`", path.display())).collect();
-    if paths.len() > SHOWN {
-        text.push(format!("{} more", paths.len() - SHOWN));
-    }
-    text.join(", ")
 }

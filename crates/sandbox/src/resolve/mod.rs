@@ -18,14 +18,17 @@ mod gitconfig;
 mod glob;
 mod hide;
 mod home;
+mod homes;
 mod identity;
 mod mode;
 mod network;
 mod overlay;
+mod remedy;
 mod renew;
 mod repository;
 mod rootfs;
 mod search;
+mod seatbelt;
 mod secrets;
 mod source;
 mod ssh_agent;
@@ -44,7 +47,9 @@ pub use hide::Hidden;
 pub use mode::WORKSPACE;
 pub use renew::renew;
 pub use secrets::{says_secret, secret_names};
-pub use ssh_agent::ConnectionError;
+pub use ssh_agent::{ConnectionError, socket as agent_socket};
+
+use std::collections::BTreeMap;
 
 use case::Case;
 use rootfs::Rootfs;
@@ -53,20 +58,27 @@ use ssh_agent::Surroundings;
 
 use crate::facts::Facts;
 use crate::host::Host;
+use crate::model::container::Container;
 use crate::model::mount::{Content, Mount, MountTable};
 use crate::model::path::BoxPath;
-use crate::model::resolved::{EngineName, ResolvedSpec, Seed, Source, Warning};
+use crate::model::resolved::{EngineName, ResolvedSpec, Seed, Source, Variable, Warning};
 use crate::model::spec::{EngineChoice, Spec};
 
 /// Says what `spec` means for `host` on the machine that `facts` describes.
 pub fn resolve(spec: &Spec, host: &Host, facts: &dyn Facts) -> Result<ResolvedSpec, Error> {
     let chosen = engine::choose(spec, host, facts)?;
-    let network_helper = if chosen.container.is_none() { network::helper(spec, host, facts)? } else { None };
-    let case = Case::new(spec, host, facts)?.contained(chosen.container.as_ref());
+    let case = Case::new(spec, host, facts, chosen.engine)?.contained(chosen.container.as_ref());
+    let (seatbelt, network) = if chosen.engine.makes_views() {
+        (None, spec.network.clone())
+    } else {
+        seatbelt::check(&case).map(|(profile, network)| (Some(profile), network))?
+    };
+    let network_helper = if case.container.is_none() { network::helper(&case, &network)? } else { None };
     let mut warnings = Vec::new();
     let workspace = source::find(&case, &mut warnings)?;
     overlay::check_state(&case.state, facts)?;
     let mode = mode::choose(&case, &workspace, &mut warnings)?;
+    let build = if chosen.container.is_some() { contained::recipe(&case, &workspace)? } else { None };
     let mut asked = Asked { mounts: user_mounts::all(&case)?, seeds: Vec::new() };
     let mut variables = expose::add(&case, &mut asked.mounts, &mut warnings)?;
     agents::add(&case, &workspace, &mut asked, &mut warnings)?;
@@ -91,7 +103,8 @@ pub fn resolve(spec: &Spec, host: &Host, facts: &dyn Facts) -> Result<ResolvedSp
         engine_reason: chosen.reason,
         platform: chosen.platform,
         image: chosen.image.or(rootfs.map(|rootfs| rootfs.image)),
-        container: chosen.container.clone(),
+        container: chosen.container.clone().map(|container| Container { build, ..container }),
+        seatbelt,
         identity: identity::of(host),
         home: case.home_inside(),
         directory: workspace.directory.same_inside(),
@@ -101,7 +114,7 @@ pub fn resolve(spec: &Spec, host: &Host, facts: &dyn Facts) -> Result<ResolvedSp
         seeds,
         hide: spec.hide.clone(),
         environment,
-        network: spec.network.clone(),
+        network,
         network_helper,
         limits: spec.limits.clone(),
         ssh_agent,
@@ -122,6 +135,11 @@ pub fn check_state(host: &Host, facts: &dyn Facts) -> Result<(), Error> {
 /// Whether there is such an engine here. Only what can be known without starting it.
 pub fn check_engine(engine: EngineChoice, host: &Host, facts: &dyn Facts) -> Result<EngineName, Error> {
     engine::check(engine, host, facts)
+}
+
+/// The variables by which the program of a container engine finds its service.
+pub fn engine_variables(host: &Host) -> BTreeMap<String, Variable> {
+    engine::variables(host)
 }
 
 /// What the user wants to see inside besides the workspace.
@@ -163,7 +181,8 @@ fn mounts(
             warnings,
         );
     }
-    let mut system = system::mounts(case, *rootfs)?;
+    let mut system =
+        if case.engine.makes_views() { system::mounts(case, *rootfs)? } else { seatbelt::mounts(case)? };
     system.retain(|mount| mount.target != workspace.root.same_inside());
     let mut shown = gitconfig::mounts(case, workspace, warnings);
     shown.extend(agent);
@@ -173,8 +192,8 @@ fn mounts(
     }
     shown.retain(|mount| asked.iter().all(|request| request.target != mount.target));
     mounts.extend(home);
-    mounts.extend(asked);
-    mounts.extend(shown);
+    mounts.extend(seatbelt::copied_views(case, asked));
+    mounts.extend(seatbelt::read_only_views(case, shown));
     system::keep_temporary_directory(&mut system, &mounts);
     mounts.extend(system);
     if let Some(rootfs) = rootfs {
@@ -182,6 +201,7 @@ fn mounts(
         mounts.extend(image);
     }
     let table = MountTable::new(mounts).map_err(Error::Conflict)?;
+    seatbelt::check_table(case, &table)?;
     user_mounts::check_places(case, &table)?;
     if rootfs.is_some() { Ok(table) } else { system::with_state_masked(case, table) }
 }
@@ -196,6 +216,8 @@ fn contained_mounts(
     let OwnMounts { workspace: mut mounts, home, asked, agent } = own;
     let mut shown = gitconfig::mounts(case, workspace, warnings);
     shown.extend(agent);
+    shown = homes::at_each(shown, &homes::of(case));
+    shown.extend(contained::virtual_environment(case, workspace));
     shown.retain(|mount| asked.iter().all(|request| request.target != mount.target));
     mounts.extend(contained::without_links(home));
     mounts.extend(asked);

@@ -4,7 +4,7 @@
 use super::case::Case;
 use super::error::Error;
 use super::source::Workspace;
-use super::{overlay, warnings};
+use super::{overlay, seatbelt, warnings};
 use crate::model::mount::{Content, HostAccess, Ownership, Pins};
 use crate::model::path::HostPath;
 use crate::model::resolved::{Mode, SourceKind, Warning};
@@ -22,6 +22,9 @@ pub(super) fn choose(
     let asked = case.spec.mode.value;
     let mode = |value, reason| Ok(Mode { value, reason });
     let wished = || format!("asked for by {}", case.spec.mode.origin);
+    if let Some((value, reason)) = seatbelt::mode(case, &workspace.root)? {
+        return mode(value, reason);
+    }
     match asked {
         WorkspaceMode::Auto => match try_overlay(case, workspace) {
             Ok(()) => mode(WorkspaceMode::Overlay, "auto: an overlay costs nothing that grows".to_owned()),

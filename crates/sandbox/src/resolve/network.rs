@@ -4,13 +4,12 @@
 use super::case::Case;
 use super::error::Error;
 use super::search;
-use crate::facts::{Facts, Kind};
-use crate::host::Host;
+use crate::facts::Kind;
 use crate::model::mount::{Content, HostAccess, Mount, Ownership};
 use crate::model::path::{BoxPath, HostPath};
 use crate::model::resolved::{HelperKind, NetworkHelper};
-use crate::model::setting::Origin;
-use crate::model::spec::{Network, Spec};
+use crate::model::setting::{Origin, Setting};
+use crate::model::spec::Network;
 
 /// Where the helpers answer questions for names.
 const NAME_SERVER: &str = "10.0.2.3";
@@ -19,11 +18,12 @@ const TUNNEL: &str = "/dev/net/tun";
 const RESOLVER: &str = "/etc/resolv.conf";
 
 /// The program that is used, if one is needed.
-pub(super) fn helper(spec: &Spec, host: &Host, facts: &dyn Facts) -> Result<Option<NetworkHelper>, Error> {
-    if spec.network.value != Network::Nat {
+pub(super) fn helper(case: &Case<'_>, network: &Setting<Network>) -> Result<Option<NetworkHelper>, Error> {
+    if network.value != Network::Nat {
         return Ok(None);
     }
-    let search = search::directories(host);
+    let facts = case.facts;
+    let search = search::directories(case.host);
     let found = HelperKind::ALL.iter().find_map(|kind| {
         let program = facts.program(kind.word(), &search).ok()?;
         Some(NetworkHelper { kind: *kind, program: HostPath::new(program).ok()? })

@@ -8,7 +8,7 @@ use super::case::{Case, State};
 use super::data::policy;
 use super::error::Error;
 use crate::facts::Facts;
-use crate::model::container::EngineRights;
+use crate::model::container::Lowers;
 use crate::model::mount::{Content, Pins};
 use crate::model::path::HostPath;
 use crate::model::platform::Os;
@@ -41,9 +41,12 @@ static FILE_SYSTEMS: LazyLock<FileSystems> = LazyLock::new(|| policy!("filesyste
 
 /// A copy-on-write view of the directory `path`, which is a real path.
 pub(super) fn cow(case: &Case<'_>, path: &HostPath, layer: &str, pins: Pins) -> Result<Content, Error> {
-    check_upper(&case.state, case.facts)?;
-    check_lower(case, path)?;
-    check_engine(case, path, pins)?;
+    // Where no view can be made this only says what is wished for.
+    if case.engine.makes_views() {
+        check_upper(&case.state, case.facts)?;
+        check_lower(case, path)?;
+        check_engine(case, path, pins)?;
+    }
     let identity = case.identity(path);
     Ok(Content::Cow { source: path.clone(), layer: layer.to_owned(), pins, identity })
 }
@@ -105,9 +108,8 @@ fn check_engine(case: &Case<'_>, path: &HostPath, pins: Pins) -> Result<(), Erro
     if case.facts.platform().is_ok_and(|platform| platform.os == Os::MacOs) {
         return refused("it runs in a virtual machine, and what that shares with macOS can hold no layer");
     }
-    let podman = container.program.as_path().ends_with("podman");
-    if podman && container.rights == EngineRights::Rootless && pins == Pins::Present {
-        return refused("rootless Podman has no overlay over two directories, which hiding files takes");
+    if container.lowers == Lowers::One && pins == Pins::Present {
+        return refused("its overlays stand on one directory only, and hiding files takes two");
     }
     Ok(())
 }

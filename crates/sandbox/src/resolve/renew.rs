@@ -10,12 +10,13 @@ use crate::facts::{Entry, Facts, Kind};
 use crate::host::Host;
 use crate::model::agent;
 use crate::model::mount::{Content, FileIdentity, Mount, MountTable};
-use crate::model::resolved::ResolvedSpec;
+use crate::model::path::{BoxPath, HostPath};
+use crate::model::resolved::{ResolvedSpec, Warning};
 
 /// Looks again at what may have changed since `resolved` was recorded.
 pub fn renew(resolved: &mut ResolvedSpec, host: &Host, facts: &dyn Facts) -> Result<(), Error> {
     let warnings = &mut resolved.warnings;
-    warnings.retain(|warning| warning.code != super::warnings::AGENT_UNAVAILABLE);
+    warnings.retain(|warning| warning.code != Warning::NO_AGENT);
     let surroundings = Surroundings {
         host,
         facts,
@@ -29,12 +30,28 @@ pub fn renew(resolved: &mut ResolvedSpec, host: &Host, facts: &dyn Facts) -> Res
     let is_agent = |mount: &Mount| matches!(mount.content, Content::Agent);
     let mut mounts: Vec<Mount> = resolved.mounts.iter().filter(|mount| !is_agent(mount)).cloned().collect();
     mounts.extend(ssh_agent::socket_mount(&found, resolved.engine));
-    let files: Vec<_> =
-        FILES.iter().chain([&ssh_agent::KNOWN_HOSTS]).map(|name| resolved.home.join(name)).collect();
-    mounts.retain_mut(|mount| !files.contains(&mount.target) || is_there(mount, facts));
+    let sources = users_files(&mounts, &resolved.home);
+    mounts.retain_mut(|mount| !sources.iter().any(|path| shows(mount, path)) || is_there(mount, facts));
     resolved.mounts = MountTable::new(mounts).map_err(Error::Conflict)?;
     resolved.ssh_agent = found;
     Ok(())
+}
+
+/// The files of the user that are shown because they are there.
+fn users_files(mounts: &[Mount], home: &BoxPath) -> Vec<HostPath> {
+    let names = FILES.iter().chain([&ssh_agent::KNOWN_HOSTS]);
+    let places: Vec<BoxPath> = names.map(|name| home.join(name)).collect();
+    let shown = mounts.iter().filter(|mount| places.contains(&mount.target));
+    shown
+        .filter_map(|mount| match &mount.content {
+            Content::Host { source, .. } => Some(source.clone()),
+            _ => None,
+        })
+        .collect()
+}
+
+fn shows(mount: &Mount, path: &HostPath) -> bool {
+    matches!(&mount.content, Content::Host { source, .. } if source == path)
 }
 
 /// Whether a file of the user is still there. It may be another one by now: git and ssh replace theirs.

@@ -49,13 +49,11 @@ pub(super) fn inside(case: &Case<'_>, mounts: &MountTable, found: &mut Vec<Warni
 /// PATH inside an image: the image's own, or what it has of the usual places.
 pub(super) fn of_image(case: &Case<'_>, rootfs: &Rootfs) -> String {
     let absolute = |path: &&str| path.starts_with('/');
-    match &rootfs.search {
-        Some(search) => search.split(':').filter(absolute).collect::<Vec<_>>().join(":"),
-        None => {
-            let usual = RULES.path.iter().map(|rule| rule.name.as_str());
-            usual.filter(|path| rootfs.has(case, path)).collect::<Vec<_>>().join(":")
-        }
+    if let Some(search) = &rootfs.search {
+        return search.split(':').filter(absolute).collect::<Vec<_>>().join(":");
     }
+    let usual = RULES.path.iter().map(|rule| rule.name.as_str());
+    usual.filter(|path| rootfs.has(case, path)).collect::<Vec<_>>().join(":")
 }
 
 /// Where a directory below the home directory really is, if it exists.

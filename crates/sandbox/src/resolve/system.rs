@@ -101,7 +101,7 @@ fn fixed() -> Vec<Mount> {
     places.map(|(path, content, reason)| mount(Path::new(path), content, reason).expect("absolute")).into()
 }
 
-fn mount(path: &Path, content: Content, reason: &str) -> Result<Mount, Error> {
+pub(super) fn mount(path: &Path, content: Content, reason: &str) -> Result<Mount, Error> {
     let target = BoxPath::new(path).map_err(Error::MountPath)?;
     Ok(Mount { target, content, reason: reason.to_owned(), origin: Origin::Default })
 }

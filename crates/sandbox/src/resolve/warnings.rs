@@ -5,9 +5,6 @@ use std::path::{Path, PathBuf};
 use crate::model::path::HostPath;
 use crate::model::resolved::Warning;
 
-/// The code for an agent that was wanted and is not there.
-pub(super) const AGENT_UNAVAILABLE: &str = "ssh-agent-unavailable";
-
 pub(super) fn git_directory_outside(root: &HostPath, why: &str) -> Warning {
     let text = format!("git will not work inside: the git directory of `{root}` lies elsewhere and {why}");
     Warning::new("git-directory-outside", text)
@@ -68,11 +65,6 @@ pub(super) fn git_config_skipped(path: &Path, why: &str) -> Warning {
         "git-config-skipped",
         format!("`{}` is left out of the git configuration: {why}", path.display()),
     )
-}
-
-pub(super) fn agent_unavailable(why: &str) -> Warning {
-    let text = format!("there is no ssh-agent inside: {why}; `--ssh-agent off` says that none is wanted");
-    Warning::new(AGENT_UNAVAILABLE, text)
 }
 
 pub(super) fn variable_not_unicode(name: &str) -> Warning {

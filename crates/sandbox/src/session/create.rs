@@ -13,7 +13,7 @@ use sandtable_store::path::RelPath;
 use sandtable_store::remove::remove_tree;
 use sandtable_store::source::find_chosen;
 
-use super::directory::{Part, SandboxDirectory, Sandboxes, random};
+use super::directory::{Part, SandboxDirectory, Sandboxes};
 use super::error::Error;
 use super::files::RECORD;
 use super::furnish;
@@ -26,6 +26,7 @@ use crate::model::id::SandboxName;
 use crate::model::mount::{Content, Pins};
 use crate::model::path::HostPath;
 use crate::model::resolved::ResolvedSpec;
+use crate::random::random;
 use crate::resolve::Hidden;
 
 /// A sandbox that exists on disk and whose lock is held.
@@ -135,7 +136,7 @@ pub(super) fn renew_work(directory: &SandboxDirectory, resolved: &ResolvedSpec) 
     Ok(())
 }
 
-fn make(path: &HostPath) -> Result<(), Error> {
+pub(super) fn make(path: &HostPath) -> Result<(), Error> {
     fs::create_dir(path.as_path()).map_err(Error::state("make", path.as_path()))
 }
 

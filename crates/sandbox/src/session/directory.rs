@@ -9,7 +9,6 @@ use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, listen, socket_with,
 };
-use rustix::rand::{GetRandomFlags, getrandom};
 use sandtable_store::lock::FileLock;
 use sandtable_store::remove::remove_tree_and_last;
 
@@ -149,6 +148,12 @@ impl SandboxDirectory {
         &self.path
     }
 
+    /// Our data directory, which holds the directory of all sandboxes.
+    pub(super) fn data(&self) -> HostPath {
+        let data = self.path.parent().and_then(|sandboxes| sandboxes.parent());
+        data.expect("a sandbox lies two levels below the data directory")
+    }
+
     pub(super) fn events(&self) -> Option<std::path::PathBuf> {
         Some(self.path.as_path().parent()?.with_file_name(EVENTS))
     }
@@ -286,11 +291,4 @@ impl SandboxDirectory {
 
 fn stream_socket() -> Result<OwnedFd, Errno> {
     socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)
-}
-
-/// A random number for names.
-pub(super) fn random() -> u64 {
-    let mut bytes = [0; 8];
-    getrandom(&mut bytes, GetRandomFlags::empty()).expect("the kernel has randomness");
-    u64::from_ne_bytes(bytes)
 }

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 
 use rustix::io::Errno;
 use sandtable_launch::attach::{AttachError, FreezeError};
+use sandtable_store::id::ObjectId;
 
+use crate::board;
 use crate::engine::LaunchError;
 use crate::engine::enforcement::Refusal;
 use crate::model::blame::Blame;
@@ -78,6 +80,24 @@ pub enum Error {
         #[source]
         cause: Box<Error>,
     },
+    #[error("nothing is recorded of what the sandbox `{0}` stands on")]
+    NoBase(SandboxName),
+    #[error("snapshot `{snapshot}` is of another source than the sandbox `{name}`")]
+    OtherSource { name: SandboxName, snapshot: ObjectId },
+    #[error("cannot record the state of the sandbox `{name}`; it keeps its changes")]
+    Snapshot {
+        name: SandboxName,
+        #[source]
+        source: sandtable_store::snapshot::Error,
+    },
+    #[error("cannot write the layer of the sandbox `{name}`")]
+    Layer {
+        name: SandboxName,
+        #[source]
+        source: sandtable_store::layer::write::Error,
+    },
+    #[error(transparent)]
+    Board(#[from] board::Error),
     #[error("the sandbox `{name}` could not be held still")]
     Freeze {
         name: SandboxName,
@@ -131,8 +151,11 @@ impl Error {
             | Self::CommandNotFound { .. }
             | Self::CommandNotExecutable { .. }
             | Self::Directory { .. }
+            | Self::NoBase(_)
+            | Self::OtherSource { .. }
             | Self::Lost(AttachError::DirectoryStream) => Blame::Input,
             Self::Launch(error) => error.blame(),
+            Self::Board(error) => error.blame(),
             Self::Image { source, .. } => image_blame(source),
             _ => Blame::Machine,
         }
@@ -163,6 +186,11 @@ impl Error {
             Self::Copy { .. } => "copy",
             Self::Image { .. } => "image",
             Self::Freeze { .. } => "freeze",
+            Self::NoBase(_) => "no-base",
+            Self::OtherSource { .. } => "other-source",
+            Self::Snapshot { .. } => "snapshot",
+            Self::Layer { .. } => "layer",
+            Self::Board(error) => error.code(),
             Self::Interrupted => "interrupted",
         }
     }
@@ -185,6 +213,11 @@ impl Error {
                 Some("redirect it, for example with `< /dev/null`".to_owned())
             }
             Self::Meaning(error) => error.remedy(),
+            Self::Board(error) => error.remedy(),
+            Self::NoBase(_) => {
+                Some("states are recorded by `run` without `--rm`, in overlay mode".to_owned())
+            }
+            Self::OtherSource { .. } => Some("`sandtable fork` makes a sandbox of it".to_owned()),
             Self::Image { source, .. } => source.remedy().map(str::to_owned),
             Self::Launch(error) => error.remedy(),
             Self::Refused(refusal) => Some(refusal.remedy()),

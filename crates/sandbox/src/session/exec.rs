@@ -15,6 +15,7 @@ use super::directory::{SandboxDirectory, Sandboxes};
 use super::error::Error;
 use super::record::{Outcome, Record, Timings};
 use super::run::{Request, Streams};
+use super::states::settle;
 use super::supervise::supervise;
 use super::task::{First, Task, exit, invocation, millis, outcome};
 use super::watcher::Watcher;
@@ -59,6 +60,7 @@ pub fn exec(sandboxes: &Sandboxes, name: &SandboxName, request: ExecRequest<'_>)
             renew_work(&directory, &record.resolved)?;
             let mut record = record.clone();
             renew(&mut record.resolved, host, &MachineFacts)?;
+            task.request.watcher.pinned(settle(&directory, &mut record)?);
             return supervise(&directory, &lock, &record, &task).map(Some);
         }
         join(&directory, &record, &task)

@@ -10,12 +10,15 @@ use super::directory::SandboxDirectory;
 use super::error::Error;
 use super::furnish::{CopiesFile, EnvironmentFile};
 use super::record::{Outcome, Record, SCHEMA};
+use super::states::StandsOn;
 use crate::model::path::HostPath;
 
 /// What the sandbox is.
 pub(super) const RECORD: &str = "sandbox.json";
 /// What its last command did.
 pub(super) const OUTCOME: &str = "outcome.json";
+/// The state of the source that it stands on.
+pub(super) const BASE: &str = "base.json";
 /// When its copies were made, and without what.
 pub(super) const COPIES: &str = "copies.json";
 /// The values of its concealed variables.
@@ -29,6 +32,10 @@ impl SandboxDirectory {
 
     pub(super) fn read_outcome(&self) -> Result<Option<Outcome>, Error> {
         read(&self.path().join(OUTCOME))
+    }
+
+    pub(super) fn read_base(&self) -> Result<Option<StandsOn>, Error> {
+        read(&self.path().join(BASE))
     }
 
     pub(super) fn read_copies(&self) -> Result<CopiesFile, Error> {

@@ -13,6 +13,7 @@ mod files;
 mod freeze;
 mod furnish;
 #[cfg(test)]
+#[path = "tests/golden.rs"]
 mod golden;
 mod image;
 mod live;
@@ -21,6 +22,7 @@ mod manage;
 mod prune;
 pub mod record;
 mod run;
+pub mod states;
 mod supervise;
 mod task;
 mod watcher;

@@ -7,7 +7,11 @@
 use std::collections::BTreeMap;
 
 use sandtable_launch::report::{Control, Observed};
+use sandtable_store::id::ObjectId;
+use sandtable_store::object::commit;
 use serde::{Deserialize, Serialize};
+
+use super::states::Kept;
 
 use crate::model::choice::choice;
 use crate::model::id::SandboxName;
@@ -50,6 +54,9 @@ pub struct Outcome {
     pub changes: Option<Changes>,
     /// Paths of the source that moved while the command ran.
     pub drift: Vec<DriftEntry>,
+    /// The state that the command left, where states are recorded.
+    #[serde(default)]
+    pub snapshot: Option<SnapshotEntry>,
     pub enforcement: BTreeMap<Control, Observed>,
     pub mounts: crate::model::mount::MountTable,
     pub network: crate::model::spec::Network,
@@ -77,6 +84,34 @@ choice! {
 choice! {
     /// What a sandbox stands on.
     Base { Source = "source" }
+}
+
+/// A recorded state.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SnapshotEntry {
+    pub id: ObjectId,
+    pub tree: ObjectId,
+    pub parent: Option<ObjectId>,
+    pub consistency: Consistency,
+    /// Whether it is the state that was recorded before: the command changed nothing.
+    pub unchanged: bool,
+}
+
+impl SnapshotEntry {
+    pub(super) fn new(kept: &Kept) -> Self {
+        let Kept { snapshot, parent, unchanged, .. } = kept;
+        let consistency = match snapshot.consistency {
+            commit::Consistency::Frozen => Consistency::Frozen,
+            commit::Consistency::Stable => Consistency::Stable,
+            commit::Consistency::Torn => Consistency::Torn,
+        };
+        Self { id: snapshot.id, tree: snapshot.tree, parent: *parent, consistency, unchanged: *unchanged }
+    }
+}
+
+choice! {
+    /// Whether anything could write while a state was recorded, or was seen to.
+    Consistency { Frozen = "frozen", Stable = "stable", Torn = "torn" }
 }
 
 /// The difference between source and layer.

@@ -6,7 +6,7 @@ use std::time::Instant;
 use sandtable_launch::attach::Terminal;
 
 use super::create::{Created, create, id_base, now};
-use super::directory::{Sandboxes, random};
+use super::directory::Sandboxes;
 use super::error::Error;
 use super::events::{Event, EventKind};
 use super::record::Outcome;
@@ -17,6 +17,7 @@ use crate::engine::{Place, Plan, engine};
 use crate::model::id::SandboxName;
 use crate::model::resolved::ResolvedSpec;
 use crate::model::spec::Lifetime;
+use crate::random::random;
 
 /// A command for a new sandbox.
 #[derive(Clone, Copy, Debug)]

@@ -17,8 +17,10 @@ use super::error::Error;
 use super::events::{Event, EventKind};
 use super::files::OUTCOME;
 use super::readable;
-use super::record::{Exit, ExitOrigin, Outcome, Record, Timings};
-use super::task::{Task, exit, invocation, millis, outcome};
+use super::record::{Exit, ExitOrigin, Outcome, Record, SnapshotEntry, Timings};
+use super::states::{Beginning, Stillness, keep};
+use super::task::{First, Task, exit, invocation, millis, outcome};
+use crate::board::{Ignored, Silent, Taking};
 use crate::engine::enforcement::refusal;
 use crate::engine::{Handles, Running, engine};
 use crate::model::resolved::{ResolvedSpec, Warning};
@@ -49,6 +51,8 @@ struct Supervision<'a> {
 /// What is known of a command when its sandbox is gone.
 struct Ran {
     watch: Watch,
+    /// The state of the source, being recorded.
+    beginning: Option<Beginning>,
     exit: Exit,
     enforcement: BTreeMap<Control, Observed>,
     /// That the memory was used up, if it was.
@@ -71,8 +75,10 @@ impl Supervision<'_> {
         let start = self.task.began.elapsed();
         let invocation = invocation(self.directory, self.record, self.task);
         let deadline = invocation.deadline;
+        let mut beginning = None;
         let ending = sandbox.run(invocation, &mut || {
             watch.start();
+            beginning = Beginning::start(self.directory, self.record);
             self.started.set(true);
             self.task.started(self.directory, self.record);
         });
@@ -89,7 +95,7 @@ impl Supervision<'_> {
             }
             (ending, _) => exit(ending?, self.task)?,
         };
-        Ok(Ran { watch, exit, enforcement, starved, start, run })
+        Ok(Ran { watch, beginning, exit, enforcement, starved, start, run })
     }
 
     /// Starts PID 1 and refuses to go on if a required control does not hold.
@@ -122,16 +128,21 @@ impl Supervision<'_> {
 
     /// Finds what the command changed and writes the outcome, unless nothing is to be kept.
     fn finish(&self, ran: Ran) -> Result<Outcome, Error> {
-        let Ran { watch, exit, enforcement, starved, start, run } = ran;
+        let Ran { watch, beginning, exit, enforcement, starved, start, run } = ran;
         let keep = self.resolved().lifetime.value == Lifetime::Keep;
         let captured = Instant::now();
         let Capture { changes, drift, warnings } =
             if keep { watch.capture(self.directory, self.record)? } else { Capture::default() };
+        let (snapshot, unrecorded) = if keep { self.keep_state(beginning)? } else { (None, None) };
         let outcome = Outcome {
             changes,
             drift,
+            snapshot,
             enforcement,
-            warnings: joined(&self.resolved().warnings, warnings.into_iter().chain(starved).collect()),
+            warnings: joined(
+                &self.resolved().warnings,
+                warnings.into_iter().chain(starved).chain(unrecorded).collect(),
+            ),
             timings_ms: Timings {
                 resolve: self.task.request.resolve_ms,
                 start: millis(start),
@@ -146,6 +157,33 @@ impl Supervision<'_> {
             self.directory.write(OUTCOME, &outcome).map_err(unrecorded)?;
         }
         Ok(outcome)
+    }
+
+    /// Records the state that the command left. A state that cannot be recorded is no reason to fail: the layer has
+    /// the changes all the same, and the warning says what is missing.
+    fn keep_state(
+        &self,
+        beginning: Option<Beginning>,
+    ) -> Result<(Option<SnapshotEntry>, Option<Warning>), Error> {
+        if let Some(beginning) = beginning
+            && let Err(error) = beginning.finish(self.directory, self.record, self.task.request.watcher)
+        {
+            return Ok((None, Some(unrecorded(&error))));
+        }
+        if self.directory.read_base()?.is_none() {
+            return Ok((None, None));
+        }
+        let details = serde_json::json!({ "command": readable(self.task.request.command) }).to_string();
+        let operation = match self.task.first {
+            First::Yes => "run",
+            First::No => "exec",
+        };
+        let hearing = Silent::default();
+        let taking = Taking { details: &details, ..Taking::of(Ignored::Changed, operation, &hearing) };
+        match keep(self.directory, self.record, &taking, Stillness::Stopped) {
+            Ok(kept) => Ok((Some(SnapshotEntry::new(&kept)), None)),
+            Err(error) => Ok((None, Some(unrecorded(&error)))),
+        }
     }
 
     /// Notes the end of a command that ran among the events.
@@ -165,6 +203,12 @@ impl Supervision<'_> {
             },
         }]);
     }
+}
+
+fn unrecorded(error: &Error) -> Warning {
+    let causes = std::iter::successors(std::error::Error::source(error), |cause| cause.source());
+    let text = causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"));
+    Warning::new("not-recorded", format!("the state was not recorded, the sandbox keeps its changes: {text}"))
 }
 
 /// What to say when the kernel killed something because the sandbox had no memory left.

@@ -87,6 +87,7 @@ pub(super) fn outcome(record: &Record, command: &[OsString], exit: Exit) -> Outc
         mode: resolved.mode.clone(),
         changes: None,
         drift: Vec::new(),
+        snapshot: None,
         enforcement: std::collections::BTreeMap::new(),
         mounts: resolved.mounts.clone(),
         network: resolved.network.value,

@@ -26,6 +26,15 @@ pub trait Watcher: fmt::Debug + Sync {
     /// The command runs, in this sandbox.
     fn started(&self, name: &SandboxName);
 
+    /// So many paths of the source have moved since the sandbox was made; inside they are as they were.
+    fn pinned(&self, _paths: usize) {}
+
+    /// The command has ended, and the state of the source is still being recorded. Called often.
+    fn recording(&self, _entries: u64, _bytes: u64) {}
+
+    /// It is recorded, or will not be.
+    fn recorded(&self) {}
+
     /// The command has ended, and this many commands of others still run in its sandbox. They are waited for.
     fn waiting(&self, others: usize);
 }

@@ -110,27 +110,32 @@ struct Capture<'a, 'c> {
     moment: Stamp,
     /// The entry being looked at.
     path: RelPath,
-    frames: Vec<Frame>,
+    frames: Vec<Frame<'a>>,
     findings: Findings,
     foreign: findings::Findings,
     layer: Option<ObjectId>,
 }
 
 /// A directory of the upper that is being read.
-struct Frame {
+struct Frame<'a> {
     names: std::vec::IntoIter<Name>,
     place: Place,
     rules: Rules,
     key: Key,
-    cached: CachedDirectory,
+    cached: CachedDirectory<'a>,
     block: Block,
 }
 
-impl Capture<'_, '_> {
+impl<'a> Capture<'a, '_> {
     fn run(mut self) -> Result<Captured, Error> {
         while let Some(frame) = self.frames.last_mut() {
             if self.options.cancel.load(Ordering::Relaxed) {
                 return Err(Error::Cancelled);
+            }
+            if frame.block.is_full()
+                && let Some(cache) = &mut self.cache
+            {
+                cache.directory(frame.key, &mut frame.block).map_err(Error::Cache)?;
             }
             match frame.names.next() {
                 Some(name) => self.entry(&name.bytes)?,
@@ -160,9 +165,9 @@ impl Capture<'_, '_> {
     }
 
     fn end(&mut self) -> Result<(), Error> {
-        let frame = self.frames.pop().expect("a directory is left once");
+        let mut frame = self.frames.pop().expect("a directory is left once");
         if let Some(cache) = &mut self.cache {
-            cache.directory(frame.key, &frame.block).map_err(Error::Cache)?;
+            cache.directory(frame.key, &mut frame.block).map_err(Error::Cache)?;
         }
         if !self.frames.is_empty() {
             self.upper.leave()?;
@@ -181,7 +186,8 @@ impl Capture<'_, '_> {
         }
         self.path.push(name).expect("a directory lists single names");
         let depth = self.frames.len();
-        match self.look(name) {
+        let looked = self.look(name);
+        match looked {
             Ok(()) => {}
             Err(Stop::Entry(Nothing::Skip(why))) => {
                 // Whatever was there before is not there now.
@@ -380,7 +386,7 @@ impl Capture<'_, '_> {
         self.findings.skip(self.path.clone(), why);
     }
 
-    fn frame(&self) -> &Frame {
+    fn frame(&self) -> &Frame<'a> {
         self.frames.last().expect("an entry is looked at inside a directory")
     }
 

@@ -13,7 +13,7 @@ use rustix::io::Errno;
 use super::attribute::{Hides, hides};
 use crate::dir::{Kind, Meta, Name, names, open_below, reopen, stat_at, stat_fd};
 use crate::id::ObjectId;
-use crate::object::{EntryMode, ObjectKind, Tree, TreeEntry};
+use crate::object::{EntryMode, ObjectKind, ReadObjects, Tree, TreeEntry};
 use crate::path::RelPath;
 use crate::snapshot::{Error, FileReader, Findings, Nothing, SkipReason, Store, attributes, judge, link};
 use crate::state::{Attributes, Entry, Node, Own, State, StateError, What, write_directory};
@@ -51,8 +51,8 @@ impl<'a> LayerName<'a> {
 }
 
 /// The stored layer as a state, whose names are to be read with [`LayerName::parse`].
-pub fn open(store: Store<'_>, layer: &ObjectId) -> Result<State, StateError> {
-    let data = store.objects.read_kind(layer, ObjectKind::Tree)?;
+pub fn open(objects: &dyn ReadObjects, layer: &ObjectId) -> Result<State, StateError> {
+    let data = objects.read_kind(layer, ObjectKind::Tree)?;
     let tree = Tree::parse(layer.kind(), &data).map_err(|source| StateError::Tree { id: *layer, source })?;
     let part = |name: &str| {
         let entry = tree.get(name.as_bytes()).filter(|entry| entry.mode == EntryMode::Tree);

@@ -36,7 +36,8 @@ impl Direction {
         }
     }
 
-    pub(super) const fn done(self) -> &'static str {
+    /// As in "nothing can be undone".
+    pub const fn done(self) -> &'static str {
         match self {
             Self::Undo => "undone",
             Self::Redo => "redone",

@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rustix::fs::readlinkat;
+use rustix::fs::{SeekFrom, readlinkat, seek};
 use rustix::io::Errno;
 
 use super::content::Content;
@@ -77,6 +77,7 @@ impl FileReader<'_> {
             return Err(Nothing::Skip(SkipReason::TooLarge));
         }
         let (attributes, attributes_cut) = attributes(file.as_fd()).map_err(judge)?;
+        wait_for_writes(file.as_fd());
         let mut content = Content::new(file.as_fd(), before.size, self.cancel);
         let id = self.sink.write_blob(before.size, &mut content).map_err(|error| self.sort(error))?;
         let meta = stat_fd(file.as_fd()).map_err(judge)?;
@@ -94,6 +95,17 @@ impl FileReader<'_> {
             error => Nothing::Write(error),
         }
     }
+}
+
+/// Waits until whoever is in the middle of writing to the file is done with it.
+///
+/// The kernel stamps a file before it copies the data in, and a writer may lose the processor between the two for
+/// longer than a tick: then the file has its new change time and still its old content, and would be taken for settled.
+/// Both happen under the lock of the inode, which reading does not take on every file system, but looking for a
+/// hole does (`ext4_llseek`, `shmem_file_llseek`, `btrfs_file_llseek`). Whoever gets the lock later is stamped later.
+fn wait_for_writes(file: BorrowedFd<'_>) {
+    // Whether there is a hole, or such a question is understood, does not matter.
+    let _answer = seek(file, SeekFrom::Hole(0));
 }
 
 /// Stores the target of the symlink `name`.

@@ -38,7 +38,7 @@ pub(super) struct Lister<'a, 's> {
     /// The path with a slash at its end, or nothing for the root; then the name that is looked at.
     full: Vec<u8>,
     base: usize,
-    cached: CachedDirectory,
+    cached: CachedDirectory<'a>,
     block: Block,
     entries: Vec<Entry>,
     subs: Vec<Sub>,
@@ -81,6 +81,7 @@ impl<'a, 's> Lister<'a, 's> {
         let rules = self.rules(dir, place, &names)?;
         let conversions = self.conversions(dir, place, &names)?;
         self.cached = self.options.cache.and_then(|cache| cache.directory(place.key)).unwrap_or_default();
+        self.entries.reserve(names.len());
         let inside = Inside { dir, rules: &rules, conversions: &conversions, ignored: place.ignored };
         for Name { bytes, .. } in names {
             if self.options.cancel.load(Ordering::Relaxed) {
@@ -91,6 +92,9 @@ impl<'a, 's> Lister<'a, 's> {
             match self.entry(&inside, &bytes) {
                 Err(Nothing::Skip(why)) => self.skip(why),
                 result => result?,
+            }
+            if self.block.is_full() {
+                self.remember(place)?;
             }
         }
         self.cached = CachedDirectory::default();
@@ -285,7 +289,7 @@ impl<'a, 's> Lister<'a, 's> {
     fn remember(&mut self, place: &Place) -> Result<(), Nothing> {
         let Some(cache) = &self.shared.cache else { return Ok(()) };
         let mut cache = cache.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        cache.directory(place.key, &std::mem::take(&mut self.block)).map_err(Nothing::Failed)
+        cache.directory(place.key, &mut self.block).map_err(Nothing::Failed)
     }
 
     /// Notices what was changed after the walk began.

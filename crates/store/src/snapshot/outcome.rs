@@ -71,8 +71,6 @@ pub enum SkipReason {
     Attributes,
     /// The ignore rules in it are too many and are not obeyed; the file itself is there.
     Rules,
-    /// It would take content from elsewhere, or say what it may not say.
-    Foreign,
 }
 
 impl fmt::Display for SkipReason {
@@ -91,7 +89,6 @@ impl fmt::Display for SkipReason {
             Self::Submodule => "holds the files of another repository",
             Self::Attributes => "has attributes that are too large",
             Self::Rules => "has too many rules, which are not obeyed",
-            Self::Foreign => "has attributes of the overlay that are not obeyed",
         })
     }
 }

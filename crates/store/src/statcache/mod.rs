@@ -55,6 +55,13 @@ impl Key {
     }
 }
 
+impl Key {
+    /// The key of a further piece of a large directory. No directory has it: a name has no slash.
+    fn piece(self, number: u32) -> Self {
+        if number == 0 { self } else { self.below(&[b"/", &number.to_le_bytes()[..]].concat()) }
+    }
+}
+
 /// What is remembered of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cached {

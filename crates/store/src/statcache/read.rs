@@ -19,11 +19,12 @@ pub struct StatCache {
     table: Vec<u8>,
 }
 
-/// What is known of the files of one directory.
+/// What is known of the files of one directory. A large one is read piece by piece.
 #[derive(Debug, Default)]
-pub struct CachedDirectory {
+pub struct CachedDirectory<'a> {
+    cache: Option<(&'a StatCache, Key)>,
+    piece: u32,
     block: Vec<u8>,
-    hash: HashKind,
     at: usize,
 }
 
@@ -59,7 +60,12 @@ impl StatCache {
     }
 
     /// What is known of the files of a directory; nothing, if its block is damaged.
-    pub fn directory(&self, key: Key) -> Option<CachedDirectory> {
+    pub fn directory(&self, key: Key) -> Option<CachedDirectory<'_>> {
+        let block = self.block(key)?;
+        Some(CachedDirectory { cache: Some((self, key)), piece: 0, block, at: 0 })
+    }
+
+    fn block(&self, key: Key) -> Option<Vec<u8>> {
         let (rows, _) = self.table.as_chunks::<ROW>();
         let at = rows.binary_search_by(|row| row[..16].cmp(&key.0)).ok()?;
         let mut row = &rows[at][16..];
@@ -72,17 +78,21 @@ impl StatCache {
             return None;
         }
         block.truncate(content);
-        Some(CachedDirectory { block, hash: self.hash, at: 0 })
+        Some(block)
     }
 }
 
-impl CachedDirectory {
+impl CachedDirectory<'_> {
     /// What is known of a file. Names must be asked for in ascending order.
     pub fn get(&mut self, name: &[u8]) -> Option<Cached> {
+        let (cache, _) = self.cache?;
         loop {
+            if self.at == self.block.len() {
+                self.next_piece()?;
+            }
             let mut rest = &self.block[self.at..];
             let before = rest.len();
-            let (found, cached) = take(&mut rest, self.hash)?;
+            let (found, cached) = take(&mut rest, cache.hash)?;
             if found > name {
                 return None;
             }
@@ -92,5 +102,17 @@ impl CachedDirectory {
                 return Some(cached);
             }
         }
+    }
+
+    fn next_piece(&mut self) -> Option<()> {
+        let (cache, key) = self.cache?;
+        self.piece += 1;
+        let next = cache.block(key.piece(self.piece));
+        // After the last there is nothing more to be asked.
+        if next.is_none() {
+            self.cache = None;
+        }
+        (self.block, self.at) = (next?, 0);
+        Some(())
     }
 }

@@ -32,7 +32,7 @@ fn written() -> tempfile::NamedTempFile {
         for seed in 1..10 {
             block.add(&[b'0' + seed], &cached(seed + add));
         }
-        writer.directory(key, &block).unwrap();
+        writer.directory(key, &mut block).unwrap();
     }
     writer.finish().unwrap();
     file
@@ -87,4 +87,30 @@ fn no_flipped_byte_and_no_cut_is_believed() {
         }
         assert!(looks(&whole[..at]).is_empty(), "cut at {at}");
     }
+}
+
+#[test]
+fn a_large_directory_is_kept_in_pieces() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let mut writer = Writer::new(Box::new(file.reopen().unwrap()), HashKind::Sha1, SUBJECT, 7).unwrap();
+    let mut block = Block::default();
+    let mut pieces = 0;
+    let name = |number: u32| format!("{number:0>200}").into_bytes();
+    for number in 0..60_000 {
+        block.add(&name(number), &cached(4));
+        if block.is_full() {
+            pieces += 1;
+            writer.directory(Key::ROOT, &mut block).unwrap();
+        }
+    }
+    writer.directory(Key::ROOT, &mut block).unwrap();
+    assert!(pieces > 2);
+    writer.finish().unwrap();
+    let cache = open(&file).unwrap();
+    let mut directory = cache.directory(Key::ROOT).unwrap();
+    for number in (0..60_000).step_by(7) {
+        assert_eq!(directory.get(&name(number)), Some(cached(4)), "{number}");
+    }
+    assert_eq!(directory.get(b"x"), None);
+    assert_eq!(directory.get(b"y"), None);
 }

@@ -20,14 +20,25 @@ impl std::fmt::Debug for Writer {
     }
 }
 
-/// The entries of one directory, ready to be written.
+/// A block is written when it has grown to this.
+const BLOCK: usize = 4 << 20;
+
+/// The entries of one directory, or of a piece of a large one, ready to be written.
 #[derive(Debug, Default)]
-pub(crate) struct Block(Vec<u8>);
+pub(crate) struct Block {
+    bytes: Vec<u8>,
+    piece: u32,
+}
 
 impl Block {
+    /// Whether it is time to write it; it goes on with the next piece then.
+    pub(crate) fn is_full(&self) -> bool {
+        self.bytes.len() >= BLOCK
+    }
+
     /// Names must come in ascending order.
     pub(crate) fn add(&mut self, name: &[u8], cached: &Cached) {
-        put(&mut self.0, name, cached);
+        put(&mut self.bytes, name, cached);
     }
 }
 
@@ -45,17 +56,21 @@ impl Writer {
         Ok(Self { to, head, offset: HEADER as u64, rows: Vec::new() })
     }
 
-    pub(crate) fn directory(&mut self, key: Key, block: &Block) -> io::Result<()> {
-        let checksum = sum(&[&key.0, &block.0]);
-        // One too large to be counted is left out, and its files are read again.
-        let Ok(length) = u32::try_from(block.0.len() + checksum.len()) else { return Ok(()) };
-        if block.0.is_empty() {
+    /// Writes what there is of a directory and empties the block.
+    pub(crate) fn directory(&mut self, key: Key, block: &mut Block) -> io::Result<()> {
+        if block.bytes.is_empty() {
             return Ok(());
         }
-        self.to.write_all(&block.0)?;
+        let key = key.piece(block.piece);
+        let checksum = sum(&[&key.0, &block.bytes]);
+        let length = block.bytes.len() + checksum.len();
+        let length = u32::try_from(length).expect("a block is written before it is that large");
+        self.to.write_all(&block.bytes)?;
         self.to.write_all(&checksum)?;
         self.rows.push((key, self.offset, length));
         self.offset += u64::from(length);
+        block.bytes.clear();
+        block.piece += 1;
         Ok(())
     }
 

@@ -23,11 +23,16 @@ pub(crate) fn write_directory(
 }
 
 fn write_tree(sink: &dyn WriteObjects, entries: &[Entry]) -> Result<Option<ObjectId>, WriteError> {
-    let mut parts: Vec<Part<'_>> = Vec::with_capacity(entries.len());
-    for Entry { name, node } in entries {
-        parts.extend(node.id().map(|id| Part { mode: node.mode(), prefix: b"", name, id }));
+    let parts = || {
+        entries.iter().filter_map(|Entry { name, node }| {
+            node.id().map(|id| Part { mode: node.mode(), prefix: b"", name, id })
+        })
+    };
+    // Only a directory can stand elsewhere than in the order of names, and most entries are files.
+    if entries.iter().any(|entry| entry.node.as_directory().is_some()) {
+        return write_parts(sink, parts().collect());
     }
-    write_parts(sink, parts)
+    write_sorted(sink, parts)
 }
 
 fn write_side(
@@ -50,6 +55,7 @@ fn write_side(
 }
 
 /// One entry of a tree object.
+#[derive(Clone, Copy)]
 struct Part<'a> {
     mode: EntryMode,
     prefix: &'static [u8],
@@ -67,12 +73,19 @@ impl Part<'_> {
 
 /// `None` where there is nothing to write.
 fn write_parts(sink: &dyn WriteObjects, mut parts: Vec<Part<'_>>) -> Result<Option<ObjectId>, WriteError> {
-    if parts.is_empty() {
-        return Ok(None);
-    }
     parts.sort_by(|one, two| one.key().cmp(two.key()));
-    let mut data = Vec::new();
-    for part in &parts {
+    write_sorted(sink, || parts.iter().copied())
+}
+
+fn write_sorted<'a, I: Iterator<Item = Part<'a>>>(
+    sink: &dyn WriteObjects,
+    parts: impl Fn() -> I,
+) -> Result<Option<ObjectId>, WriteError> {
+    let length = |part: Part<'_>| {
+        part.mode.octal().len() + part.prefix.len() + part.name.len() + 2 + part.id.as_bytes().len()
+    };
+    let mut data = Vec::with_capacity(parts().map(length).sum());
+    for part in parts() {
         data.extend_from_slice(part.mode.octal().as_bytes());
         data.push(b' ');
         data.extend_from_slice(part.prefix);
@@ -80,7 +93,9 @@ fn write_parts(sink: &dyn WriteObjects, mut parts: Vec<Part<'_>>) -> Result<Opti
         data.push(0);
         data.extend_from_slice(part.id.as_bytes());
     }
-    drop(parts);
+    if data.is_empty() {
+        return Ok(None);
+    }
     sink.write(ObjectKind::Tree, &data).map(Some)
 }
 

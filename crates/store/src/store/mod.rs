@@ -4,6 +4,7 @@
 //! open the store puts right.
 
 mod batch;
+mod cache;
 mod commit;
 mod extra;
 mod layout;
@@ -18,6 +19,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 pub use batch::Batch;
+pub use cache::NewCache;
 pub use commit::SnapshotDraft;
 pub(crate) use commit::row as pack_row;
 pub use extra::{read_extra, write_extra};

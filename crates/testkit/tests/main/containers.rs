@@ -5,6 +5,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use sandtable_testkit::agent::SshAgent;
 use sandtable_testkit::container::{Contained, Kind};
 use sandtable_testkit::env::Caller;
 use sandtable_testkit::fingerprint::Fingerprint;
@@ -180,6 +181,51 @@ fn what_cannot_be_had_says_whose_move_it_is() {
         );
         drop(run(&["--publish", "80"]).expect_code(2).expect_stderr("--network nat"));
         drop(run(&["--publish", "eighty"]).expect_code(2).expect_stderr("is not a port"));
+    });
+}
+
+#[test]
+fn what_is_hidden_is_not_there() {
+    each(|world, source| {
+        world.env.file(&source.join("src/.env"), "TOKEN=x\n");
+        let script = "ls -a src; cat src/.env; echo y > src/.env; cat src/.env";
+        let ended = world.run_script(&source, &["--rm", "-q", "--secrets", "mask"], script);
+        assert_eq!(ended.stdout, ".\n..\ndeep\nmain.c\ny\n", "{}", ended.stderr);
+        assert_eq!(fs_err::read_to_string(source.join("src/.env")).unwrap(), "TOKEN=x\n");
+    });
+}
+
+#[test]
+fn an_entry_point_of_the_image_is_not_run_and_its_variables_are_kept() {
+    each(|world, source| {
+        let recipe = format!(
+            "FROM {}\nENV FROM_IMAGE=yes\nENTRYPOINT [\"/bin/false\"]\nHEALTHCHECK CMD [\"/bin/false\"]\n",
+            world.image
+        );
+        world.env.file(&source.join(".llxprt/sandbox.Dockerfile"), recipe);
+        let name = world.image.replace(":1", ":built");
+        let words = ["run", "--rm", "-q", "--engine", world.kind.word(), "--image", &name];
+        let run = world.sandtable().directory(&source).variable("BUILD_SANDBOX", "1").args(words);
+        let ended = run.args(["--", "sh", "-c", "echo $FROM_IMAGE $HOME; ls -a ~"]).ended().expect_code(0);
+        let home = world.env.home();
+        assert_eq!(ended.stdout, format!("yes {}\n.\n..\n", home.display()));
+        world.engine(&["rmi", "--force", &name]);
+    });
+}
+
+#[test]
+fn the_agent_is_inside_where_it_is_wanted() {
+    each(|world, source| {
+        let Some(agent) = SshAgent::start(&world.env) else { return };
+        let run = |setting: &str| {
+            let run = world.starting(&source).variable("SSH_AUTH_SOCK", agent.socket());
+            let run = run.variable("SANDTABLE_SSH_AGENT", setting).args(["--rm", "-q", "--", "sh", "-c"]);
+            run.arg("echo ${SSH_AUTH_SOCK:-none}; ls /ssh-agent; ssh-add -l").ended()
+        };
+        let inside = run("required").expect_code(0).stdout;
+        assert!(inside.starts_with("/ssh-agent\n/ssh-agent\n"), "{inside}");
+        assert!(inside.contains(agent.fingerprint()), "{inside}");
+        assert_eq!(run("off").stdout, "none\n");
     });
 }
 

@@ -65,7 +65,9 @@ fn an_image_is_the_system_and_the_rest_is_as_always() {
         world.file("root/bin/busybox", &world.busybox);
         let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
         fs_err::set_permissions(root.join("bin/busybox"), mode).unwrap();
-        PROGRAMS.iter().for_each(|name| world.env.symlink("busybox", &root.join("bin").join(name)));
+        for name in PROGRAMS {
+            world.env.symlink("busybox", &root.join("bin").join(name));
+        }
         world.file("root/etc/issue", b"the image\n");
         world.file("root/var/lib/own", b"kept\n");
         world.env.symlink("bin", &root.join("sbin"));
@@ -179,14 +181,16 @@ fn a_hostile_image_is_refused_and_nothing_is_touched() {
 fn a_wrong_image_is_explained() {
     let Some(world) = World::new(Caller::Same) else { return };
     let explained = |image: &Path, code: i32, words: &str| {
-        let ended = world.run(image, &["--rm"], "true");
+        let ended = world.run(image, &["--rm", "--engine", "native"], "true");
         assert_eq!(ended.code, code, "{}", ended.stderr);
         assert!(ended.stderr.contains(words), "{}", ended.stderr);
     };
     explained(Path::new("/nowhere/at/all"), 2, "cannot be used");
     explained(Path::new("/"), 2, "root of the file system");
     explained(&world.env.home(), 2, "home directory");
-    explained(Path::new("busybox"), 2, "--engine docker");
+    let named = world.run(Path::new("busybox"), &["--rm", "--engine", "native"], "true");
+    assert_eq!(named.code, 2, "{}", named.stderr);
+    assert!(named.stderr.contains("--engine docker"), "{}", named.stderr);
     explained(&world.file("zstd.tar", b"\x28\xb5\x2f\xfd rest"), 2, "zstd");
     explained(&world.file("text", b"no archive at all"), 2, "damaged");
 }
@@ -202,7 +206,7 @@ fn native_stops_every_attack_with_an_image() {
     let World { env, .. } = world;
     let image = env.home().join("image.tar");
     env.file(&image, &tar);
-    env.file(&env.home().join(".config/sandtable/config.toml"), format!("image = {:?}\n", image));
+    env.file(&env.home().join(".config/sandtable/config.toml"), format!("image = {image:?}\n"));
     let mut stage = Stage::set(env);
     let engine = Native { caller: Caller::Same };
     let verdicts = conformance::run(&engine, &mut stage);

@@ -1,7 +1,7 @@
 //! A repository, a sandbox's copy of it, and a store with the snapshots of both.
 
-use std::collections::BTreeSet;
-use std::os::unix::fs::PermissionsExt as _;
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use sandtable_sandbox::merge::git::FOLDERS;
@@ -18,8 +18,22 @@ use tempfile::TempDir;
 
 /// Everything a merge needs, in a directory of its own.
 pub(crate) struct World {
-    dir: TempDir,
+    root: PathBuf,
+    _dir: Option<TempDir>,
     pub(crate) means: Means,
+}
+
+/// A repository at one moment.
+pub(crate) struct Untouched(Fingerprint, BTreeMap<PathBuf, Vec<u8>>);
+
+impl Untouched {
+    pub(crate) fn differences(&self, later: &Self) -> Vec<String> {
+        let mut lines = self.0.differences(&later.0);
+        let differs = |path: &&PathBuf| self.1.get(*path) != later.1.get(*path);
+        let all: BTreeSet<&PathBuf> = self.1.keys().chain(later.1.keys()).collect();
+        lines.extend(all.into_iter().filter(differs).map(|path| path.display().to_string()));
+        lines
+    }
 }
 
 pub(crate) fn host(path: &Path) -> HostPath {
@@ -34,13 +48,19 @@ impl World {
     /// Empty: no repository yet.
     pub(crate) fn bare() -> Self {
         let dir = tempfile::Builder::new().prefix("st-").tempdir().unwrap();
+        fs_err::create_dir_all(dir.path().join("home")).unwrap();
+        let world = Self::at(dir.path());
+        Self { _dir: Some(dir), ..world }
+    }
+
+    /// One that another process made.
+    pub(crate) fn at(root: &Path) -> Self {
         let means = Means {
             git: Git::find(FOLDERS).unwrap(),
-            state: host(&dir.path().join("state")),
-            home: Some(host(&dir.path().join("home"))),
+            state: host(&root.join("state")),
+            home: Some(host(&root.join("home"))),
         };
-        fs_err::create_dir_all(dir.path().join("home")).unwrap();
-        Self { dir, means }
+        Self { root: root.to_owned(), _dir: None, means }
     }
 
     /// A repository with a few files and one commit.
@@ -51,7 +71,7 @@ impl World {
     pub(crate) fn with_init(options: &[&str]) -> Self {
         let world = Self::bare();
         fs_err::create_dir_all(world.repo()).unwrap();
-        world.git_in(world.dir.path(), &[&["init", "-q", "-b", "main"], options, &["repo"]].concat());
+        world.git_in(&world.root, &[&["init", "-q", "-b", "main"], options, &["repo"]].concat());
         for (path, text) in SAMPLE {
             world.write(path, text);
         }
@@ -62,31 +82,31 @@ impl World {
         world.git(&["commit", "-q", "-m", "first"]);
         let format = if options.iter().any(|option| option.contains("sha256")) { "sha256" } else { "sha1" };
         let format = format!("--object-format={format}");
-        world.git_in(world.dir.path(), &["init", "-q", "--bare", &format, "store"]);
+        world.git_in(&world.root, &["init", "-q", "--bare", &format, "store"]);
         world
     }
 
     pub(crate) fn root(&self) -> &Path {
-        self.dir.path()
+        &self.root
     }
 
     pub(crate) fn repo(&self) -> PathBuf {
-        self.dir.path().join("repo")
+        self.root.join("repo")
     }
 
     pub(crate) fn store(&self) -> PathBuf {
-        self.dir.path().join("store")
+        self.root.join("store")
     }
 
     pub(crate) fn inside(&self) -> PathBuf {
-        self.dir.path().join("box")
+        self.root.join("box")
     }
 
     /// The user's git, with the user's home.
     pub(crate) fn run_git(&self, directory: &Path, args: &[&str]) -> Ended {
         Run::new("git", directory)
             .variable("PATH", PATH)
-            .variable("HOME", self.dir.path().join("home"))
+            .variable("HOME", self.root.join("home"))
             .variable("GIT_CONFIG_NOSYSTEM", "1")
             .args(["-c", "user.name=Sample", "-c", "user.email=sample@example.invalid"])
             .args(["-c", "init.defaultRefFormat=files", "-c", "advice.detachedHead=false"])
@@ -121,8 +141,8 @@ impl World {
     pub(crate) fn enter(&self) -> ObjectId {
         let base = self.snapshot(&self.repo(), None);
         fs_err::remove_dir_all(self.inside()).ok();
-        let copy = Run::new("cp", self.dir.path()).variable("PATH", PATH);
-        copy.args(["-a", "repo", "box"]).ended().expect_code(0);
+        let copy = Run::new("cp", &self.root).variable("PATH", PATH);
+        let _copied = copy.args(["-a", "repo", "box"]).ended().expect_code(0);
         fs_err::remove_dir_all(self.inside().join(".git")).ok();
         fs_err::remove_file(self.inside().join(".git")).ok();
         base
@@ -136,7 +156,7 @@ impl World {
     /// The state of a directory as a commit in the store, raw as it is on disk.
     pub(crate) fn snapshot(&self, directory: &Path, parent: Option<&ObjectId>) -> ObjectId {
         let store = self.store();
-        let index = self.dir.path().join("snapshot.index");
+        let index = self.root.join("snapshot.index");
         fs_err::remove_file(&index).ok();
         let run = |args: &[&str]| {
             let run = Run::new("git", directory).variable("PATH", PATH).variable("GIT_DIR", &store);
@@ -189,9 +209,23 @@ impl World {
         merge(&self.means, request).unwrap()
     }
 
-    /// Everything about the repository that must not change.
-    pub(crate) fn fingerprint(&self) -> Fingerprint {
-        Fingerprint::of(&self.repo(), &[])
+    /// Everything about the repository that must not change. Git may note on an object that it was needed again; so of
+    /// those only names and contents count.
+    pub(crate) fn fingerprint(&self) -> Untouched {
+        let objects = self.repo().join(".git/objects");
+        let mut listed = BTreeMap::new();
+        let mut waiting = vec![objects.clone()];
+        while let Some(folder) = waiting.pop() {
+            for entry in fs_err::read_dir(&folder).into_iter().flatten() {
+                let path = entry.unwrap().path();
+                if path.is_dir() {
+                    waiting.push(path);
+                } else {
+                    listed.insert(path.clone(), fs_err::read(path).unwrap());
+                }
+            }
+        }
+        Untouched(Fingerprint::of(&self.repo(), &[&objects]), listed)
     }
 
     /// Runs a request that must be refused for this reason, and holds that nothing was touched.
@@ -225,7 +259,7 @@ impl World {
         let git_dir = self.git(&["rev-parse", "--absolute-git-dir"]);
         for entry in fs_err::read_dir(git_dir.trim()).unwrap() {
             let name = entry.unwrap().file_name().into_string().unwrap();
-            assert!(!name.contains("sandtable") && !name.ends_with(".lock"), "{name} was left");
+            assert!(!name.contains("sandtable") && !name.contains(".lock"), "{name} was left");
         }
     }
 

@@ -32,7 +32,7 @@ pub(super) struct Answer {
 pub(super) struct Engine {
     #[serde(rename = "engine")]
     pub(super) name: EngineChoice,
-    /// Whether a sandbox was launched in which every control holds.
+    /// Whether a sandbox was launched in which every control holds. Container engines are only asked.
     pub(super) works: bool,
     pub(super) checks: Vec<Check>,
     /// What the launched sandbox read back; empty where none could be launched.
@@ -42,6 +42,20 @@ pub(super) struct Engine {
 impl Engine {
     pub(super) fn absent(engine: EngineChoice, check: Check) -> Self {
         Self { name: engine, works: false, checks: vec![check], enforcement: BTreeMap::new() }
+    }
+
+    /// An engine that was asked and not launched.
+    pub(super) fn of_checks(engine: EngineChoice, checks: Vec<Check>) -> Self {
+        Self { name: engine, works: false, checks, enforcement: BTreeMap::new() }
+    }
+
+    fn state(&self) -> &'static str {
+        let any = |status| self.checks.iter().any(|check| check.status == status);
+        match self.works {
+            true => "works",
+            false if any(Status::Ok) && !any(Status::Fail) => "answers; not launched for trial",
+            false => "cannot be used here",
+        }
     }
 
     pub(super) fn of_trial(
@@ -109,7 +123,7 @@ pub(super) fn render(answer: &Answer) -> String {
 }
 
 fn engine(engine: &Engine) -> String {
-    let state = if engine.works { "works" } else { "cannot be used here" };
+    let state = engine.state();
     let holds = engine.enforcement.values().filter(|observed| **observed == Observed::Enforced).count();
     let ledger = match engine.enforcement.len() {
         0 => String::new(),

@@ -64,9 +64,16 @@ fn examine(app: &App, args: &DoctorArgs) -> Result<Answer, CliError> {
     let patient = Patient { host: &host, facts: &facts };
     let mut machine = doctor::foundations(patient);
     let depth = if args.attack { Depth::Attack } else { Depth::Launch };
+    let image = config::load(&app.environment, Layer::default()).ok().and_then(|loaded| loaded.spec.image);
+    let image = image.map(|image| image.value.to_string());
     let mut engines = Vec::new();
     let mut attacks = None;
     for choice in EngineChoice::ALL.iter().copied().filter(|choice| *choice != EngineChoice::Auto) {
+        if let EngineChoice::Docker | EngineChoice::Podman = choice {
+            let checks = doctor::container_engine(choice, patient, image.as_deref());
+            engines.push(Engine::of_checks(choice, checks));
+            continue;
+        }
         if let Some(check) = doctor::absent_engine(choice, patient) {
             engines.push(Engine::absent(choice, check));
             continue;

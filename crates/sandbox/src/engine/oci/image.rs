@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use super::launch::Error;
 use super::plan::ContainerPlan;
 use crate::engine::Preparation;
-use crate::model::container::Container;
+use crate::model::container::{Container, Recipe};
 use crate::model::image::{Pull, ResolvedImage};
 use crate::model::path::HostPath;
 use crate::model::resolved::{ResolvedSpec, Variable};
@@ -42,8 +42,12 @@ pub(super) fn ensure(spec: &mut ResolvedSpec, hears: &dyn Preparation) -> Result
     let Some(container) = spec.container.clone() else { return Ok(()) };
     let Some(ResolvedImage::Named { name, pull, id, .. }) = &mut spec.image else { return Ok(()) };
     let call = Call { container: &container, image: name.as_str() };
+    if let Some(recipe) = &container.build {
+        call.build(recipe, hears)?;
+    }
     let present = call.id()?;
     *id = Some(match (present, *pull) {
+        (Some(id), _) if container.build.is_some() => id,
         (Some(id), Pull::Missing | Pull::Never) => id,
         (None, Pull::Never) => return Err(call.failed(Cause::NotHere, String::new())),
         (_, Pull::Always) | (None, Pull::Missing) => {
@@ -161,6 +165,21 @@ impl Call<'_> {
         }
     }
 
+    /// Builds the image from the project's recipe. What that runs is not in our sandbox but in the engine's own.
+    fn build(&self, recipe: &Recipe, hears: &dyn Preparation) -> Result<(), Error> {
+        let (file, context) = (recipe.file.to_string(), recipe.context.to_string());
+        let call = engine(self.container).args(["build", "--tag", self.image, "--file", &file, &context]);
+        match call.lines(&mut |line| hears.fetching(self.image, line)) {
+            Ok(()) => Ok(()),
+            Err(CliError::Failed { stderr, .. }) => {
+                let said = stderr.lines().last().unwrap_or_default().to_owned();
+                let (image, support) = (self.image.to_owned(), self.container.support.value.clone());
+                Err(Error::Build { image, file: recipe.file.clone().into(), said, support })
+            }
+            Err(error) => Err(Error::Call(error)),
+        }
+    }
+
     fn failed(&self, cause: Cause, said: String) -> Error {
         let (image, support) = (self.image.to_owned(), self.container.support.value.clone());
         Error::Image { image, cause, said, support }
@@ -170,6 +189,26 @@ impl Call<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_failure_names_where_to_ask_and_nobody_else() {
+        use crate::model::container::SUPPORT;
+        let causes = [
+            Cause::NotHere,
+            Cause::Unknown,
+            Cause::Authentication,
+            Cause::Offline,
+            Cause::Platform,
+            Cause::Other,
+        ];
+        for cause in causes {
+            let image = "registry.example/x:1".to_owned();
+            let error = Error::Image { image, cause, said: String::new(), support: SUPPORT.to_owned() };
+            let remedy = error.remedy().expect("there is always a way on");
+            assert!(remedy.ends_with(&format!("visit {SUPPORT} if the issue persists")), "{remedy}");
+            assert!(!format!("{error}{remedy}").contains('@') && !remedy.contains("gemini"), "{remedy}");
+        }
+    }
 
     #[test]
     fn each_cause_is_known_by_the_words_of_both_engines() {

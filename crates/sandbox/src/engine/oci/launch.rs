@@ -17,13 +17,14 @@ use sandtable_launch::report::Report;
 use super::image::{Cause, engine_of};
 use super::journal::Journal;
 use super::plan::ContainerPlan;
+use crate::engine::ssh_agent::Guard;
 use crate::engine::{Handles, Running};
 use crate::model::blame::Blame;
 use crate::model::path::PathError;
 use crate::process::CliError;
 
 /// How long an engine may take from the call to our PID 1.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 /// How long it may take to remove a container whose PID 1 has ended.
 const PATIENCE_AT_THE_END: Duration = Duration::from_secs(20);
 
@@ -32,6 +33,8 @@ const PATIENCE_AT_THE_END: Duration = Duration::from_secs(20);
 pub enum Error {
     #[error("the sandbox image `{image}` is missing or could not be pulled{}", behind(said))]
     Image { image: String, cause: Cause, said: String, support: String },
+    #[error("the sandbox image `{image}` could not be built from `{}`{}", file.display(), behind(said))]
+    Build { image: String, file: PathBuf, said: String, support: String },
     #[error("the engine does not answer: {said}")]
     Down { said: String },
     #[error("the engine does not let you in: {said}")]
@@ -84,7 +87,8 @@ impl Error {
 
     pub fn blame(&self) -> Blame {
         match self {
-            Self::Image { cause: Cause::NotHere | Cause::Unknown | Cause::Platform, .. } => Blame::Input,
+            Self::Image { cause: Cause::NotHere | Cause::Unknown | Cause::Platform, .. }
+            | Self::Build { .. } => Blame::Input,
             _ => Blame::Machine,
         }
     }
@@ -99,6 +103,7 @@ impl Error {
                 Cause::Platform => "image-platform",
                 Cause::Other => "image",
             },
+            Self::Build { .. } => "image-build",
             Self::Down { .. } => "engine-down",
             Self::Denied { .. } => "engine-denied",
             Self::Refused { .. } => "container-refused",
@@ -112,6 +117,9 @@ impl Error {
         match self {
             Self::Image { image, cause, support, .. } => {
                 Some(format!("{}\nvisit {support} if the issue persists", cause.remedy(image)))
+            }
+            Self::Build { support, .. } => {
+                Some(format!("mend the recipe, which the engine complains about above\nvisit {support} if the issue persists"))
             }
             Self::Down { .. } => {
                 Some("start it: `systemctl start docker`, or `dockerd` as root; `docker info` says more".to_owned())
@@ -137,15 +145,18 @@ pub(super) struct Launched {
     client: Option<Child>,
     journal: Journal,
     directory: PathBuf,
+    /// Outlives the container.
+    agent: Guard,
 }
 
 /// Starts the container of `plan` and returns when its PID 1 has reported what holds.
-pub(super) fn launch(plan: &ContainerPlan, handles: &Handles<'_>) -> Result<Launched, Error> {
+pub(super) fn launch(plan: &ContainerPlan, handles: &Handles<'_>, agent: Guard) -> Result<Launched, Error> {
     let journal = Journal::of(plan);
     journal.clear(&plan.directory);
     journal.write(&plan.directory)?;
     // From here on dropping it removes what was made.
-    let mut launched = Launched { contained: None, client: None, journal, directory: plan.directory.clone() };
+    let mut launched =
+        Launched { contained: None, client: None, journal, directory: plan.directory.clone(), agent };
     furnish(plan)?;
     let door = Door::make(&plan.door)?;
     let words = memfd_create("words", MemfdFlags::CLOEXEC).map_err(Error::Host)?;
@@ -182,12 +193,12 @@ fn furnish(plan: &ContainerPlan) -> Result<(), Error> {
         fs::write(&file.path, &file.contents)
             .map_err(|source| Error::File { path: file.path.clone(), source })?;
     }
+    let label = format!("sandtable.directory={}", plan.directory.display());
     for volume in &plan.volumes {
         let options = format!("o={}", volume.options);
         let kind =
             ["volume", "create", "--driver", "local", "--opt", "type=overlay", "--opt", "device=overlay"];
-        let call =
-            engine_of(plan)?.args(kind).args(["--label", "sandtable", "--opt", &options, &volume.name]);
+        let call = engine_of(plan)?.args(kind).args(["--label", &label, "--opt", &options, &volume.name]);
         call.output().map_err(Error::of_engine)?;
     }
     Ok(())
@@ -205,7 +216,10 @@ impl Running for Launched {
     }
 
     fn run(&self, invocation: Invocation, started: &mut dyn FnMut()) -> Result<Ending, AttachError> {
-        attach::run(self.contained().socket(), invocation, |_| started())
+        attach::run(self.contained().socket(), invocation, |_| {
+            self.agent.start();
+            started();
+        })
     }
 
     fn end(&mut self) {

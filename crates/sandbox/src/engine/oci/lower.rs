@@ -68,7 +68,9 @@ pub(super) fn lower(dialect: Dialect, spec: &ResolvedSpec, place: &Place) -> Con
         mounts::bind(&container.init.to_string(), INIT, mounts::Write::No),
         mounts::bind(&door.to_string(), DOOR, mounts::Write::No),
     ];
-    own.iter().for_each(|value| words.add(["--mount", value]));
+    for value in &own {
+        words.add(["--mount", value]);
+    }
     let needs = mounts::lower(&mut words, dialect, spec, place);
     ports_and_environment(&mut words, spec, container, place);
     identity(&mut words, dialect, spec, container);
@@ -96,6 +98,7 @@ pub(super) fn lower(dialect: Dialect, spec: &ResolvedSpec, place: &Place) -> Con
         landlock: native::landlock(spec),
         network: if spec.network.value == Network::Host { op::Network::Host } else { op::Network::Own },
         limits: native::limits(&spec.limits, place),
+        agent: needs.agent,
         argv: words.argv,
         concealed: concealed.map(|(name, _)| name.clone()).collect(),
     }

@@ -22,7 +22,8 @@ pub use launch::Error;
 pub use lower::SUBCOMMAND;
 pub use plan::ContainerPlan;
 
-use super::{Engine, Handles, LaunchError, Place, Plan, Preparation, Running};
+use super::ssh_agent::Setup;
+use super::{Engine, Handles, LaunchError, Place, Plan, Preparation, Running, ssh_agent};
 use crate::model::resolved::{EngineName, ResolvedSpec};
 
 /// Which engine is spoken to.
@@ -48,16 +49,18 @@ impl Engine for Oci {
     }
 
     fn prepare(&self, spec: &mut ResolvedSpec, hears: &dyn Preparation) -> Result<(), LaunchError> {
-        Ok(image::ensure(spec, hears)?)
+        image::ensure(spec, hears)?;
+        Ok(ssh_agent::check(spec)?)
     }
 
     fn plan(&self, spec: &ResolvedSpec, place: &Place) -> Plan {
-        Plan::Container(lower::lower(self.dialect, spec, place))
+        Plan::Container(Box::new(lower::lower(self.dialect, spec, place)))
     }
 
     fn launch(&self, plan: &Plan, handles: &Handles<'_>) -> Result<Box<dyn Running>, LaunchError> {
         let Plan::Container(plan) = plan else { unreachable!("an engine launches its own plans") };
-        Ok(Box::new(launch::launch(plan, handles)?))
+        let agent = ssh_agent::set_up(&plan.agent)?;
+        Ok(Box::new(launch::launch(plan, handles, agent)?))
     }
 }
 
@@ -71,6 +74,14 @@ pub(super) fn describe(plan: &ContainerPlan, f: &mut fmt::Formatter<'_>) -> fmt:
     }
     if !plan.concealed.is_empty() {
         writeln!(f, "unseen by the engine: {}", plan.concealed.join(", "))?;
+    }
+    match &plan.agent {
+        Setup::Nothing => {}
+        Setup::Relay(relay) => writeln!(f, "relay      {} to {}", relay.at.display(), relay.to.display())?,
+        Setup::Tunnel(tunnel) => {
+            let words: Vec<String> = tunnel.forward().iter().map(|word| quoted(word)).collect();
+            writeln!(f, "tunnel     {} {}", tunnel.ssh.display(), words.join(" "))?;
+        }
     }
     writeln!(f, "{}", plan.program.display())?;
     for line in lines(plan) {

@@ -6,13 +6,10 @@ use super::Dialect;
 use super::lower::{Words, container_name, ids};
 use super::plan::{OwnFile, Part, Volume};
 use crate::engine::Place;
-use crate::model::agent::Forwarding;
+use crate::engine::ssh_agent::{self, Setup};
 use crate::model::container::EngineRights;
 use crate::model::mount::{Content, HostAccess, Mount, Pins};
 use crate::model::resolved::ResolvedSpec;
-
-/// The one socket of the host that may be seen, and where.
-const SSH_AGENT: &str = "/ssh-agent";
 
 /// What has to be there before the container.
 #[derive(Debug, Default)]
@@ -21,6 +18,8 @@ pub(super) struct Needs {
     pub(super) files: Vec<OwnFile>,
     /// Directories of overlays in which the kernel leaves files of the engine's.
     pub(super) works: Vec<PathBuf>,
+    /// What the ssh-agent needs.
+    pub(super) agent: Setup,
 }
 
 /// Whether a mount can be written.
@@ -33,8 +32,7 @@ pub(super) enum Write {
 /// Adds the words for every mount; the agent's socket comes last, as a part of its own.
 pub(super) fn lower(words: &mut Words, dialect: Dialect, spec: &ResolvedSpec, place: &Place) -> Needs {
     let mut needs = Needs::default();
-    let agent = |mount: &&Mount| mount.target.as_path().as_os_str() == SSH_AGENT;
-    for mount in spec.mounts.iter().filter(|mount| !agent(mount)) {
+    for mount in spec.mounts.iter() {
         let made = one(mount, dialect, spec, place);
         if !made.words[1].is_empty() {
             words.add_for(&mount.origin, [&made.words[0], &made.words[1]]);
@@ -44,12 +42,9 @@ pub(super) fn lower(words: &mut Words, dialect: Dialect, spec: &ResolvedSpec, pl
         needs.files.extend(made.file);
     }
     words.begin(Part::SshAgent);
-    for mount in spec.mounts.iter().filter(agent) {
-        if let Content::Host { source, .. } = &mount.content {
-            let label = if dialect == Dialect::Podman { ":z" } else { "" };
-            words.add_for(&mount.origin, ["--volume", &format!("{source}:{SSH_AGENT}{label}")]);
-        }
-    }
+    let agent = ssh_agent::lower(spec, dialect, place);
+    words.argv.extend(agent.args);
+    needs.agent = agent.setup;
     needs
 }
 
@@ -102,12 +97,9 @@ fn one(mount: &Mount, dialect: Dialect, spec: &ResolvedSpec, place: &Place) -> M
             let file = Some(OwnFile { path: path.clone().into(), contents: contents.clone() });
             Made { file, ..bound(path.to_string(), Write::No) }
         }
-        Content::Agent => match &spec.ssh_agent.forwarding {
-            Some(Forwarding::Direct { socket, .. }) => bound(socket.to_string(), Write::No),
-            _ => Made::default(),
-        },
-        // An engine brings these itself; no table for an image has a link.
-        Content::Link { .. } | Content::Processes | Content::Devices => Made::default(),
+        // The agent has a part of its own, an engine brings the others itself, and no table for an image has a
+        // link.
+        Content::Agent | Content::Link { .. } | Content::Processes | Content::Devices => Made::default(),
     }
 }
 
@@ -143,7 +135,7 @@ fn overlay(layers: &Layers<'_>, dialect: Dialect, spec: &ResolvedSpec, place: &P
     }
     let lower = if layers.pins == Pins::Present { format!("{pins}:{source}") } else { source.clone() };
     let name = format!("{}-{}", container_name(place), layers.layer);
-    let options = format!("lowerdir={lower},upperdir={upper},workdir={work},userxattr");
+    let options = format!("nosuid,nodev,lowerdir={lower},upperdir={upper},workdir={work},userxattr");
     let fields = ["type=volume".to_owned(), field("source", &name), field("target", target)];
     // Docker would copy the image's files at this place into the layer.
     let copy = if dialect == Dialect::Docker { ",volume-nocopy=true" } else { "" };

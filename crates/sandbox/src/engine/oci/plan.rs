@@ -9,6 +9,7 @@ use sandtable_launch::op::{Beneath, Limits, Network};
 use serde::{Deserialize, Serialize};
 
 use super::Dialect;
+use crate::engine::ssh_agent::Setup;
 use crate::model::container::EngineRights;
 use crate::model::resolved::{Secrecy, Variable};
 use crate::model::secret::REDACTED;
@@ -45,6 +46,9 @@ pub struct ContainerPlan {
     pub network: Network,
     /// What the engine is asked to limit; read back from outside.
     pub limits: Option<Limits>,
+    /// What the ssh-agent needs outside, while the container is there.
+    #[serde(default)]
+    pub agent: Setup,
     /// The words behind the program.
     pub argv: Vec<Arg>,
     /// Variables that reach the command without being seen by the engine.

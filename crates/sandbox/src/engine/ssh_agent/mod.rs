@@ -1,8 +1,8 @@
 //! Carrying out the way that the caller's ssh-agent takes into a sandbox.
 //!
-//! The way was decided before ([`Forwarding`]); here it becomes words for a container engine and a
-//! [`Preparation`], both data, and then a [`Guard`]: what it started ends, and what it made is removed, once,
-//! when it is dropped. No way makes up for another: one that fails says so.
+//! The way was decided before ([`Forwarding`]); here it becomes words for a container engine and a [`Setup`],
+//! both data, and then a [`Guard`]: what it started ends, and what it made is removed, once, when it is
+//! dropped. No way makes up for another: one that fails says so.
 
 mod desktop;
 pub(super) mod relay;
@@ -10,103 +10,127 @@ pub(super) mod relay;
 mod tests;
 mod tunnel;
 
+use sandtable_launch::op;
 use serde::{Deserialize, Serialize};
 
-pub use desktop::Probe;
+pub use relay::RelayError;
 pub use tunnel::{Tunnel, TunnelError};
 
 use super::Place;
 use super::oci::Dialect;
 use super::oci::plan::{Arg, Part};
 use crate::model::agent::{Forwarding, SOCKET};
-use crate::model::resolved::{ResolvedSpec, Secrecy};
+use crate::model::resolved::{ResolvedSpec, Secrecy, Warning};
+use crate::model::spec::SshAgent;
 
-/// What a container engine is told, and what has to be done first.
+/// The file of a sandbox that is a socket for its ssh-agent while it runs.
+pub(super) const RELAY: &str = "agent";
+
+/// What a container engine is told, and what has to be set up first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Lowered {
     pub args: Vec<Arg>,
-    pub preparation: Preparation,
+    pub setup: Setup,
 }
 
-/// What has to be done before the engine is called, and undone after.
+/// What has to be there before the engine is called, until the sandbox is gone.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "way", rename_all = "snake_case")]
-pub enum Preparation {
+pub enum Setup {
     #[default]
     Nothing,
-    /// The socket of Docker Desktop has to be there.
-    Probe(Probe),
-    Tunnel(Tunnel),
+    Relay(op::Relay),
+    Tunnel(Box<Tunnel>),
 }
 
-/// Holds what a preparation made.
+/// Holds what was set up.
 #[derive(Debug)]
 pub enum Guard {
     Nothing,
+    Relay(relay::Guard),
     Tunnel(Box<tunnel::Open>),
 }
 
-/// Why the agent does not get in.
+impl Guard {
+    /// The command runs.
+    pub fn start(&self) {
+        if let Self::Relay(relay) = self {
+            relay.start();
+        }
+    }
+}
+
+/// Why the agent does not get in. The launch stops.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The launch can go on without it, unless it is required: the arguments of [`Part::SshAgent`] and the variable
-    /// are left out.
-    #[error("{why}")]
+    #[error("the ssh-agent is required, and there is none to bring in: {why}")]
     Unavailable { why: String },
-    /// The launch stops.
+    #[error("cannot bring the ssh-agent in")]
+    Relay(#[from] RelayError),
     #[error("the ssh-agent cannot be brought into Podman's machine")]
     Tunnel(#[from] TunnelError),
 }
 
 impl Error {
-    /// What the user can do about it.
+    /// What the user can do about it; the last line is the way on without the agent.
     pub fn remedy(&self) -> String {
         let without = "`SANDTABLE_SSH_AGENT=off` goes on without the agent";
         match self {
-            Self::Unavailable { .. } => without.to_owned(),
+            Self::Unavailable { .. } | Self::Relay(_) => without.to_owned(),
             Self::Tunnel(error) => format!("{}\n{without}", error.remedy()),
+        }
+    }
+}
+
+/// Finds out what only a container of the image can tell. An agent that turns out not to be there is taken out
+/// of `spec`, or stops the launch if it is required.
+pub(super) fn check(spec: &mut ResolvedSpec) -> Result<(), Error> {
+    if spec.ssh_agent.forwarding != Some(Forwarding::Desktop) {
+        return Ok(());
+    }
+    match desktop::check(spec) {
+        Ok(()) => Ok(()),
+        Err(why) if spec.ssh_agent.asked.value == SshAgent::Required => Err(Error::Unavailable { why }),
+        Err(why) => {
+            spec.without_agent(Warning::no_agent(&why));
+            Ok(())
         }
     }
 }
 
 /// The agent of `spec` in the words of a container engine. The variable is part of the environment.
 pub fn lower(spec: &ResolvedSpec, dialect: Dialect, place: &Place) -> Lowered {
-    let origin = &spec.ssh_agent.asked.origin;
-    let volume = |source: String, label: &str| {
-        let word = |value: String| Arg {
-            value,
-            part: Part::SshAgent,
-            origin: origin.clone(),
-            secrecy: Secrecy::Open,
-        };
-        vec![word("--volume".to_owned()), word(format!("{source}:{SOCKET}{label}"))]
+    let word = |value: String| Arg {
+        value,
+        part: Part::SshAgent,
+        origin: spec.ssh_agent.asked.origin.clone(),
+        secrecy: Secrecy::Open,
     };
-    match (&spec.ssh_agent.forwarding, dialect) {
-        (None, _) => Lowered::default(),
-        (Some(Forwarding::Direct { socket, .. }), dialect) => {
-            // Without the label SELinux keeps containers from the socket.
-            let label = if dialect == Dialect::Podman { ":z" } else { "" };
-            Lowered { args: volume(socket.to_string(), label), preparation: Preparation::Nothing }
+    // Without the label SELinux keeps containers of this kernel from the socket.
+    let label = if dialect == Dialect::Podman { ":z" } else { "" };
+    let (volume, setup) = match &spec.ssh_agent.forwarding {
+        None => return Lowered::default(),
+        Some(Forwarding::Direct { socket, .. }) => (format!("{socket}:{SOCKET}{label}"), Setup::Nothing),
+        Some(Forwarding::Relayed { socket }) => {
+            let at = place.directory.join(RELAY);
+            let volume = format!("{at}:{SOCKET}{label}");
+            let to = socket.as_path().to_owned();
+            (volume, Setup::Relay(op::Relay { at: at.into(), to, owner: op::Owner::Everybody }))
         }
-        (Some(Forwarding::DockerDesktop), _) => Lowered {
-            args: volume(desktop::MAGIC_SOCKET.to_owned(), ""),
-            preparation: desktop::plan(spec).map_or(Preparation::Nothing, Preparation::Probe),
-        },
-        (Some(Forwarding::PodmanTunnel { socket, ssh, connection }), _) => {
+        Some(Forwarding::Desktop) => (format!("{}:{SOCKET}", desktop::MAGIC_SOCKET), Setup::Nothing),
+        Some(Forwarding::Tunnel { socket, ssh, connection }) => {
             let tunnel = tunnel::plan(ssh, connection, socket, place);
-            Lowered { args: volume(tunnel.far.clone(), ""), preparation: Preparation::Tunnel(tunnel) }
+            (format!("{}:{SOCKET}", tunnel.far), Setup::Tunnel(Box::new(tunnel)))
         }
-    }
+    };
+    Lowered { args: vec![word("--volume".to_owned()), word(volume)], setup }
 }
 
-/// Does what has to be done before the engine is called.
-pub fn prepare(preparation: &Preparation) -> Result<Guard, Error> {
-    match preparation {
-        Preparation::Nothing => Ok(Guard::Nothing),
-        Preparation::Probe(probe) => {
-            desktop::check(probe).map_err(|why| Error::Unavailable { why })?;
-            Ok(Guard::Nothing)
-        }
-        Preparation::Tunnel(tunnel) => Ok(Guard::Tunnel(Box::new(tunnel::Open::new(tunnel)?))),
+/// Sets up what has to be there before the engine is called.
+pub fn set_up(setup: &Setup) -> Result<Guard, Error> {
+    match setup {
+        Setup::Nothing => Ok(Guard::Nothing),
+        Setup::Relay(relay) => Ok(Guard::Relay(relay::Guard::prepare(relay)?)),
+        Setup::Tunnel(tunnel) => Ok(Guard::Tunnel(Box::new(tunnel::Open::new(tunnel)?))),
     }
 }

@@ -1,5 +1,5 @@
-//! The relay of a native sandbox of root. Its workload has an id of a private range, and an agent answers nobody
-//! but its own user and root; so we, who are root, listen on its behalf.
+//! The relay for a workload that the agent would not answer: it answers nobody but its own user and root. We, who
+//! may speak to it, listen on the workload's behalf.
 
 use std::cell::RefCell;
 use std::path::PathBuf;
@@ -10,14 +10,14 @@ use sandtable_launch::relay::{Listening, Relay};
 /// The relay could not be set up.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot listen at `{}` for the ssh-agent", at.display())]
-pub struct Error {
+pub struct RelayError {
     at: PathBuf,
     source: std::io::Error,
 }
 
 /// A relay that is ready, works, or has ended. Dropping it removes the socket.
 #[derive(Debug)]
-pub(in crate::engine) struct Guard(RefCell<State>);
+pub struct Guard(RefCell<State>);
 
 #[derive(Debug)]
 enum State {
@@ -28,9 +28,9 @@ enum State {
 
 impl Guard {
     /// Makes the socket that is mounted inside.
-    pub(in crate::engine) fn prepare(relay: &op::Relay) -> Result<Self, Error> {
-        let listening = Listening::new(&relay.at, &relay.to);
-        let listening = listening.map_err(|source| Error { at: relay.at.clone(), source })?;
+    pub(in crate::engine) fn prepare(relay: &op::Relay) -> Result<Self, RelayError> {
+        let listening = Listening::new(relay);
+        let listening = listening.map_err(|source| RelayError { at: relay.at.clone(), source })?;
         Ok(Self(RefCell::new(State::Ready(listening))))
     }
 

@@ -52,7 +52,7 @@ fn place() -> Place {
 }
 
 fn tunnel() -> Forwarding {
-    Forwarding::PodmanTunnel {
+    Forwarding::Tunnel {
         socket: path("/Users/ann/Library/Group Containers/agent.sock"),
         ssh: path("/usr/bin/ssh"),
         connection: Connection {
@@ -68,12 +68,12 @@ fn tunnel() -> Forwarding {
 fn lines(lowered: &Lowered) -> String {
     let mut lines: Vec<String> =
         lowered.args.iter().map(|arg| format!("{:?} {} ({})", arg.part, arg.value, arg.origin)).collect();
-    match &lowered.preparation {
-        Preparation::Nothing => lines.push("nothing before".to_owned()),
-        Preparation::Probe(probe) => {
-            lines.push(format!("before: {} {}", probe.program.display(), probe.argv.join(" ")));
+    match &lowered.setup {
+        Setup::Nothing => lines.push("nothing before".to_owned()),
+        Setup::Relay(relay) => {
+            lines.push(format!("before: relay {} to {}", relay.at.display(), relay.to.display()));
         }
-        Preparation::Tunnel(tunnel) => {
+        Setup::Tunnel(tunnel) => {
             let login = tunnel.login.len() - 1;
             let rest = |words: Vec<String>| words[login..].join(" ");
             lines.push(format!("login: {} {}", tunnel.ssh.display(), tunnel.login[..login].join(" ")));
@@ -113,11 +113,22 @@ fn on_linux_the_socket_itself_is_mounted() {
 
 #[test]
 fn docker_desktops_socket_is_looked_at_with_the_sandboxs_own_image() {
-    insta::assert_snapshot!(lowered(Some(Forwarding::DockerDesktop), Dialect::Docker), @"
+    insta::assert_snapshot!(lowered(Some(Forwarding::Desktop), Dialect::Docker), @"
     SshAgent --volume (flag --ssh-agent)
     SshAgent /run/host-services/ssh-auth.sock:/ssh-agent (flag --ssh-agent)
-    before: /usr/bin/docker run --rm --pull never --network none --cap-drop=ALL --user 1000:1000 --env GIT_DISCOVERY_ACROSS_FILESYSTEM=1 --mount type=bind,source=/run/host-services/ssh-auth.sock,target=/ssh-agent --mount type=bind,source=/opt/sandtable,target=/sandtable-reach,readonly --entrypoint /sandtable-reach busybox:1 __reach /ssh-agent
+    nothing before
     ");
+    insta::assert_snapshot!(desktop::words(&spec(Some(Forwarding::Desktop))).unwrap().join(" "), @"run --rm --pull never --network none --cap-drop=ALL --user 1000:1000 --env GIT_DISCOVERY_ACROSS_FILESYSTEM=1 --mount type=bind,source=/run/host-services/ssh-auth.sock,target=/ssh-agent --mount type=bind,source=/opt/sandtable,target=/sandtable-reach,readonly --entrypoint /sandtable-reach busybox:1 __reach /ssh-agent");
+}
+
+#[test]
+fn a_socket_of_somebody_else_is_relayed() {
+    let relayed = Some(Forwarding::Relayed { socket: path("/run/user/1000/agent") });
+    insta::assert_snapshot!(lowered(relayed, Dialect::Docker), @r#"
+    SshAgent --volume (flag --ssh-agent)
+    SshAgent /Users/ann/Library/My "data"/tidy-lark/agent:/ssh-agent (flag --ssh-agent)
+    before: relay /Users/ann/Library/My "data"/tidy-lark/agent to /run/user/1000/agent
+    "#);
 }
 
 #[test]
@@ -138,20 +149,37 @@ fn podmans_machine_gets_a_tunnel_of_this_session() {
     assert_ne!(one.args[1].value, two.args[1].value, "two sessions share a socket");
 }
 
+/// What becomes of a request for Docker Desktop's socket, with a `docker` that is a script.
+fn checked(asked: SshAgent, script: &str) -> Result<ResolvedSpec, Error> {
+    let dir = tempfile::tempdir().unwrap();
+    let program = dir.path().join("docker");
+    fs_err::write(&program, format!("#!/bin/sh\n{script}\n")).unwrap();
+    fs_err::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let mut spec = spec(Some(Forwarding::Desktop));
+    spec.ssh_agent.asked.value = asked;
+    spec.container.as_mut().unwrap().program = HostPath::new(program).unwrap();
+    let variable = crate::model::resolved::Variable::open(SOCKET, Origin::Default);
+    spec.environment.insert("SSH_AUTH_SOCK".to_owned(), variable);
+    check(&mut spec).map(|()| spec)
+}
+
 #[test]
-fn what_docker_desktop_does_not_show_is_not_fatal() {
-    let script = |text: &str| {
-        let probe = Probe {
-            program: "/bin/sh".into(),
-            variables: std::collections::BTreeMap::new(),
-            argv: vec!["-c".to_owned(), text.to_owned()],
-        };
-        prepare(&Preparation::Probe(probe))
-    };
-    assert!(matches!(script("exit 0"), Ok(Guard::Nothing)));
-    let error = script("echo one >&2; echo 'bind source path does not exist' >&2; exit 125").unwrap_err();
-    insta::assert_snapshot!(error, @"Docker Desktop's `/run/host-services/ssh-auth.sock` cannot be reached from a container: bind source path does not exist");
-    assert!(matches!(error, Error::Unavailable { .. }));
+fn what_docker_desktop_does_not_show_is_said_and_left_out() {
+    let there = checked(SshAgent::Required, "test \"$1\" = run").unwrap();
+    assert_eq!((there.ssh_agent.forwarding, there.warnings), (Some(Forwarding::Desktop), Vec::new()));
+    let script = "echo one >&2; echo 'bind source path does not exist' >&2; exit 125";
+    for asked in [SshAgent::Auto, SshAgent::On] {
+        let without = checked(asked, script).unwrap();
+        assert_eq!(without.ssh_agent.forwarding, None);
+        assert!(!without.environment.contains_key("SSH_AUTH_SOCK"));
+        let said: Vec<String> =
+            without.warnings.iter().map(|it| format!("{}: {}", it.code, it.text)).collect();
+        insta::allow_duplicates! {
+            insta::assert_snapshot!(said.join("\n"), @"ssh-agent-unavailable: there is no ssh-agent inside: Docker Desktop's `/run/host-services/ssh-auth.sock` cannot be reached from a container: bind source path does not exist; `--ssh-agent off` says that none is wanted");
+        }
+    }
+    let error = checked(SshAgent::Required, script).unwrap_err();
+    assert!(matches!(error, Error::Unavailable { .. }), "{error}");
     assert!(error.remedy().contains("SANDTABLE_SSH_AGENT=off"));
 }
 

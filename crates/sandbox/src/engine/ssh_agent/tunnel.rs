@@ -17,7 +17,7 @@ use crate::model::agent::Connection;
 use crate::model::path::HostPath;
 use crate::process::{Cli, CliError, Finished};
 
-/// How long the socket may take to appear.
+/// How long the machine may take to answer, and the socket to appear.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How often it is looked for.
 const PAUSE: Duration = Duration::from_millis(200);
@@ -187,9 +187,8 @@ pub struct Open {
 impl Open {
     /// Makes the tunnel and waits until its socket is there.
     pub fn new(tunnel: &Tunnel) -> Result<Self, TunnelError> {
-        let patience = Duration::from_millis(tunnel.patience_ms);
         let _none = fs_err::remove_file(&tunnel.known_hosts);
-        let made = tunnel.run(&tunnel.make_way(), patience)?;
+        let made = tunnel.run(&tunnel.make_way(), PATIENCE)?;
         if !made.status.success() {
             return Err(TunnelError::Refused { said: last_words(&made.stderr) });
         }
@@ -199,7 +198,7 @@ impl Open {
         let child = child.map_err(TunnelError::Start)?;
         // From here on every way out ends it.
         let mut open = Self { tunnel: tunnel.clone(), child };
-        open.wait(Instant::now() + patience)?;
+        open.wait(Instant::now() + Duration::from_millis(tunnel.patience_ms))?;
         Ok(open)
     }
 

@@ -1,5 +1,7 @@
 //! The commit that carries the result, made in the scratch repository.
 
+use std::fmt::Write as _;
+
 use sandtable_store::id::ObjectId;
 
 use super::parent;
@@ -41,9 +43,9 @@ fn message(request: &MergeRequest) -> String {
     let head = if given.is_empty() { "Work of a sandbox" } else { given };
     let mut text = format!("{head}\n\n");
     for (key, value) in &request.commit.trailers {
-        text.push_str(&format!("{}: {}\n", clean(key), clean(value)));
+        writeln!(text, "{}: {}", clean(key), clean(value)).expect("a string takes everything");
     }
-    text.push_str(&format!("Sandtable-Snapshot: {}\n", request.snapshot));
+    writeln!(text, "Sandtable-Snapshot: {}", request.snapshot).expect("a string takes everything");
     text
 }
 

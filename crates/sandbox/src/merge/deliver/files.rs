@@ -93,18 +93,18 @@ impl Files {
         if plan.target.is_repository() {
             conversion.ask(&plan.scratch, &plan.result, &paths)?;
         }
-        let plain = |number: usize, entry: &Entry| {
+        let as_is = |number: usize, entry: &Entry| {
             entry.mode == Mode::Symlink || !conversion.converts(&journal.steps[number].path)
         };
         let entries =
             || self.new.iter().enumerate().filter_map(|(number, (entry, _))| Some((number, (*entry)?)));
         let ids: BTreeSet<ObjectId> =
-            entries().filter(|(number, entry)| plain(*number, entry)).map(|(_, entry)| entry.id).collect();
+            entries().filter(|(number, entry)| as_is(*number, entry)).map(|(_, entry)| entry.id).collect();
         let ids: Vec<ObjectId> = ids.into_iter().collect();
         let loaded = blobs::contents(&plan.scratch, &ids)?;
         let mut found = BTreeMap::new();
         for (number, entry) in entries() {
-            let bytes = match loaded.get(&entry.id).filter(|_| plain(number, &entry)) {
+            let bytes = match loaded.get(&entry.id).filter(|_| as_is(number, &entry)) {
                 Some(bytes) => bytes.clone(),
                 None => conversion.smudge(
                     &plan.scratch,
@@ -118,7 +118,7 @@ impl Files {
     }
 
     /// Exchanges the files, each looked at as it comes out.
-    pub(super) fn swap(&self, worktree: &Worktree, journal: &Journal) -> Result<(), Stop> {
+    pub(super) fn swap(worktree: &Worktree, journal: &Journal) -> Result<(), Stop> {
         let holding = dir::open_named(&journal.holding)?;
         let steps = || journal.steps.iter().enumerate();
         for (number, step) in steps().filter(|(_, step)| step.kind == StepKind::Remove) {
@@ -156,7 +156,7 @@ impl Files {
     }
 
     /// A last look, before the result stands.
-    pub(super) fn verify(&self, worktree: &Worktree, journal: &Journal) -> Result<(), Stop> {
+    pub(super) fn verify(worktree: &Worktree, journal: &Journal) -> Result<(), Stop> {
         let holding = dir::open_named(&journal.holding)?;
         for (number, step) in journal.steps.iter().enumerate() {
             if step.kind != StepKind::Remove && worktree.stamp(&step.path)? != step.new {
@@ -164,7 +164,7 @@ impl Files {
             }
             if step.kind == StepKind::Remove
                 && worktree.stamp(&step.path)?.is_some()
-                && !self.is_made(journal, step)
+                && !Self::is_made(journal, step)
             {
                 return Err(moved(step));
             }
@@ -176,7 +176,7 @@ impl Files {
     }
 
     /// Whether a removed file's name is now that of a directory of ours.
-    fn is_made(&self, journal: &Journal, step: &Step) -> bool {
+    fn is_made(journal: &Journal, step: &Step) -> bool {
         journal.made.iter().any(|folder| folder.path == step.path)
     }
 }

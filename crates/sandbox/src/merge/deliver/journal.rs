@@ -1,6 +1,7 @@
 //! What a delivery is about to do, on disk before it does it. After a crash the journal and a look at the files say
 //! what was done; nothing else is remembered.
 
+use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -150,7 +151,10 @@ impl Journal {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+        write!(text, "{byte:02x}").expect("a string takes everything");
+        text
+    })
 }
 
 fn unhex<E: serde::de::Error>(text: &str) -> Result<Vec<u8>, E> {

@@ -14,11 +14,12 @@ use sandtable_store::id::ObjectId;
 use super::error::Error;
 use super::index::digest;
 use super::outcome::{Outcome, Reason, Refusal};
-use super::place::{Place, random};
+use super::place::Place;
 use super::plan::{Concurrency, Plan};
 use super::request::{CommitText, Means, MergeRequest, Mode};
 use super::target::{Head, Repository, Target, head};
 use super::worktree::Worktree;
+use crate::random::random;
 use commit::Commit;
 use files::Files;
 use index_lock::IndexLock;
@@ -125,7 +126,7 @@ impl Delivery<'_> {
             journal.packs = packs.map(Transfer::arriving).unwrap_or_default();
         }
         journal.write(&self.place.journal())?;
-        let written = self.write(&mut journal, &files, &worktree, branch);
+        let written = self.write(&mut journal, (&files, &worktree), branch);
         match written {
             Ok(()) => Ok(recover::finish(&self.place.journal(), &journal)?),
             Err(stop) => {
@@ -139,8 +140,7 @@ impl Delivery<'_> {
     fn write(
         &self,
         journal: &mut Journal,
-        files: &Files,
-        worktree: &Worktree,
+        (files, worktree): (&Files, &Worktree),
         branch: Option<(&Move, Option<Transfer>)>,
     ) -> Result<(), Stop> {
         if let Some(lock) = &journal.index {
@@ -149,9 +149,9 @@ impl Delivery<'_> {
         }
         files.stage(self.plan, journal)?;
         journal.write(&self.place.journal())?;
-        files.swap(worktree, journal)?;
+        Files::swap(worktree, journal)?;
         let Some((to, transfer)) = branch else {
-            files.verify(worktree, journal)?;
+            Files::verify(worktree, journal)?;
             journal.done();
             journal.write(&self.place.journal())?;
             return Ok(());
@@ -162,7 +162,7 @@ impl Delivery<'_> {
         if let Some(transfer) = transfer {
             transfer.arrive()?;
         }
-        files.verify(worktree, journal)?;
+        Files::verify(worktree, journal)?;
         self.nothing_moved()?;
         self.move_reference(journal.reference.as_ref().expect("set with the index"), to)
     }

@@ -1,7 +1,7 @@
 //! Objects on their way into the user's repository: one pack, checked in quarantine against what is there.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use fs_err as fs;
 use sandtable_store::id::ObjectId;
@@ -31,7 +31,8 @@ impl Transfer {
         commit: &Commit,
     ) -> Result<Self, Stop> {
         let plan = delivery.plan;
-        let list: String = new_objects(delivery, commit)?.iter().map(|id| format!("{id}\n")).collect();
+        let list: Vec<String> = new_objects(delivery, commit)?.iter().map(ToString::to_string).collect();
+        let list = list.join("\n") + "\n";
         let pack = plan.scratch.call().args(["pack-objects", "--stdout", "-q", "--delta-base-offset"]);
         let pack = pack.output_with(list.as_bytes())?;
         let objects = repository.objects();
@@ -51,7 +52,7 @@ impl Transfer {
             names.extend(entry?.file_name().into_string().ok().filter(|name| name.starts_with("pack-")));
         }
         // The index makes a pack visible, so it comes last.
-        names.sort_by_key(|name| name.ends_with(".idx"));
+        names.sort_by_key(|name| Path::new(name).extension().is_some_and(|end| end == "idx"));
         let to = objects.join("pack");
         names.retain(|name| !to.join(name).exists());
         Ok(Self { quarantine, to, names })
@@ -69,9 +70,11 @@ impl Transfer {
             let draft = self.to.join(format!("tmp_sandtable_{name}"));
             if fs::rename(&from, self.to.join(name)).is_err() {
                 // Another file system: a copy under a name that git's own cleaning knows, then the rename.
-                fs::copy(&from, &draft)?;
-                fs::File::open(&draft)?.sync_all()?;
-                fs::rename(&draft, self.to.join(name))?;
+                let copied = fs::copy(&from, &draft).and_then(|_| fs::File::open(&draft)?.sync_all());
+                if let Err(error) = copied.and_then(|()| fs::rename(&draft, self.to.join(name))) {
+                    drop(fs::remove_file(&draft));
+                    return Err(error.into());
+                }
             }
         }
         rustix::fs::fsync(fs::File::open(&self.to)?)?;

@@ -121,7 +121,7 @@ fn on_disk(
     }
     let entry = as_entry(plan, &change.path, seen, change.old.or(change.new))?;
     match seen {
-        Seen::Absent if change.new.is_none() => Ok(Todo::Nothing),
+        Seen::Absent | Seen::Directory | Seen::Behind if change.new.is_none() => Ok(Todo::Nothing),
         Seen::Absent if change.old.is_none() => Ok(Todo::Write),
         Seen::Absent => Err(Trouble::Told("it was removed in the worktree")),
         Seen::File { .. } | Seen::Symlink(_) if entry == change.new => Ok(Todo::Nothing),
@@ -130,7 +130,6 @@ fn on_disk(
             Err(Trouble::Told("an untracked file is in the way"))
         }
         Seen::File { .. } | Seen::Symlink(_) => Err(Trouble::Told("it was changed in the worktree")),
-        Seen::Directory if change.new.is_none() => Ok(Todo::Nothing),
         Seen::Directory => {
             let (_, others) = worktree.below(&change.path)?;
             let gone = others.iter().all(|path| removed.contains(path));
@@ -140,7 +139,6 @@ fn on_disk(
                 Err(Trouble::Told("a directory with other files is in the way"))
             }
         }
-        Seen::Behind if change.new.is_none() => Ok(Todo::Nothing),
         Seen::Behind if has_removed_ancestor(&change.path, removed) => Ok(Todo::Write),
         Seen::Behind => Err(Trouble::Told("something on the way to it is not a directory")),
         Seen::Other => Err(Trouble::Told("something that is no file is in the way")),

@@ -116,9 +116,9 @@ pub(in crate::merge) fn notes(plan: &Plan, request: &MergeRequest, report: &mut 
 fn has_hooks(repository: &Repository) -> bool {
     const NAMES: [&str; 5] = ["pre-commit", "commit-msg", "prepare-commit-msg", "post-commit", "post-merge"];
     let folder = repository.common_dir.join("hooks");
-    let runs = |name: &&str| {
+    let runs = |name: &str| {
         let meta = fs::metadata(folder.join(name));
         meta.is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o100 != 0)
     };
-    repository.settings.get("core.hookspath").is_some() || NAMES.iter().any(|name| runs(&name))
+    repository.settings.get("core.hookspath").is_some() || NAMES.iter().any(|name| runs(name))
 }

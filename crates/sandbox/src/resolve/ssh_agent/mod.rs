@@ -9,10 +9,9 @@ mod podman;
 use super::case::Case;
 use super::error::Error;
 use super::source::Workspace;
-use super::warnings;
 use crate::facts::{Facts, Failure, Kind};
 use crate::host::Host;
-use crate::model::agent::{Agent, Forwarding, VARIABLE};
+use crate::model::agent::{Agent, Distance, Forwarding, VARIABLE};
 use crate::model::container::Container;
 use crate::model::mount::{Content, FileIdentity, HostAccess, Mount, Ownership};
 use crate::model::path::{BoxPath, HostPath};
@@ -60,7 +59,7 @@ pub(super) fn decide(
             Err(Error::AgentUnavailable { why })
         }
         Err(Obstacle::Unavailable(why)) => {
-            found.push(warnings::agent_unavailable(&why));
+            found.push(Warning::no_agent(&why));
             Ok(agent(None))
         }
     }
@@ -81,19 +80,19 @@ impl From<String> for Obstacle {
 /// One way for each kind of machine and engine.
 fn way(around: &Surroundings<'_>) -> Result<Forwarding, Obstacle> {
     let socket = socket(around.host, around.facts)?;
-    match (around.os, around.engine) {
-        (Os::MacOs, EngineName::Docker) => {
+    match Distance::of(around.os, around.engine) {
+        Distance::DesktopMachine => {
             desktop(around)?;
-            Ok(Forwarding::DockerDesktop)
+            Ok(Forwarding::Desktop)
         }
-        (Os::MacOs, EngineName::Podman) => {
+        Distance::TunnelMachine => {
             if socket.to_string().contains([':', '%', '$']) {
                 return Err(Obstacle::Connection(ConnectionError::Socket { path: socket }));
             }
             let (ssh, connection) = podman::connection(around).map_err(Obstacle::Connection)?;
-            Ok(Forwarding::PodmanTunnel { socket, ssh, connection })
+            Ok(Forwarding::Tunnel { socket, ssh, connection })
         }
-        (Os::Linux, _) | (Os::MacOs, EngineName::Native | EngineName::Seatbelt) => direct(around, socket),
+        Distance::Near => direct(around, socket),
     }
 }
 
@@ -143,7 +142,8 @@ pub(super) fn socket_mount(agent: &Agent, engine: EngineName) -> Option<Mount> {
     })
 }
 
-/// The socket of the caller, on the sandbox's own kernel.
+/// The socket of the caller, on the sandbox's own kernel. In a container root has lost what lets it use the
+/// socket of somebody else.
 fn direct(around: &Surroundings<'_>, socket: HostPath) -> Result<Forwarding, Obstacle> {
     if around.container.is_some() && socket.to_string().contains(':') {
         return Err(Obstacle::Unavailable(unusable(
@@ -152,12 +152,16 @@ fn direct(around: &Surroundings<'_>, socket: HostPath) -> Result<Forwarding, Obs
         )));
     }
     let entry = around.facts.kind(&socket).map_err(|why| unusable(&socket, &why.to_string()))?;
+    let everybody = entry.mode & 0o002 != 0;
+    if around.container.is_some() && entry.uid != around.host.uid && !everybody {
+        return Ok(Forwarding::Relayed { socket });
+    }
     let identity = Some(FileIdentity { device: entry.device, inode: entry.inode });
     Ok(Forwarding::Direct { socket, identity })
 }
 
 /// The socket that the caller's variable names: there, a socket, and alive.
-fn socket(host: &Host, facts: &dyn Facts) -> Result<HostPath, String> {
+pub fn socket(host: &Host, facts: &dyn Facts) -> Result<HostPath, String> {
     if host.odd_variables.iter().any(|name| name == VARIABLE) {
         return Err(format!("`{VARIABLE}` is not valid UTF-8"));
     }

@@ -39,7 +39,7 @@ fn engines() {
       name one: `--image NAME`, the variable `LLXPRT_SANDBOX_IMAGE`, or `image = "NAME"` in the configuration
     "#);
     insta::assert_snapshot!(engine(EngineChoice::Seatbelt, &ann()), @"
-    input engine-elsewhere: engine `seatbelt` exists on macOS only
+    machine engine-elsewhere: engine `seatbelt` exists on macOS only
       use `--engine native`, or leave out `--engine`
     ");
     assert!(engine(EngineChoice::Native, &ann()).starts_with("source"));

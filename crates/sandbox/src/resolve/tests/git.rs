@@ -5,6 +5,7 @@ use super::{check, host, own_mounts, resolved, spec};
 use crate::facts::MachineFacts;
 use crate::facts::fake::Fake;
 use crate::model::path::HostPath;
+use crate::model::resolved::EngineName;
 use crate::model::resolved::SourceKind;
 use crate::model::setting::Setting;
 use crate::model::spec::GitConfig;
@@ -185,7 +186,7 @@ fn worktrees_of_git_are_recognised() {
     host.data = top.join("state");
     let kind = |name: &str| {
         let spec = spec(&top.join(name).to_string());
-        let case = Case::new(&spec, &host, &MachineFacts).unwrap();
+        let case = Case::new(&spec, &host, &MachineFacts, EngineName::Native).unwrap();
         source::find(&case, &mut Vec::new()).unwrap().kind
     };
     assert_eq!(kind("main"), SourceKind::Git);

@@ -7,6 +7,7 @@ mod git;
 mod inside;
 mod machines;
 mod mounts;
+mod rootfs;
 mod ssh_agent;
 mod views;
 
@@ -22,11 +23,12 @@ use crate::model::container::ContainerRequest;
 use crate::model::limits::Limits;
 use crate::model::mount::{Content, HostAccess, Mount, Ownership};
 use crate::model::path::HostPath;
+use crate::model::profile::BuiltIn;
 use crate::model::resolved::ResolvedSpec;
 use crate::model::setting::{Origin, Setting};
 use crate::model::spec::{
-    EngineChoice, GitConfig, Lifetime, MountAccess, MountRequest, Network, Profile, Secrets, SourceGuard,
-    Spec, SshAgent, Strictness, WorkspaceMode,
+    EngineChoice, GitConfig, Lifetime, MountAccess, MountRequest, Network, Secrets, SourceGuard, Spec,
+    SshAgent, Strictness, WorkspaceMode,
 };
 
 /// A request for `directory` with every default.
@@ -35,7 +37,8 @@ pub(crate) fn spec(directory: &str) -> Spec {
         engine: Setting::default_value(EngineChoice::Auto),
         image: None,
         container: ContainerRequest::default(),
-        profile: Setting::default_value(Profile::None),
+        seatbelt_profile: None,
+        profile: Setting::default_value(BuiltIn::None.into()),
         directory: Setting::default_value(directory.into()),
         name: None,
         mode: Setting::default_value(WorkspaceMode::Auto),

@@ -133,6 +133,8 @@ mod ways {
             init: path("/opt/sandtable"),
             flags: Vec::new(),
             ports: Vec::new(),
+            build: None,
+            lowers: crate::model::container::Lowers::Many,
             support: Setting::default_value(String::new()),
         }
     }
@@ -186,8 +188,8 @@ mod ways {
         linux podman: direct at /ssh-agent
         linux seatbelt: direct at /run/user/1000/agent
         macos native: direct at /ssh-agent
-        macos docker: docker_desktop at /ssh-agent
-        macos podman: podman_tunnel at /ssh-agent
+        macos docker: desktop at /ssh-agent
+        macos podman: tunnel at /ssh-agent
         macos seatbelt: direct at /run/user/1000/agent
         ");
     }

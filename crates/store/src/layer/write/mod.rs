@@ -7,9 +7,10 @@
 //! is shown as it was in `base`, whatever the source below has become.
 //!
 //! The marks are those of an overlay mounted with `userxattr`, and all of this can be done by an ordinary user. The
-//! top-level `.git` is not part of a state and is left to the caller.
+//! top-level `.git` is not part of a state; its kept layer is written by [`write_git`].
 
 mod exchange;
+mod git;
 mod mark;
 mod pin;
 mod upper;
@@ -18,6 +19,7 @@ use std::io;
 use std::os::fd::BorrowedFd;
 
 pub use exchange::exchange_upper;
+pub use git::write_git;
 pub use pin::pin;
 pub use upper::write_upper;
 

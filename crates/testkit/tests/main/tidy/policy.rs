@@ -5,7 +5,8 @@ use sandtable_testkit::{conformance, counts};
 use super::{assert_none, sources};
 
 /// Files of rules that must be there; all others beside them are read as well.
-const FILES: [&str; 3] = ["seccomp.toml", "toolchains.toml", "out_of_scope.toml"];
+const FILES: [&str; 5] =
+    ["seccomp.toml", "toolchains.toml", "out_of_scope.toml", "review.toml", "hardening.toml"];
 
 #[test]
 fn every_rule_has_a_reason() {
@@ -81,6 +82,12 @@ fn long_counts_are_not_below_what_is_asked() {
         ("drift-rounds", 1),
         ("detached", 200),
         ("pipe-megabytes", 1024),
+        ("racy-rounds", 10_000),
+        ("many-files", 1_000_000),
+        ("merge-histories", 500),
+        ("merge-kills", 200),
+        ("merge-full-disks", 200),
+        ("merge-races", 1),
     ] {
         assert!(table[name].asked >= asked, "{name}");
     }
@@ -109,4 +116,49 @@ fn the_threat_model_lists_what_is_out_of_scope() {
         .filter(|id| !text.contains(id.as_str()))
         .collect();
     assert_none("out of scope, but not in docs/threat-model.md", &missing);
+}
+
+#[test]
+fn every_rule_of_a_macos_profile_has_a_reason() {
+    let files = sources("sbpl");
+    assert!(files.len() >= 8, "{} profiles: some are gone", files.len());
+    let mut found = Vec::new();
+    for file in &files {
+        let rules = sandtable_testkit::sbpl::forms(&file.text)
+            .unwrap_or_else(|error| panic!("{}: {error}", file.path.display()));
+        assert_eq!(
+            rules.len(),
+            file.text.lines().filter(|line| line.starts_with('(')).count(),
+            "{}",
+            file.path.display()
+        );
+        found.extend(
+            profile_rules_without_reason(&file.text)
+                .iter()
+                .map(|rule| format!("{}: {rule}", file.path.display())),
+        );
+    }
+    assert_none("a rule without a reason", &found);
+}
+
+/// A rule begins at the start of a line, and the line before it is a comment.
+fn profile_rules_without_reason(text: &str) -> Vec<String> {
+    let lines: Vec<&str> = text.lines().collect();
+    let rule = |index: &usize| lines[*index].starts_with('(');
+    let says_why = |index: usize| {
+        index
+            .checked_sub(1)
+            .is_some_and(|before| lines[before].strip_prefix("; ").is_some_and(|text| text.len() > 10))
+    };
+    (0..lines.len())
+        .filter(rule)
+        .filter(|index| !says_why(*index))
+        .map(|index| lines[index].to_owned())
+        .collect()
+}
+
+#[test]
+fn a_macos_rule_without_a_reason_is_noticed() {
+    let text = "; because it has to be so\n(allow a)\n(allow b)\n;\n(allow c)\n; because of that as well\n(allow d\n    (x))\n";
+    assert_eq!(profile_rules_without_reason(text), ["(allow b)", "(allow c)"]);
 }

@@ -209,3 +209,49 @@ fn what_must_be_changed_by_the_caller() {
     let error = resolve(&LINUX.spec(EngineChoice::Docker), &host, &LINUX.machine()).unwrap_err();
     insta::assert_snapshot!(error.to_string(), @"variable `DOCKER_HOST` names an engine on another machine: `ssh://far`");
 }
+
+#[test]
+fn a_virtual_environment_of_the_host_is_covered() {
+    let mut host = LINUX.host();
+    host.environment.insert("VIRTUAL_ENV".to_owned(), "/home/ann/repo/.venv".to_owned());
+    let machine = LINUX.machine().dir("/home/ann/repo/.venv").owner("/home/ann", 1000, 1000);
+    let resolved = resolve(&LINUX.spec(EngineChoice::Podman), &host, &machine).unwrap();
+    let place = crate::model::path::BoxPath::new("/home/ann/repo/.venv/bin/python").unwrap();
+    assert!(matches!(
+        &resolved.mounts.at(&place).unwrap().content,
+        crate::model::mount::Content::Private { area } if area == "venv"
+    ));
+    assert_eq!(resolved.environment["VIRTUAL_ENV"].value, "/home/ann/repo/.venv");
+    host.environment.insert("VIRTUAL_ENV".to_owned(), "/home/ann/data".to_owned());
+    let elsewhere = resolve(&LINUX.spec(EngineChoice::Podman), &host, &machine).unwrap();
+    assert!(!elsewhere.environment.contains_key("VIRTUAL_ENV"));
+}
+
+#[test]
+fn an_image_is_built_from_the_projects_own_recipe() {
+    let mut spec = LINUX.spec(EngineChoice::Docker);
+    spec.container.build = Setting::new(crate::model::container::Build::Project, flag("--build"));
+    insta::assert_snapshot!(LINUX.plan(&spec), @"
+    no-recipe: there is no recipe to build the image from: `/home/ann/repo/.sandtable/Dockerfile`, `/home/ann/repo/.llxprt/sandbox.Dockerfile`
+      write one, or leave out `--build` and `BUILD_SANDBOX`
+    ");
+    let file = |name: &str| format!("/home/ann/repo/{name}");
+    let theirs = LINUX.machine().file(&file(".llxprt/sandbox.Dockerfile"), "");
+    let both = theirs.clone().file(&file(".sandtable/Dockerfile"), "");
+    let recipe = |machine: &Fake| {
+        let container = resolve(&spec, &LINUX.host(), machine).unwrap().container.unwrap();
+        container.build.unwrap().file.to_string()
+    };
+    assert_eq!(recipe(&theirs), file(".llxprt/sandbox.Dockerfile"));
+    assert_eq!(recipe(&both), file(".sandtable/Dockerfile"));
+}
+
+#[test]
+fn what_only_containers_know_is_refused_elsewhere() {
+    let mut spec = LINUX.spec(EngineChoice::Native);
+    spec.image = None;
+    spec.container.ports = vec![Setting::new("80".parse().unwrap(), flag("--publish"))];
+    insta::assert_snapshot!(LINUX.plan(&spec).lines().next().unwrap(), @"containers-only: `--publish` is for docker and podman, and this sandbox runs on `native`");
+    spec.container.ports[0].origin = Origin::Variable { name: "SANDBOX_PORTS".to_owned() };
+    assert!(resolve(&spec, &LINUX.host(), &LINUX.machine()).is_ok());
+}

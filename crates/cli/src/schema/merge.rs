@@ -1,0 +1,102 @@
+//! Every outcome of a merge against its schema.
+
+use std::collections::BTreeSet;
+
+use sandtable_sandbox::merge::conflict::{Conflict, ConflictKind, Stages};
+use sandtable_sandbox::merge::outcome::{
+    Delivered, LeftOut, LeftOutWhy, MergeOutcome, Named, Note, Outcome, PathText, Reason, Recovered, Refusal,
+    SCHEMA,
+};
+use sandtable_sandbox::merge::review::{Contents, Finding, review};
+use sandtable_sandbox::merge::tree::{Change, Entry, Mode};
+use sandtable_sandbox::merge::{Approvals, Effect, Error, ObjectId, RelPath};
+use sandtable_sandbox::model::path::HostPath;
+
+use super::check;
+
+struct Nothing;
+
+impl Contents for Nothing {
+    fn read(&self, _: &Entry, _: usize) -> Result<(Vec<u8>, u64), Error> {
+        Ok((Vec::new(), 0))
+    }
+
+    fn has(&self, _: &RelPath) -> Result<bool, Error> {
+        Ok(false)
+    }
+}
+
+fn id() -> ObjectId {
+    "4b825dc642cb6eb9a060e54bf8d69288fbee4904".parse().expect("an id")
+}
+
+fn change(path: &[u8]) -> Change {
+    let new = Some(Entry { mode: Mode::Executable, id: id() });
+    Change { path: RelPath::new(path).expect("a path"), old: None, new }
+}
+
+fn findings(approvals: &Approvals) -> (Vec<Finding>, Vec<Finding>) {
+    let found = review(&[change(b"Makefile"), change(b"a\xff")], &Nothing, approvals).expect("no I/O");
+    (found.held, found.approved)
+}
+
+fn outcomes() -> Vec<Outcome> {
+    let path = PathText::from(&RelPath::new("a").expect("a path"));
+    let conflict = Conflict {
+        path: path.clone(),
+        kind: ConflictKind::RenameRename,
+        others: vec![path.clone()],
+        stages: Stages::default(),
+        text: "both".to_owned(),
+    };
+    let refusal = Refusal {
+        reason: Reason::Dirty,
+        text: "local changes are in the way".to_owned(),
+        paths: vec![Named { path, why: "it was changed in the worktree".to_owned() }],
+    };
+    let branch = || "main".to_owned();
+    let file = HostPath::new("/p").ok();
+    vec![
+        Outcome::UpToDate,
+        Outcome::FastForward { branch: branch(), commit: Some(id()) },
+        Outcome::Merged { branch: branch(), commit: None },
+        Outcome::Applied,
+        Outcome::Exported { branch: Some(branch()), file: None, commit: Some(id()) },
+        Outcome::Exported { branch: None, file, commit: None },
+        Outcome::Conflicts { conflicts: vec![conflict] },
+        Outcome::Held { held: findings(&Approvals::None).0 },
+        Outcome::Refused { refusal },
+        Outcome::RolledBack { reason: "`HEAD` moved".to_owned() },
+    ]
+}
+
+#[test]
+fn every_outcome_of_a_merge_has_the_shape_its_schema_promises() {
+    let host = |path: &str| HostPath::new(path).expect("absolute");
+    for outcome in outcomes() {
+        let path = PathText::from(&RelPath::new("b").expect("a path"));
+        let answer = MergeOutcome {
+            schema: SCHEMA,
+            success: outcome.is_success(),
+            conflict: false,
+            message: String::new(),
+            mode: "merge",
+            effect: Effect::Plan,
+            target: host("/repo"),
+            base: id(),
+            snapshot: id(),
+            outcome,
+            changes: vec![Delivered::from(&change(b"x")), Delivered::from(&change(b"\xff"))],
+            left_out: vec![LeftOut { path, why: LeftOutWhy::Ignored }],
+            approved: findings(&Approvals::Paths(BTreeSet::from(
+                [RelPath::new("Makefile").expect("a path")],
+            )))
+            .1,
+            recovered: Some(Recovered::Undone),
+            notes: vec![Note { code: "hooks-not-run", text: "not run".to_owned() }],
+            kept_at: host("/store"),
+            next: vec!["try again".to_owned()],
+        };
+        check("merge.json", &answer);
+    }
+}

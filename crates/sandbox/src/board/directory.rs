@@ -1,0 +1,162 @@
+//! Bringing a state into a directory.
+
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::path::Path;
+use std::time::SystemTime;
+
+use sandtable_store::checkout;
+use sandtable_store::dir::{names, open_named, reopen};
+use sandtable_store::id::ObjectId;
+use sandtable_store::lock::FileLock;
+use sandtable_store::meta::{Direction, HeadChange, Move, OperationDraft};
+use sandtable_store::rollback::{self, Site, Verify, checkout_journalled};
+use sandtable_store::state::State;
+use sandtable_store::store::{Store, StoreError};
+
+use super::take::{Silent, take};
+use super::{Board, Error, Found, Ignored, Subject, Taken, Taking};
+use crate::random::random;
+
+/// A directory that was brought from one state to another.
+#[derive(Debug)]
+pub struct Turned {
+    pub from: ObjectId,
+    pub to: ObjectId,
+    pub outcome: rollback::Outcome,
+}
+
+impl Board {
+    /// Writes exactly the state of a snapshot into `target`: a directory that is empty, not there, or one that a
+    /// state was written into before, of which whatever is there now is recorded first.
+    pub fn checkout_snapshot(&self, found: &Found, target: &Path) -> Result<checkout::Outcome, Error> {
+        make(target)?;
+        let subject = Subject::directory(target);
+        let dir = open(target)?;
+        if !is_empty(&dir, target)? {
+            if found.store.meta().head(&subject.to_string())?.is_none() {
+                return Err(Error::NotManaged(target.to_owned()));
+            }
+            let turned = self.rollback(found, target)?;
+            let rollback::Outcome { written, skipped, .. } = turned.outcome;
+            return Ok(checkout::Outcome { files: written, skipped, ..checkout::Outcome::default() });
+        }
+        let journal = Journal::open(&found.store)?;
+        let id = journal_id();
+        let site = Site { root: dir.as_fd(), path: target, journal: journal.dir.as_fd(), id: &id };
+        let outcome =
+            checkout_journalled(found.store.objects(), &found.state()?, &site, &checkout::Options::default())
+                .map_err(|error| turn_error(target, error))?;
+        note(&found.store, &subject, "checkout", found.snapshot.id)?;
+        Ok(outcome)
+    }
+
+    /// Brings `worktree` back to the state of a snapshot. What is there now is recorded first, so that nothing is
+    /// lost, and only paths that differ are touched.
+    pub fn rollback(&self, found: &Found, worktree: &Path) -> Result<Turned, Error> {
+        let subject = Subject::directory(worktree);
+        let hearing = Silent::default();
+        let taking = Taking::of(Ignored::All, "snapshot", &hearing);
+        let taking = Taking { message: "before rollback", ..taking };
+        let Taken { snapshot, outcome, .. } = take(&found.store, &subject, worktree, &taking)?;
+        let to = found.state()?;
+        let outcome = turn(&found.store, worktree, (&outcome.state, &to), Verify::Trust)?;
+        note(&found.store, &subject, "rollback", found.snapshot.id)?;
+        Ok(Turned { from: snapshot.id, to: found.snapshot.id, outcome })
+    }
+
+    /// Takes back the last operation on a directory, or does it again.
+    pub fn step(&self, directory: &Path, direction: Direction) -> Result<(Move, Turned), Error> {
+        let subject = Subject::directory(directory);
+        let store = self.keeping(&subject)?.ok_or_else(|| Error::NoStates(directory.to_owned()))?;
+        let step = match direction {
+            Direction::Undo => store.meta().undo(&subject.to_string())?,
+            Direction::Redo => store.meta().redo(&subject.to_string())?,
+        };
+        let (from, to) = (store.state(&step.from)?, store.state(&step.to)?);
+        let outcome = turn(&store, directory, (&from, &to), Verify::Check(&|_, _| None))?;
+        store.meta().record(&step, SystemTime::now(), "{}")?;
+        let turned = Turned { from: step.from, to: step.to, outcome };
+        Ok((step, turned))
+    }
+}
+
+/// The journal of a store, alone. What somebody left in it is finished or undone first.
+struct Journal {
+    dir: OwnedFd,
+    _lock: FileLock,
+}
+
+impl Journal {
+    fn open(store: &Store) -> Result<Self, Error> {
+        let path = store.dir().join("journal");
+        let lock = FileLock::exclusive(&store.dir().join("journal.lock")).map_err(StoreError::from)?;
+        let dir = open_named(&path).map_err(|errno| Error::Directory { path, source: errno.into() })?;
+        let found = rollback::recover(store.objects(), dir.as_fd(), Verify::Check(&|_, _| None));
+        for one in found.map_err(StoreError::from)? {
+            one.result.map_err(|error| turn_error(&one.target, error))?;
+        }
+        Ok(Self { dir, _lock: lock })
+    }
+}
+
+fn turn(
+    store: &Store,
+    directory: &Path,
+    states: (&State, &State),
+    verify: Verify<'_>,
+) -> Result<rollback::Outcome, Error> {
+    let (dir, journal) = (open(directory)?, Journal::open(store)?);
+    let id = journal_id();
+    let site = Site { root: dir.as_fd(), path: directory, journal: journal.dir.as_fd(), id: &id };
+    let (from, to) = states;
+    let options = rollback::Options { verify, ..rollback::Options::default() };
+    rollback::rollback(store.objects(), rollback::Move { from, to }, &site, &options)
+        .map_err(|error| turn_error(directory, error))
+}
+
+fn turn_error(directory: &Path, error: rollback::Error) -> Error {
+    let path = directory.to_owned();
+    match error {
+        rollback::Error::Changed(paths) => Error::Changed { root: path, paths },
+        rollback::Error::Write(source) => Error::Checkout { path, source },
+        source => Error::Rollback { path, source },
+    }
+}
+
+/// Writes down that a directory is at a snapshot now.
+fn note(store: &Store, subject: &Subject, kind: &str, id: ObjectId) -> Result<(), Error> {
+    store.meta().append(&OperationDraft {
+        subject: subject.to_string(),
+        kind: kind.to_owned(),
+        at: SystemTime::now(),
+        head: HeadChange::Set(id),
+        details: "{}".to_owned(),
+    })?;
+    Ok(())
+}
+
+fn make(target: &Path) -> Result<(), Error> {
+    match fs_err::create_dir(target) {
+        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
+            Err(Error::Directory { path: target.to_owned(), source: error })
+        }
+        _ => Ok(()),
+    }
+}
+
+fn open(directory: &Path) -> Result<OwnedFd, Error> {
+    open_named(directory).map_err(|errno| match errno {
+        rustix::io::Errno::NOTDIR => Error::NotDirectory(directory.to_owned()),
+        errno => Error::Directory { path: directory.to_owned(), source: errno.into() },
+    })
+}
+
+fn is_empty(dir: &OwnedFd, target: &Path) -> Result<bool, Error> {
+    let found = reopen(dir.as_fd()).and_then(|again| names(again.as_fd()));
+    let found = found.map_err(|errno| Error::Directory { path: target.to_owned(), source: errno.into() })?;
+    Ok(found.is_empty())
+}
+
+fn journal_id() -> String {
+    format!("{:016x}", random())
+}

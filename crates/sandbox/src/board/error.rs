@@ -1,0 +1,140 @@
+//! Why something on the board could not be done.
+
+use std::io;
+use std::path::PathBuf;
+
+use sandtable_store::id::ObjectId;
+use sandtable_store::meta::MetaError;
+use sandtable_store::path::RelPath;
+use sandtable_store::snapshot::OnboardError;
+use sandtable_store::source::repository::RepositoryError;
+use sandtable_store::state::StateError;
+use sandtable_store::store::StoreError;
+use sandtable_store::{checkout, diff, rollback};
+
+use crate::model::blame::Blame;
+
+/// What went wrong.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("cannot list the stores")]
+    Stores(#[source] io::Error),
+    #[error(transparent)]
+    Store(StoreError),
+    #[error("no snapshot and no sandbox is called `{0}`")]
+    Unknown(String),
+    #[error("`{text}` may be any of {} snapshots", .candidates.len())]
+    Ambiguous { text: String, candidates: Vec<String> },
+    #[error("nothing was recorded of `{}` yet", .0.display())]
+    NoStates(PathBuf),
+    #[error("snapshot `{0}` was made on no state of its source")]
+    NoBase(ObjectId),
+    #[error("nothing of `{subject}` can be {done}")]
+    NothingTo { subject: String, done: &'static str },
+    #[error("cannot use `{}`", path.display())]
+    Directory { path: PathBuf, source: io::Error },
+    #[error("`{}` is not a directory", .0.display())]
+    NotDirectory(PathBuf),
+    #[error("`{}` is not empty and no state was written into it before", .0.display())]
+    NotManaged(PathBuf),
+    #[error("cannot record the state of `{}`", path.display())]
+    Snapshot { path: PathBuf, source: Box<OnboardError> },
+    #[error("cannot read the repository in `{}`", path.display())]
+    Repository { path: PathBuf, source: RepositoryError },
+    #[error("cannot write the state into `{}`", path.display())]
+    Checkout { path: PathBuf, source: checkout::Error },
+    #[error("`{}` was changed since its state was recorded", .paths.first().map(RelPath::display_escaped).unwrap_or_default())]
+    Changed { root: PathBuf, paths: Vec<RelPath> },
+    #[error("cannot bring `{}` to that state", path.display())]
+    Rollback { path: PathBuf, source: rollback::Error },
+    #[error("cannot compare the two states")]
+    Diff(#[from] diff::Error),
+    #[error("the state is damaged")]
+    State(#[from] StateError),
+}
+
+impl From<StoreError> for Error {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Meta(error) => error.into(),
+            error => Self::Store(error),
+        }
+    }
+}
+
+impl From<MetaError> for Error {
+    fn from(error: MetaError) -> Self {
+        match error {
+            MetaError::Unknown(text) => Self::Unknown(text),
+            MetaError::Ambiguous { text, candidates } => {
+                Self::Ambiguous { text, candidates: candidates.iter().map(ToString::to_string).collect() }
+            }
+            MetaError::NoMove { subject, direction } => Self::NothingTo { subject, done: direction.done() },
+            error => Self::Store(StoreError::Meta(error)),
+        }
+    }
+}
+
+impl Error {
+    /// Whose move it is.
+    pub fn blame(&self) -> Blame {
+        match self {
+            Self::Unknown(_)
+            | Self::Ambiguous { .. }
+            | Self::NoStates(_)
+            | Self::NoBase(_)
+            | Self::NothingTo { .. }
+            | Self::NotDirectory(_)
+            | Self::NotManaged(_) => Blame::Input,
+            _ => Blame::Machine,
+        }
+    }
+
+    /// A stable word for scripts.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Unknown(_) => "unknown-state",
+            Self::Ambiguous { .. } => "ambiguous-state",
+            Self::NoStates(_) | Self::NoBase(_) => "no-states",
+            Self::NothingTo { .. } => "nothing-to-undo",
+            Self::NotDirectory(_) => "not-a-directory",
+            Self::NotManaged(_) => "not-empty",
+            Self::Changed { .. } => "changed-since",
+            Self::Stores(_) | Self::Store(_) => "store",
+            Self::Directory { .. } => "directory",
+            Self::Snapshot { .. } | Self::Repository { .. } => "snapshot",
+            Self::Checkout { .. } => "checkout",
+            Self::Rollback { .. } => "rollback",
+            Self::Diff(_) => "diff",
+            Self::State(_) => "damaged",
+        }
+    }
+
+    /// What the user can do about it, where we know.
+    pub fn remedy(&self) -> Option<String> {
+        Some(match self {
+            Self::Unknown(_) => {
+                "`sandtable log` lists the snapshots, `sandtable ls` the sandboxes".to_owned()
+            }
+            Self::Ambiguous { candidates, .. } => {
+                format!(
+                    "write more of it: {}",
+                    candidates.iter().take(5).cloned().collect::<Vec<_>>().join(", ")
+                )
+            }
+            Self::NoStates(_) => {
+                "`sandtable onboard` records its state, and so does `sandtable run`".to_owned()
+            }
+            Self::NotManaged(_) => "name an empty directory, or one that does not exist".to_owned(),
+            Self::Changed { .. } => "record what is there first: `sandtable snapshot`".to_owned(),
+            Self::State(_) | Self::Store(StoreError::Read(_)) => {
+                "`sandtable store fsck --deep` names everything that is damaged".to_owned()
+            }
+            Self::Store(StoreError::Write(sandtable_store::object::WriteError::Quota { .. })) => {
+                "`sandtable store gc` frees what no snapshot needs; `sandtable rm` lets go of sandboxes"
+                    .to_owned()
+            }
+            _ => return None,
+        })
+    }
+}

@@ -1,0 +1,101 @@
+//! Which snapshot a word means.
+
+use std::path::Path;
+
+use sandtable_store::id::ObjectId;
+use sandtable_store::meta::{MetaError, Snapshot};
+use sandtable_store::object::commit::SnapshotCommit;
+use sandtable_store::object::{ObjectKind, ReadObjects as _};
+use sandtable_store::state::State;
+use sandtable_store::store::Store;
+
+use super::{Board, Error, Subject};
+
+/// A snapshot and the store it is in.
+#[derive(Debug)]
+pub struct Found {
+    pub store: Store,
+    pub snapshot: Snapshot,
+}
+
+impl Found {
+    pub fn state(&self) -> Result<State, Error> {
+        Ok(self.store.state(&self.snapshot.id)?)
+    }
+}
+
+impl Found {
+    /// The state of its source that this one was made on: the nearest one before it that is the source's own.
+    pub(crate) fn base(&self) -> Result<ObjectId, Error> {
+        let source = Subject::directory(self.store.source()).to_string();
+        let mut snapshot = self.snapshot.clone();
+        while snapshot.subject != source {
+            let data = self.store.objects().read_kind(&snapshot.id, ObjectKind::Commit);
+            let data = data.map_err(|error| Error::Store(error.into()))?;
+            let commit = SnapshotCommit::parse(&data);
+            let Some(parent) = commit.ok().and_then(|commit| commit.parents.first().copied()) else {
+                return Err(Error::NoBase(self.snapshot.id));
+            };
+            snapshot = self.store.meta().snapshot(&parent)?;
+        }
+        Ok(snapshot.id)
+    }
+}
+
+impl Board {
+    /// The snapshot whose id begins with `text`, in whichever store it is.
+    pub fn snapshot(&self, text: &str) -> Result<Found, Error> {
+        let (mut found, mut candidates) = (None, Vec::new());
+        for store in self.all()?.0 {
+            match store.meta().resolve_prefix(text) {
+                Ok(id) => {
+                    candidates.push(id.to_string());
+                    let snapshot = store.meta().snapshot(&id)?;
+                    found = Some(Found { store, snapshot });
+                }
+                Err(MetaError::Unknown(_)) => {}
+                Err(MetaError::Ambiguous { candidates: more, .. }) => {
+                    candidates.extend(more.iter().map(ObjectId::to_string));
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        // The same snapshot in two stores (a source that was moved and onboarded again) is one snapshot.
+        candidates.dedup();
+        match (found, candidates.len()) {
+            (Some(found), 1) => Ok(found),
+            (None, 0) => Err(Error::Unknown(text.to_owned())),
+            _ => Err(Error::Ambiguous { text: text.to_owned(), candidates }),
+        }
+    }
+
+    /// The newest state of a directory: of one that a state was written into, or of a source.
+    pub fn head_of(&self, directory: &Path) -> Result<Found, Error> {
+        let subject = Subject::directory(directory);
+        let store = self.keeping(&subject)?.ok_or_else(|| Error::NoStates(directory.to_owned()))?;
+        head(store, &subject)?.ok_or_else(|| Error::NoStates(directory.to_owned()))
+    }
+
+    /// The store that has states of a subject: its own if it is a source, else the one its state came from.
+    pub(crate) fn keeping(&self, subject: &Subject) -> Result<Option<Store>, Error> {
+        if let Subject::Directory(path) = subject
+            && let Some(store) = self.of_source(path)?
+            && store.meta().head(&subject.to_string())?.is_some()
+        {
+            return Ok(Some(store));
+        }
+        for store in self.all()?.0 {
+            if store.meta().head(&subject.to_string())?.is_some() {
+                return Ok(Some(store));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// The newest state of a subject in a store.
+fn head(store: Store, subject: &Subject) -> Result<Option<Found>, Error> {
+    let Some(head) = store.meta().head(&subject.to_string())? else { return Ok(None) };
+    let snapshot = store.meta().snapshot(&head.snapshot)?;
+    Ok(Some(Found { store, snapshot }))
+}

@@ -1,0 +1,94 @@
+//! The board: every state that was recorded of a source, and the ways between them.
+//!
+//! Each source has a store of its own below our data directory. What has states is a [`Subject`]: the source
+//! itself, a directory into which a state was checked out, or a sandbox. This module knows directories; sandboxes
+//! are the business of [`session`](crate::session), which uses it.
+//!
+//! The names of the verbs are those of the first plan of this product: [`Board::onboard_repo`],
+//! [`Board::create_snapshot`], [`Board::checkout_snapshot`], [`Board::rollback`], [`Board::diff_snapshots`] and
+//! [`format_diff_for_display`]. A path is safe when a handle for it can be had: [`is_path_safe`].
+
+mod directory;
+mod error;
+mod find;
+mod look;
+mod subject;
+pub(crate) mod take;
+
+use std::path::{Path, PathBuf};
+
+use sandtable_store::id::{HashKind, ObjectId};
+use sandtable_store::store::{Store, StoreError};
+use sha2::Digest as _;
+
+pub use directory::Turned;
+pub use error::Error;
+pub use find::Found;
+pub use look::{format_diff_for_display, is_path_safe};
+pub use sandtable_store::safe::open_safe;
+pub use sandtable_store::snapshot::{Counts, Ignored, Skipped};
+pub use subject::Subject;
+pub use take::{Hearing, Silent, Taken, Taking};
+
+use crate::model::path::HostPath;
+
+/// All stores of a user.
+#[derive(Clone, Debug)]
+pub struct Board {
+    root: HostPath,
+}
+
+impl Board {
+    /// Stores below our data directory. Nothing is made yet.
+    pub fn new(data: &HostPath) -> Self {
+        Self { root: data.join("stores") }
+    }
+
+    /// The store of a source, if it has one.
+    pub fn of_source(&self, source: &Path) -> Result<Option<Store>, Error> {
+        match Store::open(&self.place(source)) {
+            Ok(store) => Ok(Some(store)),
+            Err(StoreError::Missing(_)) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The store of a source, made if it has none.
+    pub(crate) fn open(&self, source: &Path, hash: HashKind) -> Result<Store, Error> {
+        Ok(Store::open_or_create(&self.place(source), source, hash)?)
+    }
+
+    /// Every store there is. One that cannot be opened is named, and does not hide the others.
+    pub fn all(&self) -> Result<(Vec<Store>, Vec<StoreError>), Error> {
+        let entries = match fs_err::read_dir(self.root.as_path()) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                return Ok((Vec::new(), Vec::new()));
+            }
+            Err(error) => return Err(Error::Stores(error)),
+        };
+        let mut places: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+        // One in the making has another name.
+        places.retain(|place| place.join("format").exists() && place.extension().is_none());
+        places.sort();
+        let (mut stores, mut broken) = (Vec::new(), Vec::new());
+        for place in places {
+            match Store::open(&place) {
+                Ok(store) => stores.push(store),
+                Err(StoreError::Missing(_)) => {}
+                Err(error) => broken.push(error),
+            }
+        }
+        Ok((stores, broken))
+    }
+
+    /// Where the store of a source is: readable by its name, told from others of that name by its path.
+    fn place(&self, source: &Path) -> PathBuf {
+        let name = source.file_name().unwrap_or_default().to_string_lossy();
+        let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
+        let name: String = name.chars().take(40).map(plain).collect();
+        let digest = sha2::Sha256::digest(source.as_os_str().as_encoded_bytes());
+        let digest = ObjectId::from_bytes(&digest).expect("a SHA-256 has 32 bytes");
+        self.root.join(format!("{name}-{}", digest.short(16))).into()
+    }
+}

@@ -1,0 +1,233 @@
+//! Recording the state of a directory.
+
+use std::os::fd::AsFd as _;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::time::SystemTime;
+
+use sandtable_store::bring_in::{BringInOptions, bring_in};
+use sandtable_store::dir::{open_named, stat_fd};
+use sandtable_store::id::{HashKind, ObjectId};
+use sandtable_store::ignore::Rules;
+use sandtable_store::meta::{Durability, Snapshot};
+use sandtable_store::object::commit::Consistency;
+use sandtable_store::objects::{Loose, Objects};
+use sandtable_store::snapshot::{
+    Counts, Ignored, Onboarding, Options, Outcome, Settings, SizeOf, Store as Ends, onboard,
+};
+use sandtable_store::source::repository::Repository;
+use sandtable_store::statcache;
+use sandtable_store::state::State;
+use sandtable_store::store::{Batch, SnapshotDraft, Store, StoreError, write_extra};
+
+use super::{Board, Error, Subject};
+
+/// Who hears how far it is, and may stop it.
+pub trait Hearing: Sync {
+    fn counted(&self, counts: &Counts);
+    fn cancel(&self) -> &AtomicBool;
+}
+
+/// Nobody hears, and nobody stops it.
+#[derive(Debug, Default)]
+pub struct Silent(AtomicBool);
+
+impl Hearing for Silent {
+    fn counted(&self, _: &Counts) {}
+
+    fn cancel(&self) -> &AtomicBool {
+        &self.0
+    }
+}
+
+/// What to record, and under which words.
+#[derive(Clone, Copy)]
+pub struct Taking<'a> {
+    pub ignored: Ignored,
+    pub message: &'a str,
+    /// The kind of the operation, as the log has it.
+    pub operation: &'a str,
+    pub details: &'a str,
+    /// What it was made from; the newest state of the same subject if nobody says.
+    pub parent: Option<ObjectId>,
+    pub hearing: &'a dyn Hearing,
+}
+
+impl std::fmt::Debug for Taking<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Taking").field("operation", &self.operation).finish_non_exhaustive()
+    }
+}
+
+/// A state that was recorded.
+#[derive(Debug)]
+pub struct Taken {
+    pub snapshot: Snapshot,
+    pub parent: Option<ObjectId>,
+    pub outcome: Outcome,
+}
+
+impl Board {
+    /// Records the first state of a source, ignored files and all.
+    pub fn onboard_repo(&self, source: &Path) -> Result<Taken, Error> {
+        let hearing = Silent::default();
+        self.onboard(source, &Taking::of(Ignored::All, "onboard", &hearing))
+    }
+
+    /// The same, as the caller wishes.
+    pub fn onboard(&self, source: &Path, taking: &Taking<'_>) -> Result<Taken, Error> {
+        let store = self.open(source, hash_kind(source)?)?;
+        take(&store, &Subject::directory(source), source, taking)
+    }
+
+    /// The same for a source that may be as it was: then the snapshot that was made last is the answer.
+    pub(crate) fn onboard_changed(&self, source: &Path, taking: &Taking<'_>) -> Result<Snapshot, Error> {
+        let store = self.open(source, hash_kind(source)?)?;
+        let subject = Subject::directory(source);
+        let batch = store.begin()?;
+        let outcome = look(&batch, &subject, source, taking)?;
+        let head = store.meta().head(&subject.to_string())?;
+        let head = head.map(|head| store.meta().snapshot(&head.snapshot)).transpose()?;
+        if let Some(head) = &head
+            && store.state(&head.id)?.hash() == outcome.state.hash()
+        {
+            return Ok(head.clone());
+        }
+        let parent = head.map(|head| head.id);
+        let consistency = consistency(&outcome);
+        commit(&store, batch, &outcome.state, &Words { subject: &subject, parent, consistency, taking })
+    }
+
+    /// Records the state of a directory that has states already, or of a source.
+    pub fn create_snapshot(
+        &self,
+        worktree: &Path,
+        parent: Option<ObjectId>,
+        message: &str,
+    ) -> Result<Taken, Error> {
+        let hearing = Silent::default();
+        let taking = Taking { message, parent, ..Taking::of(Ignored::All, "snapshot", &hearing) };
+        self.snapshot_directory(worktree, &taking)
+    }
+
+    /// The same, as the caller wishes.
+    pub fn snapshot_directory(&self, directory: &Path, taking: &Taking<'_>) -> Result<Taken, Error> {
+        let subject = Subject::directory(directory);
+        match self.keeping(&subject)? {
+            Some(store) => take(&store, &subject, directory, taking),
+            None => self.onboard(directory, taking),
+        }
+    }
+}
+
+impl<'a> Taking<'a> {
+    pub fn of(ignored: Ignored, operation: &'a str, hearing: &'a dyn Hearing) -> Self {
+        Self { ignored, message: operation, operation, details: "{}", parent: None, hearing }
+    }
+}
+
+/// Which hash names the objects of a source.
+pub(crate) fn hash_kind(source: &Path) -> Result<HashKind, Error> {
+    let failed = |error| Error::Repository { path: source.to_owned(), source: error };
+    let Some(repository) = Repository::find(source).map_err(failed)? else { return Ok(HashKind::Sha1) };
+    Ok(repository.configuration().map_err(failed)?.hash)
+}
+
+/// Records what is in `root` as a state of `subject`.
+pub(crate) fn take(
+    store: &Store,
+    subject: &Subject,
+    root: &Path,
+    taking: &Taking<'_>,
+) -> Result<Taken, Error> {
+    let batch = store.begin()?;
+    let outcome = look(&batch, subject, root, taking)?;
+    let head = store.meta().head(&subject.to_string())?.map(|head| head.snapshot);
+    let parent = taking.parent.or(head);
+    let consistency = consistency(&outcome);
+    let snapshot = commit(store, batch, &outcome.state, &Words { subject, parent, consistency, taking })?;
+    Ok(Taken { snapshot, parent, outcome })
+}
+
+fn consistency(outcome: &Outcome) -> Consistency {
+    if outcome.changed.count == 0 { Consistency::Stable } else { Consistency::Torn }
+}
+
+/// The words of a snapshot.
+pub(crate) struct Words<'a> {
+    pub(crate) subject: &'a Subject,
+    pub(crate) parent: Option<ObjectId>,
+    pub(crate) consistency: Consistency,
+    pub(crate) taking: &'a Taking<'a>,
+}
+
+/// Makes a state that was written to `batch` a snapshot.
+pub(crate) fn commit(
+    store: &Store,
+    batch: Batch<'_>,
+    state: &State,
+    words: &Words<'_>,
+) -> Result<Snapshot, Error> {
+    let extra = write_extra(&batch, state).map_err(StoreError::from)?;
+    let draft = SnapshotDraft {
+        subject: words.subject.to_string(),
+        parents: words.parent.into_iter().collect(),
+        tree: state.tree,
+        extra,
+        message: words.taking.message.to_owned(),
+        consistency: words.consistency,
+        at: SystemTime::now(),
+        operation: words.taking.operation.to_owned(),
+        details: words.taking.details.to_owned(),
+        durability: Durability::Durable,
+    };
+    Ok(store.commit(batch, &draft)?)
+}
+
+/// The objects of the repository in `root`, if there is one.
+fn user_objects(root: &Path, hash: HashKind) -> Option<Objects> {
+    let repository = Repository::find(root).ok().flatten()?;
+    Some(Objects::new(&repository.objects(), hash, Loose::Read))
+}
+
+/// Looks over a directory and writes its state to `batch`. What git has of it already is brought in.
+pub(crate) fn look(
+    batch: &Batch<'_>,
+    subject: &Subject,
+    root: &Path,
+    taking: &Taking<'_>,
+) -> Result<Outcome, Error> {
+    let store = batch.store();
+    let of_directory = |source| Error::Directory { path: root.to_owned(), source };
+    let meta = open_named(root).and_then(|dir| stat_fd(dir.as_fd()));
+    let meta = meta.map_err(|errno| of_directory(errno.into()))?;
+    let place = statcache::Subject { dev: meta.dev, ino: meta.ino };
+    let name = subject.to_string();
+    let old = store.cache(&name, place);
+    let mut new = store.new_cache(&name, place).map_err(|error| Error::Store(error.into()))?;
+    let rules = Rules::default();
+    let counted = |counts: &Counts| taking.hearing.counted(counts);
+    let options = Options {
+        ignored: taking.ignored,
+        cache: old.as_ref(),
+        progress: &counted,
+        ..Options::all(&rules, taking.hearing.cancel())
+    };
+    // Git may convert the ends of lines: then an id of its index is believed only if the sizes agree.
+    let settings = Settings::default();
+    let users = user_objects(root, store.hash_kind());
+    let sizes = users.as_ref().map(|objects| objects as &dyn SizeOf);
+    let onboarding = Onboarding { options, settings: &settings, sizes, cache: Some(&mut new.writer) };
+    let ends = Ends { objects: batch, sink: batch };
+    let onboarded = onboard(root, ends, onboarding)
+        .map_err(|source| Error::Snapshot { path: root.to_owned(), source: Box::new(source) })?;
+    if let Some(repository) = &onboarded.repository
+        && !onboarded.outcome.borrowed.is_empty()
+    {
+        let roots = &onboarded.outcome.borrowed;
+        bring_in(batch, &repository.objects(), roots, &BringInOptions::default())?;
+    }
+    // A cache that cannot be kept costs time the next time, nothing else.
+    new.keep().unwrap_or_default();
+    Ok(onboarded.outcome)
+}

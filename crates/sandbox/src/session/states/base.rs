@@ -1,0 +1,111 @@
+//! What a sandbox stands on, recorded beside its first command.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::thread::JoinHandle;
+use std::time::SystemTime;
+
+use sandtable_store::id::ObjectId;
+use sandtable_store::meta::{HeadChange, OperationDraft};
+use serde::{Deserialize, Serialize};
+
+use super::super::directory::SandboxDirectory;
+use super::super::error::Error;
+use super::super::record::{Record, SCHEMA};
+use super::super::watcher::Watcher;
+use super::subject;
+use crate::board::{self, Board, Counts, Hearing, Ignored, Taking};
+use crate::model::spec::{Lifetime, WorkspaceMode};
+
+/// The state of the source that a sandbox was made on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::session) struct StandsOn {
+    pub(in crate::session) schema: u32,
+    pub(in crate::session) snapshot: ObjectId,
+}
+
+/// The recording of that state, under way beside the command.
+#[derive(Debug)]
+pub(in crate::session) struct Beginning {
+    progress: Arc<Progress>,
+    thread: JoinHandle<Result<ObjectId, board::Error>>,
+}
+
+/// How far it is.
+#[derive(Debug, Default)]
+struct Progress {
+    cancel: AtomicBool,
+    counts: std::sync::Mutex<Counts>,
+}
+
+impl Hearing for Progress {
+    fn counted(&self, counts: &Counts) {
+        *self.counts.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = *counts;
+    }
+
+    fn cancel(&self) -> &AtomicBool {
+        &self.cancel
+    }
+}
+
+impl Beginning {
+    /// Starts to record the state of the source, if the sandbox keeps anything and has no recorded one yet. To be called when the command runs.
+    pub(in crate::session) fn start(directory: &SandboxDirectory, record: &Record) -> Option<Self> {
+        let keeps = record.resolved.lifetime.value == Lifetime::Keep
+            && record.resolved.mode.value == WorkspaceMode::Overlay;
+        if !keeps || directory.read_base().is_ok_and(|base| base.is_some()) {
+            return None;
+        }
+        let board = directory.board();
+        let source: PathBuf = record.resolved.source.root.as_path().to_owned();
+        let progress = Arc::new(Progress::default());
+        let hearing = Arc::clone(&progress);
+        let thread = std::thread::spawn(move || record_source(&board, &source, hearing.as_ref()));
+        Some(Self { progress, thread })
+    }
+
+    /// Waits for it and writes it down as what the sandbox stands on.
+    pub(in crate::session) fn finish(
+        self,
+        directory: &SandboxDirectory,
+        record: &Record,
+        watcher: &dyn Watcher,
+    ) -> Result<(), Error> {
+        while !self.thread.is_finished() {
+            let counts = *self.progress.counts.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            watcher.recording(counts.entries, counts.bytes_read);
+            std::thread::sleep(std::time::Duration::from_millis(2));
+        }
+        watcher.recorded();
+        let snapshot = self.thread.join().map_err(|_| Error::NoBase(record.name.clone()))??;
+        directory.stand_on(record, snapshot)
+    }
+}
+
+/// The state of the source now: the one that was recorded last, if it is the same.
+fn record_source(
+    board: &Board,
+    source: &std::path::Path,
+    hearing: &dyn Hearing,
+) -> Result<ObjectId, board::Error> {
+    let taking = Taking { message: "the source", ..Taking::of(Ignored::None, "onboard", hearing) };
+    Ok(board.onboard_changed(source, &taking)?.id)
+}
+
+impl SandboxDirectory {
+    /// Writes down what the sandbox stands on: from here on it has states.
+    pub(in crate::session) fn stand_on(&self, record: &Record, snapshot: ObjectId) -> Result<(), Error> {
+        let source = record.resolved.source.root.as_path();
+        let store = self.board().of_source(source)?.ok_or_else(|| Error::NoBase(record.name.clone()))?;
+        let created = OperationDraft {
+            subject: subject(record).to_string(),
+            kind: "create".to_owned(),
+            at: SystemTime::now(),
+            head: HeadChange::Set(snapshot),
+            details: serde_json::json!({ "name": record.name }).to_string(),
+        };
+        store.meta().append(&created).map_err(board::Error::from)?;
+        self.write(super::super::files::BASE, &StandsOn { schema: SCHEMA, snapshot })
+    }
+}

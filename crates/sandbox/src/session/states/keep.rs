@@ -1,0 +1,102 @@
+//! Recording the state of a sandbox from its layer.
+
+use std::os::fd::AsFd as _;
+use std::sync::atomic::AtomicBool;
+
+use sandtable_store::id::ObjectId;
+use sandtable_store::ignore::Rules;
+use sandtable_store::layer::{CaptureOptions, Captured, Run, Watch, capture};
+use sandtable_store::meta::Snapshot;
+use sandtable_store::object::commit::Consistency;
+use sandtable_store::snapshot::{Ignored, Outcome, Store as Objects};
+use sandtable_store::store::Store;
+
+use super::super::directory::{Part, SandboxDirectory};
+use super::super::error::Error;
+use super::super::record::Record;
+use super::{head, open, state, subject};
+use crate::board::take::{Words, commit};
+use crate::board::{self, Taking};
+use crate::resolve::WORKSPACE;
+
+/// Files larger than this are listed instead of kept.
+const FILE_LIMIT: u64 = 4 << 30;
+
+/// What a sandbox was recorded as.
+#[derive(Debug)]
+pub struct Kept {
+    pub snapshot: Snapshot,
+    pub parent: Option<ObjectId>,
+    /// Whether this state is the one that was recorded before.
+    pub unchanged: bool,
+    pub outcome: Outcome,
+}
+
+/// Whether anything in the sandbox can write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::session) enum Stillness {
+    /// Nothing runs in it.
+    Stopped,
+    /// All of it is held.
+    Frozen,
+    /// Something may go on.
+    Running,
+}
+
+/// Records the state of a sandbox, unless it is the one that was recorded last and nobody has words for it.
+pub(in crate::session) fn keep(
+    directory: &SandboxDirectory,
+    record: &Record,
+    taking: &Taking<'_>,
+    stillness: Stillness,
+) -> Result<Kept, Error> {
+    let (stands_on, store) = directory.standing(record)?;
+    let base = state(&store, &stands_on.snapshot)?;
+    let before = head(&store, record)?;
+    let batch = store.begin().map_err(board::Error::from)?;
+    let upper = open(directory.layer(WORKSPACE, Part::Upper).as_path())?;
+    let (rules, never) = (Rules::default(), AtomicBool::new(false));
+    let watch = if stillness == Stillness::Running { Watch::Live } else { Watch::Still };
+    let options = CaptureOptions {
+        ignored: Ignored::Changed,
+        rules: &rules,
+        file_limit: FILE_LIMIT,
+        cancel: &never,
+        watch,
+        cache: None,
+    };
+    let ends = Objects { objects: &batch, sink: &batch };
+    let captured = capture(upper.as_fd(), &base, ends, Run { options: &options, cache: None });
+    let Captured { outcome, .. } =
+        captured.map_err(|source| Error::Snapshot { name: record.name.clone(), source })?;
+    if let Some(snapshot) = same(&store, before.as_ref(), &outcome, taking)? {
+        return Ok(Kept { parent: None, snapshot, unchanged: true, outcome });
+    }
+    let parent = taking.parent.or(before.map(|snapshot| snapshot.id));
+    let consistency = consistency(stillness, &outcome);
+    let subject = subject(record);
+    let words = Words { subject: &subject, parent, consistency, taking };
+    let snapshot = commit(&store, batch, &outcome.state, &words)?;
+    Ok(Kept { snapshot, parent, unchanged: false, outcome })
+}
+
+/// The snapshot before, if it says all that a new one would.
+fn same(
+    store: &Store,
+    before: Option<&Snapshot>,
+    outcome: &Outcome,
+    taking: &Taking<'_>,
+) -> Result<Option<Snapshot>, Error> {
+    let Some(before) = before.filter(|_| taking.message == taking.operation) else { return Ok(None) };
+    let old = state(store, &before.id)?;
+    let same = old.hash() == outcome.state.hash() && old.layer == outcome.state.layer;
+    Ok(same.then(|| before.clone()))
+}
+
+fn consistency(stillness: Stillness, outcome: &Outcome) -> Consistency {
+    match (stillness, outcome.changed.count) {
+        (_, 1..) => Consistency::Torn,
+        (Stillness::Running, 0) => Consistency::Stable,
+        (Stillness::Stopped | Stillness::Frozen, 0) => Consistency::Frozen,
+    }
+}

@@ -1,0 +1,107 @@
+//! The states of sandboxes: the one they stand on, and one for every command that changed something.
+//!
+//! What a sandbox stands on is recorded once, beside its first command, as a state of its source. Its own state is
+//! that and its layer, which holds exactly what the sandbox changed: so recording it costs what changed. Before a
+//! sandbox is mounted again, whatever moved in the source since is pinned to what it was, so that the sandbox
+//! always stands on the state it recorded.
+
+mod base;
+mod fork;
+mod keep;
+mod settle;
+mod turn;
+
+use std::path::Path;
+
+use sandtable_store::id::ObjectId;
+use sandtable_store::meta::Snapshot;
+use sandtable_store::state::State;
+use sandtable_store::store::Store;
+
+pub(super) use base::{Beginning, StandsOn};
+pub use fork::fork;
+pub use keep::Kept;
+pub(super) use keep::{Stillness, keep};
+pub(super) use settle::settle;
+pub use turn::{Restored, rollback, step};
+
+use super::directory::{SandboxDirectory, Sandboxes};
+use super::error::Error;
+use super::manage::existing;
+use super::record::Record;
+use crate::board::{Board, Found, Subject, Taking};
+use crate::model::id::SandboxName;
+
+/// The two ends of a sandbox: what it stands on, and its newest recorded state.
+#[derive(Debug)]
+pub struct Ends {
+    pub store: Store,
+    pub base: Snapshot,
+    pub newest: Snapshot,
+}
+
+/// What a sandbox stands on and where it is.
+pub fn ends(sandboxes: &Sandboxes, name: &SandboxName) -> Result<Ends, Error> {
+    let directory = existing(sandboxes, name)?;
+    let record = directory.read_record()?;
+    let (stands_on, store) = directory.standing(&record)?;
+    let base = store.meta().snapshot(&stands_on.snapshot).map_err(crate::board::Error::from)?;
+    let newest = head(&store, &record)?.unwrap_or_else(|| base.clone());
+    Ok(Ends { store, base, newest })
+}
+
+/// The newest state of a sandbox as something that can be compared, checked out or forked.
+pub fn newest(sandboxes: &Sandboxes, name: &SandboxName) -> Result<Found, Error> {
+    let Ends { store, newest, .. } = ends(sandboxes, name)?;
+    Ok(Found { store, snapshot: newest })
+}
+
+/// Records the state of a sandbox now. One that runs is held still meanwhile.
+pub fn snapshot(sandboxes: &Sandboxes, name: &SandboxName, taking: &Taking<'_>) -> Result<Kept, Error> {
+    let directory = existing(sandboxes, name)?;
+    let record = directory.read_record()?;
+    if let Some(_lock) = directory.try_lock()? {
+        return keep(&directory, &record, taking, Stillness::Stopped);
+    }
+    let frozen = directory.freeze()?;
+    let stillness = if frozen.is_complete() { Stillness::Frozen } else { Stillness::Running };
+    let kept = keep(&directory, &record, taking, stillness);
+    drop(frozen);
+    kept
+}
+
+impl SandboxDirectory {
+    /// All stores.
+    pub(super) fn board(&self) -> Board {
+        Board::new(&self.data())
+    }
+
+    /// What the sandbox stands on, and the store that has it.
+    pub(super) fn standing(&self, record: &Record) -> Result<(StandsOn, Store), Error> {
+        let stands_on = self.read_base()?.ok_or_else(|| Error::NoBase(record.name.clone()))?;
+        let source = record.resolved.source.root.as_path();
+        let store = self.board().of_source(source)?.ok_or_else(|| Error::NoBase(record.name.clone()))?;
+        Ok((stands_on, store))
+    }
+}
+
+pub(super) fn subject(record: &Record) -> Subject {
+    Subject::sandbox(&record.sandbox)
+}
+
+/// The newest recorded state of a sandbox.
+fn head(store: &Store, record: &Record) -> Result<Option<Snapshot>, Error> {
+    let meta = store.meta();
+    let head = meta.head(&subject(record).to_string()).map_err(crate::board::Error::from)?;
+    head.map(|head| meta.snapshot(&head.snapshot))
+        .transpose()
+        .map_err(|error| crate::board::Error::from(error).into())
+}
+
+fn state(store: &Store, id: &ObjectId) -> Result<State, Error> {
+    Ok(store.state(id).map_err(crate::board::Error::from)?)
+}
+
+fn open(path: &Path) -> Result<std::os::fd::OwnedFd, Error> {
+    sandtable_store::dir::open_named(path).map_err(|errno| Error::state("open", path)(errno.into()))
+}

@@ -1,0 +1,105 @@
+//! Bringing a sandbox back to a state it had, or on to any other of its source.
+
+use std::os::fd::AsFd as _;
+use std::time::SystemTime;
+
+use sandtable_store::id::ObjectId;
+use sandtable_store::layer::write::{Options, Outcome, exchange_upper, write_git, write_upper};
+use sandtable_store::meta::{Direction, HeadChange, Move, OperationDraft};
+use sandtable_store::state::State;
+use sandtable_store::store::Store;
+
+use super::super::directory::{Part, SandboxDirectory, Sandboxes};
+use super::super::error::Error;
+use super::super::manage::existing;
+use super::super::record::Record;
+use super::keep::{Stillness, keep};
+use super::{open, state, subject};
+use crate::board::{self, Found, Ignored, Silent, Taking};
+use crate::model::id::SandboxName;
+use crate::resolve::WORKSPACE;
+
+/// A sandbox that was brought to another state.
+#[derive(Debug)]
+pub struct Restored {
+    /// The state it was in, recorded.
+    pub from: ObjectId,
+    pub to: ObjectId,
+    pub outcome: Outcome,
+}
+
+/// Brings a sandbox that does not run to the state of a snapshot. The state it is in is recorded first.
+pub fn rollback(sandboxes: &Sandboxes, name: &SandboxName, to: &Found) -> Result<Restored, Error> {
+    let directory = existing(sandboxes, name)?;
+    let _lock = directory.try_lock()?.ok_or_else(|| Error::StillRunning(name.clone()))?;
+    let record = directory.read_record()?;
+    let from = keep_first(&directory, &record)?;
+    let (stands_on, store) = directory.standing(&record)?;
+    if to.store.dir() != store.dir() {
+        return Err(Error::OtherSource { name: name.clone(), snapshot: to.snapshot.id });
+    }
+    let base = state(&store, &stands_on.snapshot)?;
+    let outcome = replace(&directory, &record, &store, (&base, &to.state()?))?;
+    let done = OperationDraft {
+        subject: subject(&record).to_string(),
+        kind: "rollback".to_owned(),
+        at: SystemTime::now(),
+        head: HeadChange::Set(to.snapshot.id),
+        details: "{}".to_owned(),
+    };
+    store.meta().append(&done).map_err(board::Error::from)?;
+    Ok(Restored { from, to: to.snapshot.id, outcome })
+}
+
+/// Takes back the last operation on a sandbox that does not run, or does it again.
+pub fn step(
+    sandboxes: &Sandboxes,
+    name: &SandboxName,
+    direction: Direction,
+) -> Result<(Move, Restored), Error> {
+    let directory = existing(sandboxes, name)?;
+    let _lock = directory.try_lock()?.ok_or_else(|| Error::StillRunning(name.clone()))?;
+    let record = directory.read_record()?;
+    keep_first(&directory, &record)?;
+    let (stands_on, store) = directory.standing(&record)?;
+    let who = subject(&record).to_string();
+    let planned = match direction {
+        Direction::Undo => store.meta().undo(&who),
+        Direction::Redo => store.meta().redo(&who),
+    };
+    let planned = planned.map_err(board::Error::from)?;
+    let (base, to) = (state(&store, &stands_on.snapshot)?, state(&store, &planned.to)?);
+    let outcome = replace(&directory, &record, &store, (&base, &to))?;
+    store.meta().record(&planned, SystemTime::now(), "{}").map_err(board::Error::from)?;
+    let restored = Restored { from: planned.from, to: planned.to, outcome };
+    Ok((planned, restored))
+}
+
+/// Whatever the layer holds that was not recorded, because its supervisor was killed, is recorded now.
+fn keep_first(directory: &SandboxDirectory, record: &Record) -> Result<ObjectId, Error> {
+    let hearing = Silent::default();
+    let taking = Taking::of(Ignored::Changed, "snapshot", &hearing);
+    Ok(keep(directory, record, &taking, Stillness::Stopped)?.snapshot.id)
+}
+
+/// Puts a layer in the place of the sandbox's own that turns its base into another state.
+pub(super) fn replace(
+    directory: &SandboxDirectory,
+    record: &Record,
+    store: &Store,
+    states: (&State, &State),
+) -> Result<Outcome, Error> {
+    let lower = open(record.resolved.source.root.as_path())?;
+    let options = Options { lower: Some(lower.as_fd()), ..Options::default() };
+    let upper = directory.layer(WORKSPACE, Part::Upper);
+    let name =
+        upper.as_path().file_name().and_then(std::ffi::OsStr::to_str).expect("a layer has a plain name");
+    exchange_upper(directory.path().as_path(), name, |new| {
+        let outcome = write_upper(store.objects(), states, new, &options)?;
+        if let Some(layer) = &states.1.layer {
+            write_git(store.objects(), layer, new, &options)?;
+        }
+        Ok(outcome)
+    })
+    .map_err(|source| Error::Layer { name: record.name.clone(), source })
+}

@@ -1,0 +1,48 @@
+//! The stat caches of a store: files that can be thrown away at any time, one for each name.
+
+use std::io;
+use std::path::PathBuf;
+
+use sha2::Digest as _;
+
+use super::Store;
+use crate::id::ObjectId;
+use crate::statcache::{StatCache, Subject, Writer};
+
+/// A stat cache being written. Dropping it leaves the one before.
+#[derive(Debug)]
+pub struct NewCache {
+    pub writer: Writer,
+    temporary: PathBuf,
+    place: PathBuf,
+}
+
+impl Store {
+    /// The cache of that name, if there is one for this directory that can be trusted.
+    pub fn cache(&self, name: &str, subject: Subject) -> Option<StatCache> {
+        let file = std::fs::File::open(self.cache_path(name)).ok()?;
+        StatCache::open(file, self.hash, subject)
+    }
+
+    /// A new one, to be filled and kept.
+    pub fn new_cache(&self, name: &str, subject: Subject) -> io::Result<NewCache> {
+        let generation = self.cache(name, subject).map_or(0, |old| old.generation().wrapping_add(1));
+        let temporary = self.temporary("stat");
+        let file = fs_err::File::create_new(&temporary)?;
+        let writer = Writer::new(Box::new(file), self.hash, subject, generation)?;
+        Ok(NewCache { writer, temporary, place: self.cache_path(name) })
+    }
+
+    fn cache_path(&self, name: &str) -> PathBuf {
+        let digest = ObjectId::from_bytes(&sha2::Sha256::digest(name)).expect("a SHA-256 has 32 bytes");
+        self.dir.join("cache").join(digest.short(32))
+    }
+}
+
+impl NewCache {
+    /// Puts it in the place of the one before. It is not waited for: a lost cache costs time only.
+    pub fn keep(self) -> io::Result<()> {
+        self.writer.finish()?;
+        fs_err::rename(&self.temporary, &self.place)
+    }
+}

@@ -1,0 +1,139 @@
+//! Git inside, with the user's identity and without the user's passwords: native and in containers, with and
+//! without an agent to sign in with.
+
+use std::path::Path;
+
+use sandtable_testkit::agent::SshAgent;
+use sandtable_testkit::container::{Contained, Kind};
+use sandtable_testkit::env::{Caller, TestEnv};
+use sandtable_testkit::process::Run;
+use sandtable_testkit::require;
+
+use crate::cli::Unused as _;
+
+const IDENTITY: &str =
+    "[user]\n\tname = Ann Author\n\temail = ann@example.invalid\n[credential]\n\thelper = store\n";
+const COMMIT: &str = "cd src && echo more >> main.c && git commit -qam inside && git log -1 --format='%an <%ae> %s' && git log --oneline | wc -l";
+
+/// The files of a home directory that concern git, one of them a secret.
+fn furnish(env: &TestEnv) {
+    env.file(&env.home().join(".gitconfig"), IDENTITY);
+    env.file(&env.home().join(".config/git/config"), "[core]\n\texcludesFile = ~/.gitignore_global\n");
+    env.file(&env.home().join(".gitignore_global"), "*.ignored\n");
+    env.file(&env.home().join(".git-credentials"), "https://ann:hunter2@example.invalid\n");
+}
+
+fn script(run: Run, options: &[&str], script: &str) -> sandtable_testkit::process::Ended {
+    run.args(options).args(["--", "sh", "-c", script]).ended()
+}
+
+/// What must hold on every engine.
+fn holds(env: &TestEnv, source: &Path, run: impl Fn() -> Run) {
+    furnish(env);
+    let committed = script(run(), &["--rm", "-q"], COMMIT).expect_code(0);
+    assert_eq!(
+        committed.stdout.split_whitespace().collect::<Vec<_>>().join(" "),
+        "Ann Author <ann@example.invalid> inside 3"
+    );
+    let files = "touch x.ignored; git status --porcelain; echo $GIT_DISCOVERY_ACROSS_FILESYSTEM
+        for file in .gitconfig .config/git/config .gitignore_global .git-credentials; do
+            cat ~/$file > /dev/null 2>&1 && echo seen $file; (echo x >> ~/$file) 2> /dev/null && echo changed $file; done";
+    let seen = script(run(), &["--rm", "-q"], files).expect_code(0);
+    // Nothing is at the place of the passwords, so the private home can have a file there.
+    assert_eq!(
+        seen.stdout,
+        "1\nseen .gitconfig\nseen .config/git/config\nseen .gitignore_global\nchanged .git-credentials\n"
+    );
+    let passwords = fs_err::read_to_string(env.home().join(".git-credentials")).unwrap();
+    assert!(passwords.ends_with("example.invalid\n"), "{passwords}");
+    let sanitized =
+        script(run(), &["--rm", "-q", "--git-config", "sanitized"], "git config -l; git config user.name");
+    assert!(
+        sanitized.stdout.ends_with("Ann Author\n") && !sanitized.stdout.contains("helper"),
+        "{}",
+        sanitized.stdout
+    );
+    let off = script(run(), &["--rm", "-q", "--git-config", "off"], "git config user.name");
+    assert_eq!((off.code, off.stdout.as_str()), (1, ""));
+    for name in [".gitconfig", ".config/git/config", ".gitignore_global"] {
+        fs_err::remove_file(env.home().join(name)).unwrap();
+    }
+    script(run(), &["--rm", "-q"], "git log --oneline").expect_code(0).unused();
+    for name in [".gitconfig", ".config/git/config", ".gitignore_global"] {
+        env.directory(&env.home().join(name));
+    }
+    script(run(), &["--rm", "-q"], "git log --oneline").expect_code(0).unused();
+    env.file(&source.join(".git-credentials"), "https://ann:hunter2@example.invalid\n");
+    let refused = script(run(), &["--rm", "-q"], "true").expect_code(2);
+    refused.expect_stderr("[source-holds-credentials]").expect_stderr("--dangerously-allow-source").unused();
+}
+
+#[test]
+fn git_works_inside_with_the_users_identity_and_no_password() {
+    for caller in [Caller::Same, Caller::ordinary()] {
+        let Some(env) = TestEnv::of_the_executable_as(caller) else { continue };
+        let source = env.repository("r");
+        holds(&env, &source, || env.sandtable().directory(&source).arg("run"));
+    }
+}
+
+/// The system's programs, for an image that has none.
+const PROGRAMS: &[&str] = &["-v", "/usr", "-v", "/usr/lib:/lib", "-v", "/usr/lib64:/lib64"];
+
+fn each(test: impl Fn(&Contained, &Path)) {
+    for kind in [Kind::Docker, Kind::Podman] {
+        for caller in [Caller::Same, Caller::ordinary()] {
+            if let Some(contained) = Contained::new(kind, caller) {
+                let source = contained.env.repository("r");
+                test(&contained, &source);
+                assert_eq!(contained.left(), [""; 0], "{kind:?} {caller:?}");
+            }
+        }
+    }
+}
+
+fn starting(world: &Contained, source: &Path) -> Run {
+    world.starting(source).args(PROGRAMS)
+}
+
+#[test]
+fn git_works_in_containers_with_the_users_identity_and_no_password() {
+    each(|world, source| holds(&world.env, source, || starting(world, source)));
+}
+
+#[test]
+fn the_agent_answers_in_containers_and_off_leaves_nothing_of_it() {
+    each(|world, source| {
+        let Some(agent) = SshAgent::start(&world.env) else { return };
+        world.env.file(&world.env.home().join(".ssh/known_hosts"), "example.invalid ssh-ed25519 AAAA\n");
+        let run = || {
+            let run = starting(world, source).variable("SANDTABLE_SSH_AGENT", "");
+            run.variable("SSH_AUTH_SOCK", agent.socket())
+        };
+        let inside = "echo $SSH_AUTH_SOCK; /usr/bin/ssh-add -l; cat ~/.ssh/known_hosts; ls -A ~/.ssh";
+        let ended = script(run(), &["--rm"], inside).expect_code(0);
+        let expected = format!(
+            "/ssh-agent\n256 {} a-test-key (ED25519)\nexample.invalid ssh-ed25519 AAAA\nknown_hosts\n",
+            agent.fingerprint()
+        );
+        assert_eq!(ended.stdout, expected, "{}", ended.stderr);
+        let off = run().variable("SANDBOX_SSH_AGENT", "off");
+        let nothing =
+            "test -z \"${SSH_AUTH_SOCK+x}\" && ! test -e /ssh-agent && ! /usr/bin/ssh-add -l 2> /dev/null";
+        script(off, &["--rm"], nothing).expect_code(0).unused();
+    });
+}
+
+/// Root in a container has lost the right to open the socket of somebody else.
+#[test]
+fn the_agent_of_somebody_else_is_relayed_into_containers() {
+    for kind in [Kind::Docker, Kind::Podman] {
+        let Some(owner) = TestEnv::of_the_executable_as(Caller::ordinary()) else { return };
+        let Some(agent) = SshAgent::start(&owner) else { return };
+        let Some(world) = Contained::new(kind, Caller::Same).filter(|_| require::is_root()) else { continue };
+        let source = world.env.repository("r");
+        let run = starting(&world, &source).variable("SANDTABLE_SSH_AGENT", "required");
+        let ended = script(run.variable("SSH_AUTH_SOCK", agent.socket()), &["--rm"], "/usr/bin/ssh-add -l");
+        assert!(ended.stdout.contains(agent.fingerprint()), "{kind:?}: {} {}", ended.stdout, ended.stderr);
+    }
+}
