@@ -42,8 +42,12 @@ pub(super) fn create(dir: &Path, source: &Path, hash: HashKind) -> Result<(), St
     });
     if made.is_err() {
         drop(fs_err::remove_dir_all(&new));
+        return made;
     }
-    made
+    if let Some(parent) = dir.parent() {
+        fs_err::File::open(parent)?.sync_all()?;
+    }
+    Ok(())
 }
 
 /// What the file `format` says.

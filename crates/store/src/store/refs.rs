@@ -43,15 +43,29 @@ pub(crate) fn restore(store: &Store, snapshots: &[Snapshot]) -> Result<(), Store
 }
 
 fn missing<'a>(store: &Store, snapshots: &'a [Snapshot]) -> io::Result<Vec<&'a Snapshot>> {
-    let git = store.git_dir();
-    let is_loose = |snapshot: &&Snapshot| of(snapshot).iter().all(|(name, _)| git.join(name).exists());
+    let is_loose = |snapshot: &&Snapshot| {
+        of(snapshot)
+            .iter()
+            .all(|(name, target)| matches!(read_loose(store, name), Ok(Some(found)) if found == *target))
+    };
     let mut missing: Vec<&Snapshot> = snapshots.iter().filter(|snapshot| !is_loose(snapshot)).collect();
     if !missing.is_empty() {
         let packed = read_packed(store)?;
-        let is_packed = |snapshot: &Snapshot| of(snapshot).iter().all(|(name, _)| packed.contains_key(name));
-        missing.retain(|snapshot| !is_packed(snapshot));
+        let is_packed = |(name, target): &(String, ObjectId)| {
+            packed.get(name) == Some(target) && matches!(read_loose(store, name), Ok(None))
+        };
+        missing.retain(|snapshot| !of(snapshot).iter().all(is_packed));
     }
     Ok(missing)
+}
+
+/// What a ref in a file of its own names. After a power cut there may be nothing in it.
+fn read_loose(store: &Store, name: &str) -> io::Result<Option<ObjectId>> {
+    match fs_err::read_to_string(store.git_dir().join(name)) {
+        Ok(text) => text.trim_end().parse().map(Some).map_err(io::Error::other),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 /// Refs whose target is not what it must be, by name.
@@ -59,9 +73,9 @@ pub(crate) fn faults(store: &Store, snapshots: &[Snapshot]) -> Result<Vec<String
     let packed = read_packed(store)?;
     let mut faults = Vec::new();
     for (name, target) in snapshots.iter().flat_map(of) {
-        let found = match fs_err::read_to_string(store.git_dir().join(&name)) {
-            Ok(text) => text.trim_end().parse().ok(),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => packed.get(&name).copied(),
+        let found = match read_loose(store, &name) {
+            Ok(None) => packed.get(&name).copied(),
+            Ok(found) => found,
             Err(_) => None,
         };
         if found != Some(target) {
@@ -80,6 +94,8 @@ pub(crate) fn pack(store: &Store, snapshots: &[Snapshot]) -> Result<(), StoreErr
     let text = format!("# pack-refs with: peeled fully-peeled sorted \n{}", lines.concat());
     let temporary = store.temporary("refs");
     fs_err::write(&temporary, text)?;
+    // The single ones are about to go.
+    fs_err::File::open(&temporary)?.sync_all()?;
     fs_err::rename(&temporary, store.git_dir().join("packed-refs"))?;
     for kind in ["snapshots", "extra"] {
         let dir = store.git_dir().join("refs/sandtable").join(kind);

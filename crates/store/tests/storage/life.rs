@@ -2,10 +2,11 @@
 
 use crate::board::{self, Board, at, board, snapshot};
 use crate::git::Repository;
+use proptest::prelude::*;
 use sandtable_store::fsck::{Depth, Report, fsck};
 use sandtable_store::gc::{self, GcOptions, MOST_PACKS};
-use sandtable_store::id::HashKind;
-use sandtable_store::meta::{Durability, Filter, HeadChange, MetaError, OperationDraft};
+use sandtable_store::id::{HashKind, ObjectId};
+use sandtable_store::meta::{Durability, Filter, HeadChange, Meta, MetaError, OperationDraft};
 use sandtable_store::object::{ObjectKind, ReadObjects as _, WriteError, WriteObjects as _};
 use sandtable_store::store::{SnapshotDraft, Store, StoreError};
 
@@ -150,6 +151,17 @@ fn prefixes_name_snapshots() {
         assert_eq!(meta.resolve_prefix(id).unwrap().to_string(), *id);
         assert_eq!(meta.resolve_prefix(&id[..12].to_uppercase()).unwrap().to_string(), *id);
     }
+    // Two that share their beginning do not come by themselves.
+    let database = rusqlite::Connection::open(store.dir().join("meta.db")).unwrap();
+    let twins = "INSERT INTO snapshots SELECT unhex(?1), operation, subject, at, tree, extra, state, consistency, message, borrowed
+        FROM snapshots LIMIT 1";
+    for end in ["1", "2"] {
+        database.execute(twins, [format!("{}{end}", "abcd".repeat(10).split_at(39).0)]).unwrap();
+    }
+    let Err(MetaError::Ambiguous { candidates, .. }) = meta.resolve_prefix("ABCDabcd") else {
+        panic!("two fit")
+    };
+    assert_eq!(candidates.len(), 2);
     for wrong in ["", "abc", "zzzz", "0000000000", &"0".repeat(41), "-1234"] {
         assert!(matches!(meta.resolve_prefix(wrong), Err(MetaError::Unknown(_))), "{wrong}");
     }
@@ -386,4 +398,74 @@ fn what_a_power_cut_took_is_said() {
     let left: Vec<_> = store.meta().snapshots().unwrap().into_iter().map(|snapshot| snapshot.id).collect();
     assert_eq!(left, [safe.id, reached.id]);
     assert!(store.meta().packs().unwrap().iter().all(|pack| pack.unsynced.is_none()));
+}
+
+#[test]
+fn a_ref_that_was_cut_off_is_written_again() {
+    let Board { dir, store } = board(HashKind::Sha1);
+    let made = snapshot(&store, "s", &[("a", b"x")]).unwrap();
+    fs_err::write(store.git_dir().join(format!("refs/sandtable/extra/{}", made.id)), "").unwrap();
+    drop(store);
+    clean(&Store::open(&dir.path().join("store")).unwrap());
+}
+
+/// What undo and redo do, told with two lists.
+#[derive(Default)]
+struct Model {
+    at: Option<u8>,
+    back: Vec<u8>,
+    forth: Vec<u8>,
+}
+
+impl Model {
+    fn set(&mut self, state: u8) {
+        if self.at == Some(state) {
+            return;
+        }
+        self.back.extend(self.at.replace(state));
+        self.forth.clear();
+    }
+
+    fn undo(&mut self) -> Option<u8> {
+        let to = self.back.pop()?;
+        self.forth.extend(self.at.replace(to));
+        Some(to)
+    }
+
+    fn redo(&mut self) -> Option<u8> {
+        let to = self.forth.pop()?;
+        self.back.extend(self.at.replace(to));
+        Some(to)
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn undo_and_redo_are_two_stacks(steps in prop::collection::vec(0..9_u8, 1..40)) {
+        let dir = tempfile::tempdir().unwrap();
+        let meta = Meta::create(&dir.path().join("meta.db"), HashKind::Sha1).unwrap();
+        let id = |state: u8| ObjectId::from_bytes(&[state; 20]).unwrap();
+        let mut model = Model::default();
+        for step in steps {
+            let (made, expected) = match step {
+                0..3 => {
+                    model.set(step);
+                    let head = HeadChange::Set(id(step));
+                    let (subject, kind) = ("s".to_owned(), "set".to_owned());
+                    meta.append(&OperationDraft { subject, kind, at: at(1), head, details: String::new() }).unwrap();
+                    continue;
+                }
+                3..7 => (meta.undo("s"), model.undo()),
+                _ => (meta.redo("s"), model.redo()),
+            };
+            prop_assert_eq!(made.as_ref().ok().map(|made| made.to), expected.map(id));
+            if let Ok(made) = made {
+                meta.record(&made, at(2), "").unwrap();
+            }
+            prop_assert_eq!(meta.head("s").unwrap().map(|head| head.snapshot), model.at.map(id));
+        }
+        prop_assert_eq!(meta.chain_fault().unwrap(), None);
+    }
 }
