@@ -154,7 +154,9 @@ impl CliError {
             Self::Resolve(error) => error.remedy(),
             Self::Board(error) => error.remedy(),
             Self::NoTarget { .. } => Some("`sandtable ls` lists the sandboxes".to_owned()),
-            Self::NoSandbox { .. } => Some("name one, or two snapshots: `sandtable log` lists them".to_owned()),
+            Self::NoSandbox { .. } => {
+                Some("name one, or two snapshots: `sandtable log` lists them".to_owned())
+            }
             Self::Session(error) => session_hint(error),
             Self::JsonWithoutDryRun => Some("a run's own record goes to a file: `--report FILE`".to_owned()),
             Self::Trial { .. } => Some(format!("export {}=/a/directory/of/your/own", env::TMPDIR)),

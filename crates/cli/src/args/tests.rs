@@ -91,7 +91,7 @@ fn unknown_words_are_refused_with_the_known_ones() {
     ] {
         assert_eq!(refused(&["run", option, "No such word", "--", "x"]).exit(), exit::Own::Input, "{option}");
     }
-    for later in ["snapshot", "merge", "tool", "help"] {
+    for later in ["fork", "merge", "tool", "help"] {
         assert_eq!(refused(&[later]).exit(), exit::Own::Input, "{later}");
     }
     for later in ["--tool=x", "--base=source"] {
@@ -151,6 +151,15 @@ fn help_of_the_program() {
       inspect      Show what a sandbox is and what its last command did
       logs         Show what a detached command wrote
       events       Show what happened to sandboxes
+      diff         Show what differs between two states
+      log          Show what was recorded of a source, a sandbox or a directory, newest first
+      snapshot     Record the state of a sandbox or a directory now, and print its id
+      onboard      Record the first state of a directory, and print its id
+      checkout     Write a recorded state into an empty directory
+      rollback     Bring a sandbox or a directory back to a recorded state
+      undo         Take back the last operation on a sandbox or a directory
+      redo         Do again what was undone
+      store        Look after what is recorded
       stop         End what runs in a sandbox; its state stays
       rm           Remove sandboxes and everything in them
       prune        Remove sandboxes that do not run and changed nothing

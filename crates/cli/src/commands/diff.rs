@@ -18,8 +18,8 @@ use crate::ui::style::Colour;
 /// What `diff` takes.
 #[derive(Debug, Args)]
 pub(crate) struct DiffArgs {
-    /// A sandbox or a snapshot; one sandbox alone is compared with what it stands on, nothing means the newest
-    /// sandbox of the source around the current directory
+    /// A sandbox or a snapshot. A sandbox alone is compared with what it stands on, a snapshot alone with the one it
+    /// was made from; nothing means the newest sandbox of the source around the current directory
     #[arg(value_name = "A")]
     from: Option<String>,
     /// What to compare it with
@@ -35,7 +35,7 @@ pub(crate) struct DiffArgs {
     exit_code: bool,
 }
 
-/// What is shown of each path.
+/// What is shown of each path, instead of every changed line.
 #[derive(Debug, Args)]
 #[group(multiple = false)]
 struct FormArgs {
@@ -45,9 +45,6 @@ struct FormArgs {
     /// A letter and a path per line
     #[arg(long)]
     name_status: bool,
-    /// Every changed line: the default
-    #[arg(long)]
-    patch: bool,
 }
 
 pub(crate) fn run(app: &App, args: &DiffArgs) -> Result<ExitCode, CliError> {
@@ -69,14 +66,14 @@ pub(crate) fn run(app: &App, args: &DiffArgs) -> Result<ExitCode, CliError> {
 fn ends(app: &App, args: &DiffArgs) -> Result<(Found, Found), CliError> {
     match (&args.from, &args.to) {
         (Some(from), Some(to)) => Ok((state(app, from)?, state(app, to)?)),
-        (Some(word), None) => match sandbox(app, word)? {
-            Some(name) => of_sandbox(app, &name),
-            None => {
-                let found = state(app, word)?;
-                let before = app.board()?.before(&found)?;
-                Ok((before, found))
+        (Some(word), None) => {
+            if let Some(name) = sandbox(app, word)? {
+                return of_sandbox(app, &name);
             }
-        },
+            let found = state(app, word)?;
+            let before = app.board()?.before(&found)?;
+            Ok((before, found))
+        }
         (None, _) => of_sandbox(app, &newest(app)?),
     }
 }

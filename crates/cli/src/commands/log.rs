@@ -138,8 +138,8 @@ mod tests {
     #[test]
     fn a_line_each_and_nothing_that_moves_the_cursor() {
         insta::assert_snapshot!(rendered(&[row()]), @r"
-        SNAPSHOT      WHEN                      OPERATION  OF            MESSAGE
-        4b825dc642cb  2027-01-15T08:00:00.000Z  run        'sandbox 0f'  \u{1b}[2J\nrun
+        SNAPSHOT      WHEN                      OPERATION  OF          MESSAGE
+        4b825dc642cb  2027-01-15T08:00:00.000Z  run        sandbox 0f  \u{1b}[2J\nrun
         ");
     }
 }

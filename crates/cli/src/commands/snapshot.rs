@@ -90,7 +90,10 @@ pub(crate) fn run(app: &App, args: &SnapshotArgs) -> Result<ExitCode, CliError> 
     let line = line(app);
     let board = app.board()?;
     let parent = args.parent.as_deref().map(|text| board.snapshot(text)).transpose()?;
-    let taking = Taking { parent: parent.map(|found| found.snapshot.id), ..Taking::of(Ignored::All, "snapshot", &line) };
+    let taking = Taking {
+        parent: parent.map(|found| found.snapshot.id),
+        ..Taking::of(Ignored::All, "snapshot", &line)
+    };
     let taking = Taking { message: args.message.as_deref().unwrap_or("snapshot"), ..taking };
     let answer = match Target::of(app, args.target.as_deref())? {
         Target::Sandbox(name) => {
@@ -103,7 +106,11 @@ pub(crate) fn run(app: &App, args: &SnapshotArgs) -> Result<ExitCode, CliError> 
         }
     };
     line.line.clear();
-    say(app, &answer, args.json)
+    if args.json {
+        app.ui.json(&answer)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    say(app, &answer)
 }
 
 pub(crate) fn onboard(app: &App, args: &OnboardArgs) -> Result<ExitCode, CliError> {
@@ -119,7 +126,12 @@ pub(crate) fn onboard(app: &App, args: &OnboardArgs) -> Result<ExitCode, CliErro
     };
     let taken = app.board()?.onboard(&source, &Taking::of(ignored, "onboard", &line))?;
     line.line.clear();
-    say(app, &answer(&taken.snapshot, taken.parent, &taken.outcome.skipped), args.json)
+    let answer = answer(&taken.snapshot, taken.parent, &taken.outcome.skipped);
+    if args.json {
+        app.ui.json(&answer)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    say(app, &answer)
 }
 
 fn line(app: &App) -> Line {
@@ -142,15 +154,11 @@ fn answer(snapshot: &Snapshot, parent: Option<ObjectId>, skipped: &[Skipped]) ->
     }
 }
 
-fn say(app: &App, answer: &Answer, json: bool) -> Result<ExitCode, CliError> {
-    if json {
-        app.ui.json(answer)?;
-    } else {
-        for left in &answer.skipped {
-            app.ui.warning("not-recorded", &format!("`{}` {}", left.path, left.why));
-        }
-        app.ui.answer(&format!("{}\n", answer.id))?;
+fn say(app: &App, answer: &Answer) -> Result<ExitCode, CliError> {
+    for left in &answer.skipped {
+        app.ui.warning("not-recorded", &format!("`{}` {}", left.path, left.why));
     }
+    app.ui.answer(&format!("{}\n", answer.id))?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -162,7 +162,13 @@ fn collect(app: &App, args: GcArgs) -> Result<ExitCode, CliError> {
     let collected = if args.dry_run {
         let plan = gc::plan(&store, &options).map_err(board::Error::from)?;
         let bytes = plan.drop.iter().map(|pack| pack.bytes).sum();
-        Collected { schema: SCHEMA, snapshots: plan.snapshots, packs: plan.drop.len(), bytes, deferred: false }
+        Collected {
+            schema: SCHEMA,
+            snapshots: plan.snapshots,
+            packs: plan.drop.len(),
+            bytes,
+            deferred: false,
+        }
     } else {
         let done = gc::collect(&store, &options).map_err(board::Error::from)?;
         gc::roll_up(&store).map_err(board::Error::from)?;
@@ -181,7 +187,10 @@ fn collect(app: &App, args: GcArgs) -> Result<ExitCode, CliError> {
         );
         app.ui.answer(&text)?;
         if collected.deferred {
-            app.ui.warning("deferred", "others were writing all the time, so nothing was removed; try again later");
+            app.ui.warning(
+                "deferred",
+                "others were writing all the time, so nothing was removed; try again later",
+            );
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -35,6 +35,13 @@ pub(crate) fn render(outcome: &Outcome, colour: Colour) -> String {
         out.say(&format!("{label}: {} [{}]", escape::line(&warning.text), escape::line(&warning.code)));
     }
     out.losses(outcome);
+    if let Some(snapshot) = &outcome.snapshot {
+        let (id, name) = (snapshot.id.short(12), &outcome.name);
+        let same = if snapshot.unchanged { ", as before" } else { "" };
+        out.say(&format!(
+            "state {id}{same}   see it: sandtable diff {name}   take it back: sandtable undo {name}"
+        ));
+    }
     if outcome.changes.is_some() {
         let name = &outcome.name;
         out.say(&format!("look inside: sandtable exec {name} -- …   drop it: sandtable rm {name}"));

@@ -29,6 +29,9 @@ impl Board {
     /// Writes exactly the state of a snapshot into `target`: a directory that is empty, not there, or one that a
     /// state was written into before, of which whatever is there now is recorded first.
     pub fn checkout_snapshot(&self, found: &Found, target: &Path) -> Result<checkout::Outcome, Error> {
+        if self.of_source(target)?.is_some() {
+            return Err(Error::IsSource(target.to_owned()));
+        }
         make(target)?;
         let subject = Subject::directory(target);
         let dir = open(target)?;

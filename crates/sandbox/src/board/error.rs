@@ -37,6 +37,8 @@ pub enum Error {
     NotDirectory(PathBuf),
     #[error("`{}` is not empty and no state was written into it before", .0.display())]
     NotManaged(PathBuf),
+    #[error("`{}` is a source, and nothing is written into one", .0.display())]
+    IsSource(PathBuf),
     #[error("cannot record the state of `{}`", path.display())]
     Snapshot { path: PathBuf, source: Box<OnboardError> },
     #[error("cannot read the repository in `{}`", path.display())]
@@ -85,7 +87,8 @@ impl Error {
             | Self::NoBase(_)
             | Self::NothingTo { .. }
             | Self::NotDirectory(_)
-            | Self::NotManaged(_) => Blame::Input,
+            | Self::NotManaged(_)
+            | Self::IsSource(_) => Blame::Input,
             _ => Blame::Machine,
         }
     }
@@ -99,6 +102,7 @@ impl Error {
             Self::NothingTo { .. } => "nothing-to-undo",
             Self::NotDirectory(_) => "not-a-directory",
             Self::NotManaged(_) => "not-empty",
+            Self::IsSource(_) => "is-a-source",
             Self::Changed { .. } => "changed-since",
             Self::Stores(_) | Self::Store(_) => "store",
             Self::Directory { .. } => "directory",
@@ -125,7 +129,9 @@ impl Error {
             Self::NoStates(_) => {
                 "`sandtable onboard` records its state, and so does `sandtable run`".to_owned()
             }
-            Self::NotManaged(_) => "name an empty directory, or one that does not exist".to_owned(),
+            Self::NotManaged(_) | Self::IsSource(_) => {
+                "name an empty directory, or one that does not exist".to_owned()
+            }
             Self::Changed { .. } => "record what is there first: `sandtable snapshot`".to_owned(),
             Self::State(_) | Self::Store(StoreError::Read(_)) => {
                 "`sandtable store fsck --deep` names everything that is damaged".to_owned()

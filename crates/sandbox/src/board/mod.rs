@@ -24,14 +24,14 @@ use sha2::Digest as _;
 pub use directory::Turned;
 pub use error::Error;
 pub use find::Found;
+pub use look::{format_diff_for_display, is_path_safe};
 pub use sandtable_store::id::ObjectId;
 pub use sandtable_store::meta::{Direction, Filter, Operation, Snapshot};
 pub use sandtable_store::object::commit::Consistency;
-pub use sandtable_store::store::Store;
-pub use sandtable_store::{checkout, diff, fsck, gc, rollback};
-pub use look::{format_diff_for_display, is_path_safe};
 pub use sandtable_store::safe::open_safe;
 pub use sandtable_store::snapshot::{Counts, Ignored, Skipped};
+pub use sandtable_store::store::Store;
+pub use sandtable_store::{checkout, diff, fsck, gc, rollback};
 pub use subject::Subject;
 pub use take::{Hearing, Silent, Taken, Taking};
 

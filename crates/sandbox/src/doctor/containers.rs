@@ -21,12 +21,11 @@ pub fn container_engine(engine: EngineChoice, patient: Patient<'_>, image: Optio
         let check = Check::warn(&format!("engine.{engine}"), &what, "not installed");
         return vec![check.mend(format!("sudo apt-get install {package}"))];
     };
-    let said = match words {
-        Some(words) => ask(patient, &program, words),
-        None => {
-            let stdout = format!("installed at `{}`", program.display());
-            Ok(Said { code: Some(0), stdout, stderr: String::new() })
-        }
+    let said = if let Some(words) = words {
+        ask(patient, &program, words)
+    } else {
+        let stdout = format!("installed at `{}`", program.display());
+        Ok(Said { code: Some(0), stdout, stderr: String::new() })
     };
     let mut checks = match said {
         Ok(Said { code: Some(0), stdout, .. }) => answers(engine, &what, stdout.trim(), patient),

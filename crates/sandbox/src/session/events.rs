@@ -108,8 +108,12 @@ impl SandboxDirectory {
     /// Removes everything and notes that.
     pub(super) fn delete_noted(&self) -> Result<(), Error> {
         let record = self.read_record();
+        let has_states = self.read_base().is_ok_and(|base| base.is_some());
         self.delete()?;
         if let Ok(record) = record {
+            if has_states {
+                self.let_go(&record);
+            }
             self.note(&[Event::new(EventKind::Removed, &record)]);
         }
         Ok(())

@@ -97,12 +97,13 @@ pub enum SkipReason {
 
 impl std::fmt::Display for SkipReason {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Without(lost) => write!(f, "was written without {lost}"),
-            Self::Repository => f.write_str("is another repository, of which only the commit is known"),
-            Self::NameTaken => f.write_str("has a name that is taken there"),
-            Self::NotStored => f.write_str("has no content in the store"),
-        }
+        f.write_str(match self {
+            Self::Without(Lost::SpecialBits) => "was written without its special permission bits",
+            Self::Without(Lost::Attributes) => "was written without some of its attributes",
+            Self::Repository => "is another repository, of which only the commit is known",
+            Self::NameTaken => "has a name that is taken there",
+            Self::NotStored => "has no content in the store",
+        })
     }
 }
 

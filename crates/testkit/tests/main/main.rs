@@ -23,6 +23,7 @@ mod seatbelt;
 mod snapshots;
 mod ssh_agent;
 mod ssh_tunnel;
+mod states;
 mod streams;
 mod terminal;
 mod tidy;

@@ -94,6 +94,21 @@ fn record_source(
 }
 
 impl SandboxDirectory {
+    /// The sandbox is gone: what only it had can be collected. A store that does not answer keeps it, no more.
+    pub(in crate::session) fn let_go(&self, record: &Record) {
+        let removed = OperationDraft {
+            subject: subject(record).to_string(),
+            kind: "rm".to_owned(),
+            at: SystemTime::now(),
+            head: HeadChange::Remove,
+            details: serde_json::json!({ "name": record.name }).to_string(),
+        };
+        let store = self.board().of_source(record.resolved.source.root.as_path());
+        if let Ok(Some(store)) = store {
+            drop(store.meta().append(&removed));
+        }
+    }
+
     /// Writes down what the sandbox stands on: from here on it has states.
     pub(in crate::session) fn stand_on(&self, record: &Record, snapshot: ObjectId) -> Result<(), Error> {
         let source = record.resolved.source.root.as_path();

@@ -1,0 +1,87 @@
+//! The states of sandboxes: recorded by every command, looked at, gone back to.
+
+use sandtable_testkit::env::{Caller, TestEnv};
+use sandtable_testkit::fingerprint::Fingerprint;
+
+use crate::cli::Unused;
+
+#[test]
+fn a_sandbox_goes_back_and_forth_between_its_states() {
+    for caller in [Caller::Same, Caller::ordinary()] {
+        let Some(env) = TestEnv::of_the_executable_as(caller) else { continue };
+        let source = env.repository("r");
+        let before = Fingerprint::of(&source, &[]);
+        let cat = || env.sandtable().args(["exec", "-q", "box", "--", "cat", "f"]).ended().stdout;
+        let done = |args: &[&str]| env.sandtable().args(args).ended().expect_code(0);
+        env.run_script(&source, &["--name", "box"], "echo one > f").expect_code(0).unused();
+        let first = done(&["snapshot", "box"]).stdout.trim().to_owned();
+        done(&["exec", "-q", "box", "--", "sh", "-c", "echo two > f"]).unused();
+        assert_eq!(done(&["diff", &first, "box", "--name-status"]).stdout, "M\tf\n");
+        env.sandtable().args(["diff", &first, "box", "--exit-code"]).ended().expect_code(1).unused();
+        done(&["rollback", &first, "box"]).unused();
+        assert_eq!(cat(), "one\n");
+        done(&["undo", "box"]).unused();
+        assert_eq!(cat(), "two\n");
+        done(&["redo", "box"]).unused();
+        assert_eq!(cat(), "one\n");
+        let target = source.to_str().unwrap();
+        let refused = env.sandtable().args(["checkout", &first, target]).ended().expect_code(2);
+        assert!(refused.stderr.contains("is a source"), "{}", refused.stderr);
+        assert_eq!(before.differences(&Fingerprint::of(&source, &[])), [""; 0]);
+    }
+}
+
+#[test]
+fn what_moves_in_the_source_is_not_seen_inside() {
+    for caller in [Caller::Same, Caller::ordinary()] {
+        let Some(env) = TestEnv::of_the_executable_as(caller) else { continue };
+        let source = env.root().join("r");
+        env.directory(&source.join("d"));
+        for (name, text) in [("kept", "old\n"), ("gone", "here\n"), ("d/e", "deep\n")] {
+            env.file(&source.join(name), text);
+        }
+        env.run_script(&source, &["--name", "box"], "echo mine > own").expect_code(0).unused();
+        env.file(&source.join("kept"), "new\n");
+        fs_err::remove_file(source.join("gone")).unwrap();
+        fs_err::remove_dir_all(source.join("d")).unwrap();
+        env.file(&source.join("more"), "");
+        let script = "cat kept gone d/e own; ls";
+        let seen = env.sandtable().args(["exec", "-q", "box", "--", "sh", "-c", script]).ended();
+        assert_eq!(seen.expect_code(0).stdout, "old\nhere\ndeep\nmine\nd\ngone\nkept\nown\n");
+    }
+}
+
+#[test]
+fn git_reads_the_store_and_a_checkout_is_the_state() {
+    let Some(env) = TestEnv::of_the_executable() else { return };
+    let source = env.repository("r");
+    env.run_script(&source, &["--name", "box"], "mkdir -p a/b; echo x > a/b/c; ln -s nowhere l")
+        .expect_code(0)
+        .unused();
+    let path = env.sandtable().directory(&source).args(["store", "path"]).ended().expect_code(0).stdout;
+    let git = |args: &[&str]| {
+        let all: Vec<&str> = ["--git-dir", path.trim()].into_iter().chain(args.iter().copied()).collect();
+        env.git(env.root(), &all)
+    };
+    git(&["fsck", "--strict"]);
+    assert_eq!(git(&["log", "--all", "--format=%s"]), "run\nthe source\n");
+    let out = env.root().join("out");
+    env.sandtable().args(["checkout", "box"]).arg(&out).ended().expect_code(0).unused();
+    assert_eq!(fs_err::read_to_string(out.join("a/b/c")).unwrap(), "x\n");
+    assert_eq!(fs_err::read_link(out.join("l")).unwrap().to_str(), Some("nowhere"));
+    let full = env.root().join("full");
+    env.directory(&full);
+    env.file(&full.join("f"), "");
+    let refused = env.sandtable().args(["checkout", "box"]).arg(&full).ended().expect_code(2);
+    assert!(refused.stderr.contains("is not empty"), "{}", refused.stderr);
+    let sound = env.sandtable().directory(&source).args(["store", "fsck", "--deep"]).ended();
+    assert!(sound.expect_code(0).stdout.contains("all is as it was written"));
+}
+
+#[test]
+fn a_state_that_is_not_there_is_the_callers_mistake() {
+    let Some(env) = TestEnv::of_the_executable() else { return };
+    for args in [&["diff", "0000", "1111"][..], &["undo", "box"], &["rollback", "0000", "box"]] {
+        env.sandtable().args(args).ended().expect_code(2).unused();
+    }
+}
