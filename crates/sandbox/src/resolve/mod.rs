@@ -127,7 +127,7 @@ pub fn resolve(spec: &Spec, host: &Host, facts: &dyn Facts) -> Result<ResolvedSp
 
 /// The directory that a sandbox made by `spec` would be a view of.
 pub fn source_of(spec: &Spec, host: &Host, facts: &dyn Facts) -> Result<HostPath, Error> {
-    let case = Case::new(spec, host, facts, EngineName::Native)?;
+    let case = Case::new(spec, host, facts, engine::check(spec.engine.value, host, facts)?)?;
     Ok(source::find(&case, &mut Vec::new())?.root)
 }
 

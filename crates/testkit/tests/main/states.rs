@@ -64,7 +64,7 @@ fn git_reads_the_store_and_a_checkout_is_the_state() {
         env.git(env.root(), &all)
     };
     git(&["fsck", "--strict"]);
-    assert_eq!(git(&["log", "--all", "--format=%s"]), "run\nthe source\n");
+    assert_eq!(git(&["log", "--all", "--topo-order", "--format=%s"]), "run\nthe source\n");
     let out = env.root().join("out");
     env.sandtable().args(["checkout", "box"]).arg(&out).ended().expect_code(0).unused();
     assert_eq!(fs_err::read_to_string(out.join("a/b/c")).unwrap(), "x\n");
