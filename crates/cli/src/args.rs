@@ -80,6 +80,12 @@ pub(crate) enum Command {
     Undo(commands::turn::StepArgs),
     /// Do again what was undone
     Redo(commands::turn::StepArgs),
+    /// Merge what a sandbox did into your repository's current branch, as one commit
+    Merge(commands::merge::WorkArgs),
+    /// Bring what a sandbox did into your files, uncommitted
+    Apply(commands::merge::WorkArgs),
+    /// Hand over what a sandbox did as a branch, a patch or a bundle
+    Export(commands::merge::ExportArgs),
     /// Look after what is recorded
     #[command(subcommand)]
     Store(commands::store::StoreCommand),

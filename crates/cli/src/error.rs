@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use sandtable_sandbox::model::id::NameError;
 use sandtable_sandbox::model::path::PathError;
 use sandtable_sandbox::model::spec::MountAccess;
-use sandtable_sandbox::{board, resolve, session};
+use sandtable_sandbox::{board, merge, resolve, session};
 
 use crate::config;
 use crate::config::file::{FileError, PROJECT_FILE};
@@ -40,6 +40,12 @@ pub(crate) enum CliError {
     NoTarget { word: String },
     #[error("there is no directory `{}`", path.display())]
     NoDirectory { path: PathBuf, source: io::Error },
+    #[error(transparent)]
+    Merge(#[from] merge::Error),
+    #[error("`{path}` is not a path inside the source")]
+    TreePath { path: String, source: merge::PathError },
+    #[error("a path is not usable here")]
+    HostPath(#[source] PathError),
     #[error("the two states are of different sources and cannot be compared")]
     TwoSources,
     #[error("no sandbox of `{}` has a recorded state", root.display())]
@@ -116,11 +122,14 @@ impl CliError {
             | Self::NoTarget { .. }
             | Self::NoDirectory { .. }
             | Self::TwoSources
+            | Self::TreePath { .. }
+            | Self::HostPath(_)
             | Self::NoSandbox { .. }
             | Self::PageWrite { .. }
             | Self::ReportOpen { .. } => Own::Input,
             Self::Resolve(error) => Own::of(error.blame()),
             Self::Board(error) => Own::of(error.blame()),
+            Self::Merge(error) => Own::of(error.blame()),
             Self::Session(error) => match **error {
                 session::Error::CommandNotFound { .. } => Own::NotFound,
                 session::Error::CommandNotExecutable { .. } => Own::NotExecutable,
@@ -142,6 +151,7 @@ impl CliError {
             Self::Resolve(error) => Some(error.code()),
             Self::Session(error) => Some(error.code()),
             Self::Board(error) => Some(error.code()),
+            Self::Merge(error) => Some(error.code()),
             _ => None,
         }
     }

@@ -25,6 +25,7 @@ pub(crate) mod log;
 pub(crate) mod logs;
 pub(crate) mod ls;
 pub(crate) mod man;
+pub(crate) mod merge;
 pub(crate) mod policy;
 pub(crate) mod prune;
 pub(crate) mod rm;

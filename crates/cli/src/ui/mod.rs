@@ -13,6 +13,7 @@ use crate::error::CliError;
 pub(crate) mod escape;
 pub(crate) mod inspect;
 pub(crate) mod lines;
+pub(crate) mod merge;
 pub(crate) mod policy;
 pub(crate) mod progress;
 pub(crate) mod style;

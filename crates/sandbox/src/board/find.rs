@@ -74,6 +74,11 @@ impl Board {
         self.snapshot(&parent.to_string())
     }
 
+    /// The state of its source that a snapshot was made on.
+    pub fn base(&self, found: &Found) -> Result<Found, Error> {
+        self.snapshot(&found.base()?.to_string())
+    }
+
     /// The newest state of a directory: of one that a state was written into, or of a source.
     pub fn head_of(&self, directory: &Path) -> Result<Found, Error> {
         let subject = Subject::directory(directory);

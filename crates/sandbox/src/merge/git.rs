@@ -3,7 +3,7 @@
 //! Git is a program that runs programs: hooks, filters, drivers, pagers, signers, transports, each named by
 //! some configuration, attribute or variable. So every call names the executable by its absolute path, starts
 //! from an empty environment, reads no configuration of the system or of a home directory, and carries the
-//! settings of `hardening.toml` on its command line. Nearly all of them run in a [`super::scratch::Scratch`]
+//! settings of `hardening.toml` on its command line. Nearly all of them run in a `Scratch`
 //! repository whose configuration we wrote. What a sandbox wrote is data: trees and blobs, never a git directory.
 
 use std::ffi::{OsStr, OsString};

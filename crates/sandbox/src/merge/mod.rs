@@ -32,5 +32,6 @@ pub use git::Git;
 pub use outcome::{MergeOutcome, Outcome, Reason, Refusal};
 pub use request::{Approvals, CommitText, Effect, Identity, Means, MergeRequest, Mode};
 /// What paths and objects are called in a request.
+pub use sandtable_store::path::PathError;
 pub use sandtable_store::{RelPath, id::ObjectId};
 pub use story::{Undo, merge, merge as execute_merge, recover, undo};

@@ -179,7 +179,7 @@ impl Outcome {
             Self::Held { held } => {
                 let mut paths: Vec<&RelPath> = held.iter().map(super::review::Finding::rel_path).collect();
                 paths.dedup();
-                format!("{} paths are held until they are approved; nothing was touched", paths.len())
+                format!("held until approved: {} of the changes; nothing was touched", paths.len())
             }
             Self::Refused { refusal } => format!("{}; nothing was touched", refusal.text),
             Self::RolledBack { reason } => format!("{reason}; everything was put back"),

@@ -28,13 +28,12 @@ fn start(dir: &Path, role: &str) -> Child {
 
 fn command(program: &Path, place: &Path) -> Command {
     let mut command = Command::new(program);
-    command.args(["--exact", "faults::another_process", "--ignored", "--nocapture"]);
+    command.args(["--exact", "faults::another_process", "--nocapture"]);
     command.current_dir(place).stdout(Stdio::null()).stderr(Stdio::piped());
     command
 }
 
 #[test]
-#[ignore = "it is what the other tests here start"]
 fn another_process() {
     let Ok(role) = fs_err::read_to_string("role") else { return };
     let words: Vec<&str> = role.split(' ').collect();
@@ -210,7 +209,7 @@ fn a_full_disk_is_said_and_nothing_is_lost() {
     let executable = std::env::current_exe().unwrap();
     let mut command = Command::new("unshare");
     command.args(["--user", "--map-root-user", "--mount", "sh", "-c", script, "sh"]).arg(executable);
-    command.args(["--exact", "faults::another_process", "--ignored", "--nocapture"]).current_dir(&place);
+    command.args(["--exact", "faults::another_process", "--nocapture"]).current_dir(&place);
     let output = command.output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     if said.contains("unshare failed") || said.contains("mount:") {
@@ -231,7 +230,7 @@ fn waits(count: u32) -> Option<usize> {
     let mut command = Command::new("strace");
     command.args(["-f", "-o", "trace", "-e", "trace=fsync,fdatasync,syncfs,sync,msync,sync_file_range"]);
     command.arg(std::env::current_exe().unwrap());
-    command.args(["--exact", "faults::another_process", "--ignored"]).current_dir(&place);
+    command.args(["--exact", "faults::another_process"]).current_dir(&place);
     let output = command.output().ok()?;
     let trace = fs_err::read_to_string(place.join("trace")).ok()?;
     output.status.success().then(|| trace.lines().filter(|line| line.contains("sync")).count())

@@ -85,3 +85,25 @@ fn a_state_that_is_not_there_is_the_callers_mistake() {
         env.sandtable().args(args).ended().expect_code(2).unused();
     }
 }
+
+#[test]
+fn work_comes_home_when_what_is_held_is_approved() {
+    for caller in [Caller::Same, Caller::ordinary()] {
+        let Some(env) = TestEnv::of_the_executable_as(caller) else { continue };
+        let source = env.repository("r");
+        let script = "echo new > n; printf '#!/bin/sh\\n' > tool; chmod +x tool";
+        env.run_script(&source, &["--name", "box"], script).expect_code(0).unused();
+        let before = Fingerprint::of(&source, &[]);
+        let held = env.sandtable().args(["merge", "box"]).ended().expect_code(1);
+        assert!(held.stdout.contains("held tool"), "{}", held.stdout);
+        assert_eq!(before.differences(&Fingerprint::of(&source, &[])), [""; 0]);
+        let merged = env.sandtable().args(["merge", "box", "--approve", "tool", "-m", "Add n"]).ended();
+        merged.expect_code(0).unused();
+        assert_eq!(env.git(&source, &["log", "-1", "--format=%s"]), "Add n\n");
+        assert_eq!(env.git(&source, &["status", "--porcelain"]), "");
+        assert_eq!(fs_err::read_to_string(source.join("n")).unwrap(), "new\n");
+        for bad in [&["merge", "nothing"][..], &["merge", "box", "--only", "../x"], &["export", "box"]] {
+            env.sandtable().args(bad).ended().expect_code(2).unused();
+        }
+    }
+}

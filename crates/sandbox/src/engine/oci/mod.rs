@@ -3,7 +3,7 @@
 //!
 //! The engine builds the sandbox around our own PID 1 and is then out of the way: commands, streams, signals
 //! and exit codes go between the supervisor and PID 1 as on the native engine. When the supervisor is gone,
-//! PID 1 ends and the container with it; what else was made is named in a journal beforehand ([`journal`]).
+//! PID 1 ends and the container with it; what else was made is named in a journal beforehand (`journal`).
 
 pub mod image;
 mod journal;
