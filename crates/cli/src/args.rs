@@ -80,6 +80,8 @@ pub(crate) enum Command {
     Undo(commands::turn::StepArgs),
     /// Do again what was undone
     Redo(commands::turn::StepArgs),
+    /// Make a new sandbox that is in a recorded state; no command runs
+    Fork(Box<commands::fork::ForkArgs>),
     /// Merge what a sandbox did into your repository's current branch, as one commit
     Merge(commands::merge::WorkArgs),
     /// Bring what a sandbox did into your files, uncommitted

@@ -91,7 +91,7 @@ fn unknown_words_are_refused_with_the_known_ones() {
     ] {
         assert_eq!(refused(&["run", option, "No such word", "--", "x"]).exit(), exit::Own::Input, "{option}");
     }
-    for later in ["fork", "verify", "tool", "help"] {
+    for later in ["verify", "tool", "help"] {
         assert_eq!(refused(&[later]).exit(), exit::Own::Input, "{later}");
     }
     for later in ["--tool=x", "--base=source"] {
@@ -159,6 +159,7 @@ fn help_of_the_program() {
       rollback     Bring a sandbox or a directory back to a recorded state
       undo         Take back the last operation on a sandbox or a directory
       redo         Do again what was undone
+      fork         Make a new sandbox that is in a recorded state; no command runs
       merge        Merge what a sandbox did into your repository's current branch, as one commit
       apply        Bring what a sandbox did into your files, uncommitted
       export       Hand over what a sandbox did as a branch, a patch or a bundle

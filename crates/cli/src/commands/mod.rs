@@ -20,6 +20,7 @@ pub(crate) mod diff;
 pub(crate) mod doctor;
 pub(crate) mod events;
 pub(crate) mod exec;
+pub(crate) mod fork;
 pub(crate) mod inspect;
 pub(crate) mod log;
 pub(crate) mod logs;

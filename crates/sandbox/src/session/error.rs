@@ -82,6 +82,8 @@ pub enum Error {
     },
     #[error("nothing is recorded of what the sandbox `{0}` stands on")]
     NoBase(SandboxName),
+    #[error("only a copy-on-write view can be made from a state, and there is none here: {reason}")]
+    NoOverlay { reason: String },
     #[error("snapshot `{snapshot}` is of another source than the sandbox `{name}`")]
     OtherSource { name: SandboxName, snapshot: ObjectId },
     #[error("cannot record the state of the sandbox `{name}`; it keeps its changes")]
@@ -152,6 +154,7 @@ impl Error {
             | Self::CommandNotExecutable { .. }
             | Self::Directory { .. }
             | Self::NoBase(_)
+            | Self::NoOverlay { .. }
             | Self::OtherSource { .. }
             | Self::Lost(AttachError::DirectoryStream) => Blame::Input,
             Self::Launch(error) => error.blame(),
@@ -187,6 +190,7 @@ impl Error {
             Self::Image { .. } => "image",
             Self::Freeze { .. } => "freeze",
             Self::NoBase(_) => "no-base",
+            Self::NoOverlay { .. } => "no-overlay",
             Self::OtherSource { .. } => "other-source",
             Self::Snapshot { .. } => "snapshot",
             Self::Layer { .. } => "layer",

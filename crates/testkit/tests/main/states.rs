@@ -24,6 +24,11 @@ fn a_sandbox_goes_back_and_forth_between_its_states() {
         assert_eq!(cat(), "two\n");
         done(&["redo", "box"]).unused();
         assert_eq!(cat(), "one\n");
+        done(&["fork", &first, "--name", "other"]).unused();
+        let theirs = ["exec", "-q", "other", "--", "sh", "-c", "cat f; echo three > f"];
+        assert_eq!(done(&theirs).stdout, "one\n");
+        assert_eq!(cat(), "one\n");
+        assert_eq!(done(&["diff", "box", "other", "--name-status"]).stdout, "M\tf\n");
         let target = source.to_str().unwrap();
         let refused = env.sandtable().args(["checkout", &first, target]).ended().expect_code(2);
         assert!(refused.stderr.contains("is a source"), "{}", refused.stderr);

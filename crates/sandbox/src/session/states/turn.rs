@@ -40,14 +40,7 @@ pub fn rollback(sandboxes: &Sandboxes, name: &SandboxName, to: &Found) -> Result
     }
     let base = state(&store, &stands_on.snapshot)?;
     let outcome = replace(&directory, &record, &store, (&base, &to.state()?))?;
-    let done = OperationDraft {
-        subject: subject(&record).to_string(),
-        kind: "rollback".to_owned(),
-        at: SystemTime::now(),
-        head: HeadChange::Set(to.snapshot.id),
-        details: "{}".to_owned(),
-    };
-    store.meta().append(&done).map_err(board::Error::from)?;
+    note(&store, &record, "rollback", to.snapshot.id)?;
     Ok(Restored { from, to: to.snapshot.id, outcome })
 }
 
@@ -73,6 +66,19 @@ pub fn step(
     store.meta().record(&planned, SystemTime::now(), "{}").map_err(board::Error::from)?;
     let restored = Restored { from: planned.from, to: planned.to, outcome };
     Ok((planned, restored))
+}
+
+/// Writes down that a sandbox is at a snapshot now.
+pub(super) fn note(store: &Store, record: &Record, kind: &str, snapshot: ObjectId) -> Result<(), Error> {
+    let done = OperationDraft {
+        subject: subject(record).to_string(),
+        kind: kind.to_owned(),
+        at: SystemTime::now(),
+        head: HeadChange::Set(snapshot),
+        details: "{}".to_owned(),
+    };
+    store.meta().append(&done).map_err(board::Error::from)?;
+    Ok(())
 }
 
 /// Whatever the layer holds that was not recorded, because its supervisor was killed, is recorded now.

@@ -1,0 +1,44 @@
+//! `sandtable fork`: a new sandbox from any state.
+
+use std::process::ExitCode;
+
+use clap::Args;
+use sandtable_sandbox::model::setting::{Origin, Setting};
+use sandtable_sandbox::session::{Request, Streams, Terminal, states};
+
+use super::Attentive;
+use super::target::state;
+use crate::app::App;
+use crate::args::SettingArgs;
+use crate::config;
+use crate::config::layer::Layer;
+use crate::error::CliError;
+
+/// What `fork` takes.
+#[derive(Debug, Args)]
+pub(crate) struct ForkArgs {
+    /// A snapshot, or a sandbox for its newest state
+    #[arg(value_name = "SNAPSHOT|SANDBOX")]
+    snapshot: String,
+    #[command(flatten)]
+    settings: SettingArgs,
+}
+
+pub(crate) fn run(app: &App, args: ForkArgs) -> Result<ExitCode, CliError> {
+    let found = state(app, &args.snapshot)?;
+    let source = Setting::new(found.store.source().to_owned(), Origin::Default);
+    let place = Layer { directory: Some(source), ..Layer::default() };
+    let loaded = config::load(&app.environment, args.settings.layer()?.or(place))?;
+    let resolved = app.resolve(&loaded)?;
+    let watcher = Attentive::new(app.ui, &loaded.output);
+    let streams = Streams::Caller(Terminal::Never);
+    let request = Request { command: &[], resolve_ms: app.elapsed_ms(), streams, watcher: &watcher };
+    let name = loaded.spec.name.as_ref().map(|name| &name.value);
+    let (name, outcome) = states::fork(&app.sandboxes()?, resolved, name, (&found, request))?;
+    for entry in &outcome.skipped {
+        app.ui.warning("not-written", &format!("`{}` {}", entry.path.display_escaped(), entry.why));
+    }
+    app.ui.say(&format!("{name} is at {}; next: sandtable exec {name} -- …", found.snapshot.id.short(12)));
+    app.ui.answer(&format!("{name}\n"))?;
+    Ok(ExitCode::SUCCESS)
+}
