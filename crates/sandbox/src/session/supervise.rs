@@ -166,7 +166,7 @@ impl Supervision<'_> {
         beginning: Option<Beginning>,
     ) -> Result<(Option<SnapshotEntry>, Option<Warning>), Error> {
         if let Some(beginning) = beginning
-            && let Err(error) = beginning.finish(self.directory, self.record, self.task.request.watcher)
+            && let Err(error) = beginning.finish(self.record, self.task.request.watcher)
         {
             return Ok((None, Some(unrecorded(&error))));
         }

@@ -112,3 +112,26 @@ fn work_comes_home_when_what_is_held_is_approved() {
         }
     }
 }
+
+#[test]
+fn a_running_sandbox_is_recorded_as_of_one_moment() {
+    for caller in [Caller::Same, Caller::ordinary()] {
+        let Some(env) = TestEnv::of_the_executable_as(caller) else { continue };
+        let source = env.repository("r");
+        let script = "i=0; while :; do i=$((i + 1)); echo $i > x; echo $i > y; done";
+        let run = ["run", "-q", "-d", "--name", "box", "--", "sh", "-c", script];
+        env.sandtable().directory(&source).args(run).ended().expect_code(0).unused();
+        for round in 0..5 {
+            let text = env.sandtable().args(["snapshot", "box", "--json"]).ended().expect_code(0).stdout;
+            assert!(text.contains("\"consistency\": \"frozen\""), "{text}");
+            let out = env.home().join(format!("out-{round}"));
+            env.sandtable().args(["checkout", "box"]).arg(&out).ended().expect_code(0).unused();
+            let number = |name: &str| fs_err::read_to_string(out.join(name)).unwrap_or_default();
+            let number = |name: &str| number(name).trim().parse::<u64>().unwrap_or(0);
+            // Between its two writes the second file is one behind, and while a file is written it is empty.
+            let (x, y) = (number("x"), number("y"));
+            assert!(x == 0 || y == 0 || x == y || x == y + 1, "{x} and {y}");
+        }
+        env.sandtable().args(["rm", "-f", "box"]).ended().expect_code(0).unused();
+    }
+}

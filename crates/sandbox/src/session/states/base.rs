@@ -1,6 +1,5 @@
 //! What a sandbox stands on, recorded beside its first command.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::thread::JoinHandle;
@@ -29,7 +28,7 @@ pub(in crate::session) struct StandsOn {
 #[derive(Debug)]
 pub(in crate::session) struct Beginning {
     progress: Arc<Progress>,
-    thread: JoinHandle<Result<ObjectId, board::Error>>,
+    thread: JoinHandle<Result<(), Error>>,
 }
 
 /// How far it is.
@@ -57,29 +56,27 @@ impl Beginning {
         if !keeps || directory.read_base().is_ok_and(|base| base.is_some()) {
             return None;
         }
-        let board = directory.board();
-        let source: PathBuf = record.resolved.source.root.as_path().to_owned();
         let progress = Arc::new(Progress::default());
         let hearing = Arc::clone(&progress);
-        let thread = std::thread::spawn(move || record_source(&board, &source, hearing.as_ref()));
+        let (directory, record) = (directory.clone(), record.clone());
+        let thread = std::thread::spawn(move || {
+            let source = record.resolved.source.root.as_path();
+            let snapshot = record_source(&directory.board(), source, hearing.as_ref())?;
+            // From here on others can record the state of the sandbox too, while its command runs.
+            directory.stand_on(&record, snapshot)
+        });
         Some(Self { progress, thread })
     }
 
-    /// Waits for it and writes it down as what the sandbox stands on.
-    pub(in crate::session) fn finish(
-        self,
-        directory: &SandboxDirectory,
-        record: &Record,
-        watcher: &dyn Watcher,
-    ) -> Result<(), Error> {
+    /// Waits until the sandbox stands on a recorded state.
+    pub(in crate::session) fn finish(self, record: &Record, watcher: &dyn Watcher) -> Result<(), Error> {
         while !self.thread.is_finished() {
             let counts = *self.progress.counts.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
             watcher.recording(counts.entries, counts.bytes_read);
             std::thread::sleep(std::time::Duration::from_millis(2));
         }
         watcher.recorded();
-        let snapshot = self.thread.join().map_err(|_| Error::NoBase(record.name.clone()))??;
-        directory.stand_on(record, snapshot)
+        self.thread.join().map_err(|_| Error::NoBase(record.name.clone()))?
     }
 }
 

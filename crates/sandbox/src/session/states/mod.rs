@@ -12,6 +12,7 @@ mod settle;
 mod turn;
 
 use std::path::Path;
+use std::time::Duration;
 
 use sandtable_store::id::ObjectId;
 use sandtable_store::meta::Snapshot;
@@ -31,6 +32,9 @@ use super::manage::existing;
 use super::record::Record;
 use crate::board::{Board, Found, Subject, Taking};
 use crate::model::id::SandboxName;
+
+/// How long the state of a source may take to be recorded before a snapshot of a running sandbox gives up.
+const PATIENCE: Duration = Duration::from_mins(2);
 
 /// The two ends of a sandbox: what it stands on, and its newest recorded state.
 #[derive(Debug)]
@@ -63,6 +67,8 @@ pub fn snapshot(sandboxes: &Sandboxes, name: &SandboxName, taking: &Taking<'_>) 
     if let Some(_lock) = directory.try_lock()? {
         return keep(&directory, &record, taking, Stillness::Stopped);
     }
+    // Beside its first command, what it stands on may still be being recorded.
+    SandboxDirectory::retry(PATIENCE, || directory.read_base())?;
     let frozen = directory.freeze()?;
     let stillness = if frozen.is_complete() { Stillness::Frozen } else { Stillness::Running };
     let kept = keep(&directory, &record, taking, stillness);
