@@ -84,6 +84,13 @@ impl Watcher for Attentive {
         }
     }
 
+    fn unsettled(&self, why: &str) {
+        let text = format!(
+            "what changed in the source since is seen inside, because it could not be compared: {why}"
+        );
+        self.ui.warning("source-not-compared", &text);
+    }
+
     fn recording(&self, entries: u64, bytes: u64) {
         if let Some(line) = &self.record {
             line.tell(entries, bytes);

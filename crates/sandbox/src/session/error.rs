@@ -126,6 +126,12 @@ pub enum Error {
     Interrupted,
 }
 
+/// What went wrong and why, in one line.
+pub(super) fn chained(error: &Error) -> String {
+    let causes = std::iter::successors(std::error::Error::source(error), |cause| cause.source());
+    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
+}
+
 impl Error {
     /// A failed operation on a file of ours.
     pub(super) fn state(what: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {

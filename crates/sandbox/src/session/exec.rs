@@ -12,7 +12,7 @@ use sandtable_launch::attach::{self, AttachError, Invocation, Terminal};
 
 use super::create::renew_work;
 use super::directory::{SandboxDirectory, Sandboxes};
-use super::error::Error;
+use super::error::{Error, chained};
 use super::record::{Outcome, Record, Timings};
 use super::run::{Request, Streams};
 use super::states::settle;
@@ -60,7 +60,11 @@ pub fn exec(sandboxes: &Sandboxes, name: &SandboxName, request: ExecRequest<'_>)
             renew_work(&directory, &record.resolved)?;
             let mut record = record.clone();
             renew(&mut record.resolved, host, &MachineFacts)?;
-            task.request.watcher.pinned(settle(&directory, &mut record)?);
+            match settle(&directory, &mut record) {
+                Ok(moved) => watcher.pinned(moved),
+                // A full disk or a damaged store must not keep anybody from the work in the sandbox.
+                Err(error) => watcher.unsettled(&chained(&error)),
+            }
             return supervise(&directory, &lock, &record, &task).map(Some);
         }
         join(&directory, &record, &task)

@@ -13,7 +13,7 @@ use sandtable_store::lock::FileLock;
 use super::capture::{Capture, Watch};
 use super::create::place;
 use super::directory::SandboxDirectory;
-use super::error::Error;
+use super::error::{Error, chained};
 use super::events::{Event, EventKind};
 use super::files::OUTCOME;
 use super::readable;
@@ -206,9 +206,8 @@ impl Supervision<'_> {
 }
 
 fn unrecorded(error: &Error) -> Warning {
-    let causes = std::iter::successors(std::error::Error::source(error), |cause| cause.source());
-    let text = causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"));
-    Warning::new("not-recorded", format!("the state was not recorded, the sandbox keeps its changes: {text}"))
+    let text = format!("the state was not recorded, the sandbox keeps its changes: {}", chained(error));
+    Warning::new("not-recorded", text)
 }
 
 /// What to say when the kernel killed something because the sandbox had no memory left.
