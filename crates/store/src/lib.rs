@@ -1,9 +1,13 @@
-//! Reads what a sandbox left behind and what the user's source looks like.
+//! States of directories: read from what a sandbox left behind and from the user's source, kept in a store, compared,
+//! and brought back.
 //!
 //! Two trees, two attitudes. A **layer** was written by a sandbox: every name, kind and attribute in it is
 //! foreign, so it is only ever reached beneath a directory handle, nothing in it is followed, and what is
-//! not understood is listed instead of acted upon. A **source** belongs to the user: it is only looked at,
-//! never opened for content except to tell an unchanged copy from a changed one, and never written.
+//! not understood is listed instead of acted upon. A **source** belongs to the user: it is only looked at
+//! and read, and never written, except by a rollback of a directory that the user named.
+//!
+//! What is kept has the form that `docs/store-format.md` says: git's objects in packs of our own, and a database of
+//! operations. Every byte that leaves a store is held against its id.
 //!
 //! This crate knows no sandbox, prints nothing and reads no environment.
 
