@@ -7,5 +7,6 @@
 
 pub mod assemble;
 pub mod builtin;
+pub mod consent;
 pub mod plan;
 pub mod recipe;
