@@ -84,6 +84,12 @@ impl Watcher for Attentive {
         }
     }
 
+    fn source_replaced(&self) {
+        let text = "the source is gone or was replaced; inside is its recorded state, without its git directory and \
+                    files that git ignores";
+        self.ui.warning("source-replaced", text);
+    }
+
     fn unsettled(&self, why: &str) {
         let text = format!(
             "what changed in the source since is seen inside, because it could not be compared: {why}"

@@ -12,7 +12,7 @@ use super::error::Error;
 use super::events::{Event, EventKind};
 use super::logs::LOG;
 use super::readable;
-use super::record::{Base, Exit, ExitOrigin, Outcome, Record, SCHEMA, Timings};
+use super::record::{Exit, ExitOrigin, Outcome, Record, SCHEMA, Timings};
 use super::run::{Request, Streams};
 use crate::model::path::BoxPath;
 use crate::model::resolved::Warning;
@@ -83,7 +83,7 @@ pub(super) fn outcome(record: &Record, command: &[OsString], exit: Exit) -> Outc
         engine_reason: resolved.engine_reason.clone(),
         command: readable(command),
         exit,
-        base: Base::Source,
+        base: resolved.base.value,
         mode: resolved.mode.clone(),
         changes: None,
         drift: Vec::new(),

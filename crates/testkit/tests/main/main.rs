@@ -12,6 +12,7 @@ mod doctor;
 mod failpoints;
 mod freeze;
 mod git_inside;
+mod ground;
 mod hosts;
 mod image;
 mod inside;
