@@ -83,6 +83,8 @@ pub(crate) enum Command {
     Redo(commands::turn::StepArgs),
     /// Make a new sandbox that is in a recorded state; no command runs
     Fork(Box<commands::fork::ForkArgs>),
+    /// Check a recorded state; prove what a command does on it, or check such a proof
+    Verify(Box<commands::verify::VerifyArgs>),
     /// Merge what a sandbox did into your repository's current branch, as one commit
     Merge(commands::merge::WorkArgs),
     /// Bring what a sandbox did into your files, uncommitted

@@ -160,6 +160,7 @@ fn help_of_the_program() {
       undo         Take back the last operation on a sandbox or a directory
       redo         Do again what was undone
       fork         Make a new sandbox that is in a recorded state; no command runs
+      verify       Check a recorded state; prove what a command does on it, or check such a proof
       merge        Merge what a sandbox did into your repository's current branch, as one commit
       apply        Bring what a sandbox did into your files, uncommitted
       export       Hand over what a sandbox did as a branch, a patch or a bundle

@@ -38,6 +38,7 @@ pub(crate) mod store;
 mod target;
 pub(crate) mod trust;
 pub(crate) mod turn;
+pub(crate) mod verify;
 pub(crate) mod why;
 
 /// The version of every answer in JSON that is not a stored record.

@@ -36,6 +36,8 @@ pub enum Streams {
     Caller(Terminal),
     /// Nobody; what it writes is kept for `logs`.
     Log,
+    /// Nobody; what it writes is kept whole, a file for each stream.
+    Files,
 }
 
 /// Makes a sandbox and runs a command in it.

@@ -84,16 +84,11 @@ fn a_sandbox_goes_on_from_what_it_recorded_when_its_source_moved_between_two_com
             let out = env.home().join(how);
             done(&["checkout", &first, out.to_str().unwrap()]);
             assert_eq!(fs_err::read_to_string(out.join("README")).unwrap(), "A sample.\n", "{how}");
-            if how != "remove" {
-                let other = format!("{how}-2");
-                done(&["fork", &first, "--name", &other]);
-                assert_eq!(
-                    done(&["exec", "-q", &other, "--", "sh", "-c", &look]),
-                    format!("{SEEN}1\n"),
-                    "{how}"
-                );
-                done(&["rm", &other]);
-            }
+            let other = format!("{how}-2");
+            done(&["fork", &first, "--name", &other]);
+            let forked = done(&["exec", "-q", &other, "--", "sh", "-c", &look]);
+            assert_eq!(forked, format!("{SEEN}1\n"), "{how}");
+            done(&["rm", &other]);
             done(&["rm", how]);
         }
     }

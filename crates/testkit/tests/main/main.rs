@@ -4,6 +4,7 @@
 
 mod adversity;
 mod bad_input;
+mod board;
 mod cli;
 mod conformance;
 mod containers;
@@ -20,6 +21,7 @@ mod lifecycle;
 mod limits;
 mod packaging;
 mod policy;
+mod proofs;
 mod seatbelt;
 mod snapshots;
 mod ssh_agent;
