@@ -81,6 +81,7 @@ pub(crate) const SETTINGS: &[SettingVariable] = &[
     own("SANDTABLE_NAME", Key::Name),
     own("SANDTABLE_DIRECTORY", Key::Directory),
     own("SANDTABLE_MODE", Key::Mode),
+    own("SANDTABLE_BASE", Key::Base),
     own("SANDTABLE_MOUNTS", Key::Mounts),
     own("SANDTABLE_EXPOSE", Key::Expose),
     own("SANDTABLE_HIDE", Key::Hide),

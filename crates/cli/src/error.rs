@@ -50,6 +50,10 @@ pub(crate) enum CliError {
     TwoSources,
     #[error("no sandbox of `{}` has a recorded state", root.display())]
     NoSandbox { root: PathBuf },
+    #[error("cannot read the proof `{}`", path.display())]
+    ProofFile { path: PathBuf, source: io::Error },
+    #[error("option `{option}` means nothing here: the sandbox of a proof is gone afterwards")]
+    NotForProof { option: &'static str },
     #[error("cannot show what differs")]
     Render(#[source] board::diff::render::Error),
     #[error(transparent)]
@@ -125,12 +129,15 @@ impl CliError {
             | Self::TreePath { .. }
             | Self::HostPath(_)
             | Self::NoSandbox { .. }
+            | Self::ProofFile { .. }
+            | Self::NotForProof { .. }
             | Self::PageWrite { .. }
             | Self::ReportOpen { .. } => Own::Input,
             Self::Resolve(error) => Own::of(error.blame()),
             Self::Board(error) => Own::of(error.blame()),
             Self::Merge(error) => Own::of(error.blame()),
-            Self::Session(error) => match **error {
+            Self::Session(error) => match &**error {
+                session::Error::Proof(error) if error.is_false() => Own::Failed,
                 session::Error::CommandNotFound { .. } => Own::NotFound,
                 session::Error::CommandNotExecutable { .. } => Own::NotExecutable,
                 session::Error::Interrupted => Own::Interrupted,

@@ -86,6 +86,7 @@ fn dispatch(app: &App, command: Command) -> Result<ExitCode, CliError> {
         Command::Undo(args) => commands::turn::step(app, &args, Direction::Undo),
         Command::Redo(args) => commands::turn::step(app, &args, Direction::Redo),
         Command::Fork(args) => commands::fork::run(app, *args),
+        Command::Verify(args) => commands::verify::run(app, *args),
         Command::Merge(args) => commands::merge::merge(app, &args),
         Command::Apply(args) => commands::merge::apply(app, &args),
         Command::Export(args) => commands::merge::export(app, &args),

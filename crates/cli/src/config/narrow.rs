@@ -110,6 +110,7 @@ fn widened(key: Key, without: &Layer, with: &Layer) -> bool {
         | Key::SeatbeltProfile
         | Key::Name
         | Key::Directory
+        | Key::Base
         | Key::Mode
         | Key::Rm
         | Key::DryRun

@@ -47,6 +47,7 @@ impl Streams {
     pub(super) fn new(carrier: &Carrier) -> Result<Self, Errno> {
         match carrier {
             Carrier::Log(path) => Self::logged(path),
+            Carrier::Files { out, err } => Self::filed([out, err]),
             Carrier::Caller(Terminal::Always) => Self::terminal(),
             Carrier::Caller(Terminal::Auto) if isatty(stdin()) && isatty(stdout()) => Self::terminal(),
             Carrier::Caller(_) => Self::own(),
@@ -81,6 +82,21 @@ impl Streams {
         for stream in [Stream::Out, Stream::Err] {
             let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
             pumps.push(Pump::new(read, Sink::Log(Rc::clone(&log), stream)));
+            handed.push(write);
+        }
+        Ok(Self { wiring: Wiring::Handed(handed), pumps })
+    }
+
+    /// Nothing to read, and a file each for what is written.
+    fn filed(paths: [&Path; 2]) -> Result<Self, Errno> {
+        let mut handed = vec![open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?];
+        let mut pumps = Vec::new();
+        for path in paths {
+            let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+            let file = open(path, flags, Mode::RUSR | Mode::WUSR)?;
+            let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
+            fchmod(&read, Mode::from_raw_mode(0o666))?;
+            pumps.push(Pump::new(read, Sink::Plain(file)));
             handed.push(write);
         }
         Ok(Self { wiring: Wiring::Handed(handed), pumps })

@@ -19,7 +19,7 @@ use super::platform::Platform;
 use super::seatbelt::SeatbeltProfile;
 use super::secret::REDACTED;
 use super::setting::{Origin, Setting};
-use super::spec::{Lifetime, Network, Secrets, Strictness, WorkspaceMode};
+use super::spec::{Base, Lifetime, Network, Secrets, Strictness, WorkspaceMode};
 
 /// A request, checked against facts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,6 +40,9 @@ pub struct ResolvedSpec {
     pub seatbelt: Option<SeatbeltProfile>,
     pub source: Source,
     pub mode: Mode,
+    /// What the workspace stands on.
+    #[serde(default = "source")]
+    pub base: Setting<Base>,
     pub identity: Identity,
     pub home: BoxPath,
     /// Where a command starts.
@@ -62,6 +65,10 @@ pub struct ResolvedSpec {
     pub strictness: Setting<Strictness>,
     pub lifetime: Setting<Lifetime>,
     pub warnings: Vec<Warning>,
+}
+
+fn source() -> Setting<Base> {
+    Setting::default_value(Base::Source)
 }
 
 /// The directory a sandbox is a view of.

@@ -30,6 +30,7 @@ pub struct Spec {
     pub directory: Setting<PathBuf>,
     pub name: Option<Setting<SandboxName>>,
     pub mode: Setting<WorkspaceMode>,
+    pub base: Setting<Base>,
     pub mounts: Vec<Setting<MountRequest>>,
     /// Paths, or names of bundles: shown read-only at their own places.
     pub expose: Vec<Setting<PathBuf>>,
@@ -84,6 +85,11 @@ choice! {
 choice! {
     /// How the workspace is kept apart from the source; `Live` does not keep it apart.
     WorkspaceMode { Auto = "auto", Overlay = "overlay", Copy = "copy", Live = "live" }
+}
+
+choice! {
+    /// What an overlay stands on: the source itself, which is seen as it moves, or its recorded state.
+    Base { Source = "source", Store = "store" }
 }
 
 choice! {

@@ -84,6 +84,8 @@ pub enum Error {
     AgentHome { path: HostPath, why: &'static str },
     #[error("with mode `live` nothing of the source can be hidden, and `{what}` asks for it")]
     LiveHides { what: &'static str },
+    #[error("with mode `live` the workspace is the source itself, and `base = \"store\"` asks for another")]
+    LiveBase,
 
     #[error("the directory `{}` cannot be used", path.display())]
     SourceMissing {
@@ -209,6 +211,7 @@ impl Error {
             | Self::AgentUnknown { .. }
             | Self::AgentHome { .. }
             | Self::LiveHides { .. }
+            | Self::LiveBase
             | Self::SourceMissing { .. }
             | Self::SourceNotDirectory { .. }
             | Self::SourceNotUnicode { .. }
@@ -261,6 +264,7 @@ impl Error {
             Self::AgentUnknown { .. } => "agent-unknown",
             Self::AgentHome { .. } => "agent-home",
             Self::LiveHides { .. } => "live-hides",
+            Self::LiveBase => "live-base",
             Self::SourceMissing { .. } => "source-missing",
             Self::SourceNotDirectory { .. } => "source-not-directory",
             Self::SourceNotUnicode { .. } => "source-not-unicode",

@@ -110,6 +110,7 @@ pub fn resolve(spec: &Spec, host: &Host, facts: &dyn Facts) -> Result<ResolvedSp
         directory: workspace.directory.same_inside(),
         source: Source { root: workspace.root, kind: workspace.kind },
         mode,
+        base: spec.base.clone(),
         mounts,
         seeds,
         hide: spec.hide.clone(),

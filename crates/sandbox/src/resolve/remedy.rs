@@ -83,7 +83,7 @@ impl Error {
     /// Sources, our own state, and mounts.
     fn about_directories(&self) -> Option<String> {
         Some(match self {
-            Self::LiveHides { .. } => "use `--mode overlay` or `--mode copy`".to_owned(),
+            Self::LiveHides { .. } | Self::LiveBase => "use `--mode overlay` or `--mode copy`".to_owned(),
             Self::SourceTooWide { .. } => {
                 "run in the directory of one project, or say `--dangerously-allow-source`".to_owned()
             }

@@ -14,6 +14,8 @@ use crate::model::blame::Blame;
 use crate::model::id::SandboxName;
 use crate::resolve;
 
+use super::proof::ProofError;
+
 /// Why an operation on a sandbox failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -122,6 +124,8 @@ pub enum Error {
         #[source]
         source: sandtable_store::image::Error,
     },
+    #[error(transparent)]
+    Proof(#[from] ProofError),
     #[error("interrupted while the source was copied; nothing ran and nothing is kept")]
     Interrupted,
 }
@@ -165,6 +169,7 @@ impl Error {
             | Self::Lost(AttachError::DirectoryStream) => Blame::Input,
             Self::Launch(error) => error.blame(),
             Self::Board(error) => error.blame(),
+            Self::Proof(error) => error.blame(),
             Self::Image { source, .. } => image_blame(source),
             _ => Blame::Machine,
         }
@@ -201,6 +206,7 @@ impl Error {
             Self::Snapshot { .. } => "snapshot",
             Self::Layer { .. } => "layer",
             Self::Board(error) => error.code(),
+            Self::Proof(error) => error.code(),
             Self::Interrupted => "interrupted",
         }
     }

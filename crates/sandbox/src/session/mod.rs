@@ -19,6 +19,7 @@ mod image;
 mod live;
 mod logs;
 mod manage;
+pub mod proof;
 mod prune;
 pub mod record;
 mod run;

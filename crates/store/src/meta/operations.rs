@@ -87,6 +87,18 @@ impl Meta {
     }
 }
 
+impl Meta {
+    /// The same, but only if the newest operation still is the one of this number; else nothing is done.
+    pub fn append_after(&self, number: i64, draft: &OperationDraft) -> Result<Option<Operation>, MetaError> {
+        self.transaction(Durability::Durable, |transaction| {
+            if chain::newest(transaction)?.0 != number {
+                return Ok(None);
+            }
+            append(transaction, draft).map(Some)
+        })
+    }
+}
+
 /// Appends an operation and changes the head of its subject.
 pub(super) fn append(transaction: &Transaction<'_>, draft: &OperationDraft) -> rusqlite::Result<Operation> {
     let head = heads::head(transaction, &draft.subject)?;

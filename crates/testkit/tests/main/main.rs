@@ -4,6 +4,7 @@
 
 mod adversity;
 mod bad_input;
+mod board;
 mod cli;
 mod conformance;
 mod containers;
@@ -12,6 +13,7 @@ mod doctor;
 mod failpoints;
 mod freeze;
 mod git_inside;
+mod ground;
 mod hosts;
 mod image;
 mod inside;
@@ -19,6 +21,7 @@ mod lifecycle;
 mod limits;
 mod packaging;
 mod policy;
+mod proofs;
 mod seatbelt;
 mod snapshots;
 mod ssh_agent;

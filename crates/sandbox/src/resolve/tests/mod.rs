@@ -27,7 +27,7 @@ use crate::model::profile::BuiltIn;
 use crate::model::resolved::ResolvedSpec;
 use crate::model::setting::{Origin, Setting};
 use crate::model::spec::{
-    EngineChoice, GitConfig, Lifetime, MountAccess, MountRequest, Network, Secrets, SourceGuard, Spec,
+    Base, EngineChoice, GitConfig, Lifetime, MountAccess, MountRequest, Network, Secrets, SourceGuard, Spec,
     SshAgent, Strictness, WorkspaceMode,
 };
 
@@ -42,6 +42,7 @@ pub(crate) fn spec(directory: &str) -> Spec {
         directory: Setting::default_value(directory.into()),
         name: None,
         mode: Setting::default_value(WorkspaceMode::Auto),
+        base: Setting::default_value(Base::Source),
         mounts: Vec::new(),
         expose: Vec::new(),
         hide: Vec::new(),

@@ -2,7 +2,7 @@
 
 use sandtable_store::layer::write::Outcome;
 
-use super::super::create::{Created, create};
+use super::super::create::{Created, Wanted, create};
 use super::super::directory::Sandboxes;
 use super::super::error::Error;
 use super::super::run::Request;
@@ -23,10 +23,13 @@ pub fn fork(
     if resolved.mode.value != WorkspaceMode::Overlay {
         return Err(Error::NoOverlay { reason: resolved.mode.reason });
     }
-    let Created { directory, lock, mut record } = create(sandboxes, resolved, name, request)?;
+    let base = from.base()?;
+    let Created { directory, lock, mut record } =
+        create(sandboxes, resolved, Wanted { name, base: Some(base) }, request)?;
     let filled = (|| {
-        let base = from.base()?;
-        directory.stand_on(&record, base)?;
+        if record.sees_source() {
+            directory.stand_on(&record, base)?;
+        }
         settle(&directory, &mut record)?;
         let base = state(&from.store, &base)?;
         let outcome = turn::replace(&directory, &record, &from.store, (&base, &from.state()?))?;

@@ -7,6 +7,7 @@
 
 mod base;
 mod fork;
+mod ground;
 mod keep;
 mod settle;
 mod turn;
@@ -21,9 +22,10 @@ use sandtable_store::store::Store;
 
 pub(super) use base::{Beginning, StandsOn};
 pub use fork::fork;
+pub(super) use ground::lay;
 pub use keep::Kept;
 pub(super) use keep::{Stillness, keep};
-pub(super) use settle::settle;
+pub(super) use settle::{Settled, settle};
 pub use turn::{Restored, rollback, step};
 
 use super::directory::{SandboxDirectory, Sandboxes};

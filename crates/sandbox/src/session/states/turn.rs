@@ -95,7 +95,7 @@ pub(super) fn replace(
     store: &Store,
     states: (&State, &State),
 ) -> Result<Outcome, Error> {
-    let lower = open(record.resolved.source.root.as_path())?;
+    let lower = open(record.ground().as_path())?;
     let options = Options { lower: Some(lower.as_fd()), ..Options::default() };
     let upper = directory.layer(WORKSPACE, Part::Upper);
     let name =
