@@ -24,6 +24,8 @@ mod select;
 mod story;
 pub mod target;
 pub mod tree;
+mod trees;
+mod union;
 mod worktree;
 
 pub use conflict::{Conflict, ConflictKind};

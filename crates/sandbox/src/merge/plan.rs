@@ -20,6 +20,7 @@ use super::select::{Selection, Selector};
 use super::story::Undo;
 use super::target::{self, History, Repository, Target};
 use super::tree::{Change, Entry};
+use super::union::union;
 use super::worktree::{Seen, Worktree};
 
 /// The oldest git that merges trees rather than commits.
@@ -208,6 +209,9 @@ impl Plan {
     fn merged(&self, ours: &ObjectId) -> Result<Merged, Halt> {
         if *ours == self.base {
             return Ok(Merged { tree: self.theirs, conflicts: Vec::new() });
+        }
+        if let Some(tree) = union(&self.scratch, &self.base, (ours, &self.theirs))? {
+            return Ok(Merged { tree, conflicts: Vec::new() });
         }
         // Git tells people of the sides by the names it was given for them.
         for (name, tree) in [("ours", ours), ("theirs", &self.theirs)] {
