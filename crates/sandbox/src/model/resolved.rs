@@ -226,6 +226,11 @@ impl EngineName {
     pub fn makes_views(self) -> bool {
         self != Self::Seatbelt
     }
+
+    /// Whether we make the control group of its sandboxes. Container engines make their own.
+    pub fn makes_groups(self) -> bool {
+        self == Self::Native
+    }
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ pub(super) fn manager(
     facts: &dyn Facts,
 ) -> Option<GroupManager> {
     let any = limits.cpus.is_some() || limits.memory.is_some() || limits.pids.is_some();
-    if !any || engine != EngineName::Native {
+    if !any || !engine.makes_groups() {
         return None;
     }
     let version_two = facts.mounts().is_ok_and(|all| all.iter().any(|mount| mount.file_system == "cgroup2"));
