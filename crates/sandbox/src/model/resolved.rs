@@ -59,6 +59,9 @@ pub struct ResolvedSpec {
     pub network_helper: Option<NetworkHelper>,
     #[serde(default)]
     pub limits: Limits,
+    /// Whom the native engine asks for a control group, where systemd runs and something is limited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group_manager: Option<GroupManager>,
     #[serde(default)]
     pub ssh_agent: Agent,
     pub secrets: Setting<Secrets>,
@@ -119,6 +122,19 @@ pub struct NetworkHelper {
 choice! {
     /// The program we know how to use.
     HelperKind { Slirp4netns = "slirp4netns" }
+}
+
+/// A systemd that hands out control groups.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GroupManager {
+    pub kind: ManagerKind,
+    /// Its private socket.
+    pub socket: HostPath,
+}
+
+choice! {
+    /// Whom a systemd works for.
+    ManagerKind { System = "system", User = "user" }
 }
 
 /// Who calls.
@@ -216,6 +232,11 @@ impl EngineName {
     /// Whether it can show a file at another place than its own. One that cannot only decides about files.
     pub fn makes_views(self) -> bool {
         self != Self::Seatbelt
+    }
+
+    /// Whether we make the control group of its sandboxes. Container engines make their own.
+    pub fn makes_groups(self) -> bool {
+        self == Self::Native
     }
 }
 

@@ -97,7 +97,7 @@ pub(super) fn lower(dialect: Dialect, spec: &ResolvedSpec, place: &Place) -> Con
         door: door.into(),
         landlock: native::landlock(spec),
         network: if spec.network.value == Network::Host { op::Network::Host } else { op::Network::Own },
-        limits: native::limits(&spec.limits, place),
+        limits: native::limits(spec, place),
         agent: needs.agent,
         argv: words.argv,
         concealed: concealed.map(|(name, _)| name.clone()).collect(),

@@ -4,6 +4,7 @@ mod card;
 mod environment;
 mod errors;
 mod git;
+mod groups;
 mod inside;
 mod machines;
 mod mounts;
