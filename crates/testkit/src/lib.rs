@@ -14,6 +14,7 @@ pub mod env;
 pub mod fingerprint;
 pub mod mac;
 pub mod machine;
+pub mod outside;
 pub mod process;
 pub mod require;
 pub mod sbpl;

@@ -9,6 +9,7 @@ pub(crate) enum Key {
     Build,
     Publish,
     EngineFlags,
+    ProxyCommand,
     AllowFlags,
     SupportUrl,
     SeatbeltProfile,
@@ -63,6 +64,7 @@ impl Key {
         Self::Build,
         Self::Publish,
         Self::EngineFlags,
+        Self::ProxyCommand,
         Self::AllowFlags,
         Self::SupportUrl,
         Self::SeatbeltProfile,
@@ -105,6 +107,7 @@ impl Key {
             Self::Build => "build",
             Self::Publish => "publish",
             Self::EngineFlags => "engine_flags",
+            Self::ProxyCommand => "proxy_command",
             Self::AllowFlags => "dangerously_engine_flags",
             Self::SupportUrl => "support_url",
             Self::SeatbeltProfile => "seatbelt_profile",
@@ -148,6 +151,7 @@ impl Key {
             Self::Build => "--build",
             Self::Publish => "--publish",
             Self::EngineFlags => "--engine-flags",
+            Self::ProxyCommand => "--proxy-command",
             Self::AllowFlags => "--dangerously-engine-flags",
             Self::SupportUrl => "--support-url",
             Self::SeatbeltProfile => "--seatbelt-profile",
@@ -186,7 +190,7 @@ impl Key {
         match self {
             Self::Directory | Self::Report => Kind::Path,
             Self::Mounts => Kind::List,
-            Self::EngineFlags => Kind::Line,
+            Self::EngineFlags | Self::ProxyCommand => Kind::Line,
             Self::Expose
             | Self::Hide
             | Self::AgentHome

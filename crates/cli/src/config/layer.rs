@@ -65,6 +65,7 @@ impl Layer {
             | Key::Build
             | Key::Publish
             | Key::EngineFlags
+            | Key::ProxyCommand
             | Key::AllowFlags
             | Key::SupportUrl => {
                 self.container.set(key, raw, origin)?;
@@ -154,6 +155,7 @@ impl Layer {
             | Key::Build
             | Key::Publish
             | Key::EngineFlags
+            | Key::ProxyCommand
             | Key::AllowFlags
             | Key::SupportUrl => self.container.shown(key),
             Key::SeatbeltProfile => shown(self.seatbelt_profile.as_ref()),

@@ -38,7 +38,7 @@ pub(super) fn helper(case: &Case<'_>, network: &Setting<Network>) -> Result<Opti
 /// The resolver's configuration for a sandbox that shows an image, at the place where every image has it.
 pub(super) fn resolver_of_image(case: &Case<'_>) -> Option<Mount> {
     let content = match case.spec.network.value {
-        Network::None => return None,
+        Network::None | Network::Proxied => return None,
         Network::Nat => Content::Text { contents: format!("nameserver {NAME_SERVER}\n") },
         Network::Host => {
             let source = HostPath::new(case.facts.real_path(RESOLVER).ok()?).ok()?;

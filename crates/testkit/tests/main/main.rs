@@ -6,6 +6,7 @@ mod adversity;
 mod bad_input;
 mod cli;
 mod conformance;
+mod container_network;
 mod containers;
 mod detach;
 mod doctor;
