@@ -2,7 +2,7 @@
 //! (`SANDTABLE_TEST_DOCKER` names its socket); Podman keeps images and containers in the test's own directory.
 //! The image is one static program, so that no registry is needed.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
@@ -40,6 +40,12 @@ impl Kind {
 impl Contained {
     /// The engine for a caller; `None`, said aloud, where there is none.
     pub fn new(kind: Kind, caller: Caller) -> Option<Self> {
+        let world = Self::bare(kind, caller)?;
+        world.furnish(&require::program("busybox")?);
+        Some(world)
+    }
+
+    fn bare(kind: Kind, caller: Caller) -> Option<Self> {
         let docker = require::variable("SANDTABLE_TEST_DOCKER");
         let obstacle = match kind {
             Kind::Docker if docker.is_none() => Some("no Docker: `./test` starts one as root"),
@@ -51,32 +57,37 @@ impl Contained {
             require::skip(why);
             return None;
         }
-        let busybox = require::program("busybox")?;
         let env = TestEnv::of_the_executable_as(caller)?;
         let name = env.root().file_name()?.to_string_lossy().to_lowercase().replace(['_', '.'], "");
         let image = format!("localhost/{name}:1");
-        let contained = Self { env, kind, image, docker, outside: None };
-        contained.furnish(&busybox);
-        Some(contained)
+        Some(Self { env, kind, image, docker, outside: None })
     }
 
     /// The same with a way out; `None`, said aloud, where the engine has none.
     pub fn with_way_out(kind: Kind, caller: Caller) -> Option<Self> {
-        let mut world = Self::new(kind, caller)?;
-        world.outside = Some(match (kind, caller) {
-            (Kind::Docker, _) => {
-                let format = "{{range .IPAM.Config}}{{.Gateway}}{{end}}";
-                let asked = ["network", "inspect", "bridge", "--format", format];
-                let Ok(gateway) = world.run("docker").args(asked).ended().stdout.trim().parse() else {
-                    require::skip("this Docker has no bridge");
-                    return None;
-                };
-                let address = world.docker.clone()?;
-                Outside::of_docker(Path::new(address.strip_prefix("unix://")?), gateway)
+        let mut world = Self::bare(kind, caller)?;
+        match (kind, caller) {
+            (Kind::Docker, _) => {}
+            (Kind::Podman, Caller::Same) if require::is_root() => {
+                world.outside = Some(Outside::own(world.env.root()));
             }
-            (Kind::Podman, Caller::Same) if require::is_root() => Outside::own(world.env.root()),
-            (Kind::Podman, _) => Outside::here()?,
-        });
+            (Kind::Podman, _) => world.outside = Some(Outside::here(world.env.root())?),
+        }
+        world.furnish(&require::program("busybox")?);
+        if kind == Kind::Docker {
+            let format = "{{range .IPAM.Config}}{{.Subnet}}{{end}}";
+            let asked = ["network", "inspect", "bridge", "--format", format];
+            let subnet = world.run("docker").args(asked).ended().stdout;
+            let network = subnet.trim().split('/').next().and_then(|text| text.parse::<Ipv4Addr>().ok());
+            let Some(network) = network else {
+                require::skip("this Docker has no bridge");
+                return None;
+            };
+            // The daemon's own address is the first of its network.
+            let gateway = Ipv4Addr::from_bits(network.to_bits() + 1).into();
+            let address = world.docker.clone()?;
+            world.outside = Some(Outside::of_docker(Path::new(address.strip_prefix("unix://")?), gateway));
+        }
         Some(world)
     }
 

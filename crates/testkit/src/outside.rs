@@ -27,6 +27,8 @@ pub struct Outside {
     namespace: Option<PathBuf>,
     /// Keeps the namespace, where it is our own.
     holder: Option<Child>,
+    /// What a program is started through, to be where the engine's networks are made.
+    through: Vec<String>,
 }
 
 impl Outside {
@@ -41,7 +43,7 @@ impl Outside {
         let listener = within(Some(&namespace), move || TcpListener::bind((gateway, 0)))
             .expect("an address of the daemon's own");
         let address = listener.local_addr().expect("just bound");
-        Self { address, listener, namespace: Some(namespace), holder: None }
+        Self { address, listener, namespace: Some(namespace), holder: None, through: Vec::new() }
     }
 
     /// A namespace of our own for an engine that makes its networks where it is called.
@@ -63,11 +65,13 @@ impl Outside {
             std::thread::sleep(Duration::from_millis(20));
         };
         let address = listener.local_addr().expect("just bound");
-        Self { address, listener, namespace: Some(namespace), holder: Some(holder) }
+        let through = vec!["nsenter".to_owned(), format!("--net={}", namespace.display()), "--".to_owned()];
+        Self { address, listener, namespace: Some(namespace), holder: Some(holder), through }
     }
 
-    /// This machine's own address; `None`, said aloud, where it has none.
-    pub fn here() -> Option<Self> {
+    /// This machine's own address, and a device for packets that everybody may open; `None`, said aloud, where
+    /// there is none.
+    pub fn here(directory: &Path) -> Option<Self> {
         let own = UdpSocket::bind("0.0.0.0:0")
             .and_then(|socket| socket.connect("192.0.2.1:9").and_then(|()| socket.local_addr()));
         let Some(listener) = own.ok().and_then(|address| TcpListener::bind((address.ip(), 0)).ok()) else {
@@ -75,7 +79,8 @@ impl Outside {
             return None;
         };
         let address = listener.local_addr().expect("just bound");
-        Some(Self { address, listener, namespace: None, holder: None })
+        let through = if require::is_root() { with_device(directory)? } else { Vec::new() };
+        Some(Self { address, listener, namespace: None, holder: None, through })
     }
 
     /// What can be reached.
@@ -114,12 +119,7 @@ impl Outside {
 
     /// `run` where the engine's networks are made.
     pub fn around(&self, run: Run) -> Run {
-        match (&self.namespace, &self.holder) {
-            (Some(namespace), Some(_)) => {
-                run.through(["nsenter".to_owned(), format!("--net={}", namespace.display()), "--".to_owned()])
-            }
-            _ => run,
-        }
+        run.through(&self.through)
     }
 }
 
@@ -130,6 +130,20 @@ impl Drop for Outside {
             holder.wait().ok();
         }
     }
+}
+
+/// What shows a program a device for packets that everybody may open, in mounts of its own.
+fn with_device(directory: &Path) -> Option<Vec<String>> {
+    let device = directory.join("tun").display().to_string();
+    let make = format!("mknod {device} c 10 200 && chmod 666 {device} && test -e /dev/net/tun");
+    let made = Run::new("sh", directory).variable("PATH", crate::env::PATH).args(["-c", &make]).ended();
+    if made.code != 0 {
+        require::skip("there is no /dev/net/tun");
+        return None;
+    }
+    let show = format!("mount --bind {device} /dev/net/tun && exec \"$@\"");
+    let words = ["unshare", "--mount", "--propagation", "private", "--", "sh", "-c", &show, "sh"];
+    Some(words.map(str::to_owned).into())
 }
 
 /// Does something in a network namespace, on a thread that ends with it.

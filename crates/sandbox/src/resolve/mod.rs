@@ -76,6 +76,7 @@ pub fn resolve(spec: &Spec, host: &Host, facts: &dyn Facts) -> Result<ResolvedSp
         seatbelt::check(&case).map(|(profile, network)| (Some(profile), network))?
     };
     let network_helper = if case.container.is_none() { network::helper(&case, &network)? } else { None };
+    network::check_rootless(&case, &network)?;
     let mut warnings = Vec::new();
     proxy::check_use(spec, network.value, &mut warnings);
     node::check_debugger(&case, network.value, &mut warnings);

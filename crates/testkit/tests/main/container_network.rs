@@ -106,8 +106,8 @@ fn a_killed_supervisor_leaves_no_proxy_and_no_network() {
 fn a_published_port_is_loopbacks_and_neighbours_do_not_meet() {
     each(|world, source| {
         let port = free_port(world);
-        let run = world.starting(&source).args(["--network", "nat", "-p", &format!("{port}:80")]);
-        let script = "ip addr | grep 'inet '; echo; exec nc -ll -p 80 -e cat";
+        let run = world.starting(&source).args(["--network", "nat", "-p", &format!("{port}:8080")]);
+        let script = "ip addr | grep 'inet '; echo; exec nc -ll -p 8080 -e cat";
         drop(run.args(["--name", "server", "-d", "--", "sh", "-c", script]).ended().expect_code(0));
         let logs = || world.sandtable().args(["logs", "server"]).ended().stdout;
         let address = (0..200).find_map(|_| {
@@ -123,12 +123,12 @@ fn a_published_port_is_loopbacks_and_neighbours_do_not_meet() {
             outside.reaches(loopback)
         }));
         assert!(!outside.reaches(SocketAddr::new(outside.address().ip(), port)), "only loopback");
-        let taken = world.starting(&source).args(["--network", "nat", "-p", &format!("{port}:80")]);
+        let taken = world.starting(&source).args(["--network", "nat", "-p", &format!("{port}:8080")]);
         let taken = taken.args(["--rm", "--", "true"]).ended().expect_code(2);
         drop(taken.expect_stderr("[port-taken]").expect_stderr("--publish OTHER:PORT"));
         let hidden = outside.loopback().local_addr().unwrap().port();
         let script = format!(
-            "nc -w 2 {address} 80 </dev/null && echo neighbour; nc -w 2 10.0.2.2 {hidden} </dev/null && echo host; \
+            "nc -w 2 {address} 8080 </dev/null && echo neighbour; nc -w 2 10.0.2.2 {hidden} </dev/null && echo host; \
              echo hello | nc -w 2 {} {} && echo out",
             outside.address().ip(),
             outside.address().port()
