@@ -23,6 +23,7 @@ use app::App;
 use args::{Command, Stop};
 use env::Environment;
 use error::CliError;
+use sandtable_launch::container::outpost;
 use sandtable_sandbox::board::Direction;
 use sandtable_sandbox::engine::oci::{SUBCOMMAND, SWEEP};
 
@@ -44,6 +45,11 @@ fn main() -> ExitCode {
             } else {
                 ExitCode::FAILURE
             };
+        }
+        Some(outpost::SUBCOMMAND) => {
+            if let Some(post) = outpost::Post::of(&args[2..]) {
+                outpost::serve(&post)
+            }
         }
         _ => {}
     }

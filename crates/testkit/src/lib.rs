@@ -15,6 +15,7 @@ pub mod fingerprint;
 pub mod fuzz;
 pub mod mac;
 pub mod machine;
+pub mod outside;
 pub mod process;
 pub mod require;
 pub mod sbpl;

@@ -9,6 +9,7 @@ pub(crate) enum Key {
     Build,
     Publish,
     EngineFlags,
+    ProxyCommand,
     AllowFlags,
     SupportUrl,
     SeatbeltProfile,
@@ -64,6 +65,7 @@ impl Key {
         Self::Build,
         Self::Publish,
         Self::EngineFlags,
+        Self::ProxyCommand,
         Self::AllowFlags,
         Self::SupportUrl,
         Self::SeatbeltProfile,
@@ -107,6 +109,7 @@ impl Key {
             Self::Build => "build",
             Self::Publish => "publish",
             Self::EngineFlags => "engine_flags",
+            Self::ProxyCommand => "proxy_command",
             Self::AllowFlags => "dangerously_engine_flags",
             Self::SupportUrl => "support_url",
             Self::SeatbeltProfile => "seatbelt_profile",
@@ -151,6 +154,7 @@ impl Key {
             Self::Build => "--build",
             Self::Publish => "--publish",
             Self::EngineFlags => "--engine-flags",
+            Self::ProxyCommand => "--proxy-command",
             Self::AllowFlags => "--dangerously-engine-flags",
             Self::SupportUrl => "--support-url",
             Self::SeatbeltProfile => "--seatbelt-profile",
@@ -190,7 +194,7 @@ impl Key {
         match self {
             Self::Directory | Self::Report => Kind::Path,
             Self::Mounts => Kind::List,
-            Self::EngineFlags => Kind::Line,
+            Self::EngineFlags | Self::ProxyCommand => Kind::Line,
             Self::Expose
             | Self::Hide
             | Self::AgentHome

@@ -66,6 +66,7 @@ impl Layer {
             | Key::Build
             | Key::Publish
             | Key::EngineFlags
+            | Key::ProxyCommand
             | Key::AllowFlags
             | Key::SupportUrl => {
                 self.container.set(key, raw, origin)?;
@@ -157,6 +158,7 @@ impl Layer {
             | Key::Build
             | Key::Publish
             | Key::EngineFlags
+            | Key::ProxyCommand
             | Key::AllowFlags
             | Key::SupportUrl => self.container.shown(key),
             Key::SeatbeltProfile => shown(self.seatbelt_profile.as_ref()),

@@ -109,6 +109,7 @@ fn every_setting_can_be_set_by_file_and_by_variable() {
             Key::Pull => ("\"never\"", "never"),
             Key::Publish => ("[\"80:81\", \"90\"]", "80:81,90"),
             Key::EngineFlags => ("[\"--label\", \"a b\"]", "--label 'a b'"),
+            Key::ProxyCommand => ("[\"proxy\", \"-p\"]", "proxy -p"),
             Key::SupportUrl => ("\"https://help.example\"", "https://help.example"),
             Key::SeatbeltProfile => ("\"restrictive-open\"", "restrictive-open"),
             Key::Profile => ("\"safe\"", "safe"),

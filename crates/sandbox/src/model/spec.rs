@@ -98,8 +98,8 @@ choice! {
 }
 
 choice! {
-    /// Which network the sandbox sees: none, a way out only, or the host's.
-    Network { None = "none", Nat = "nat", Host = "host" }
+    /// Which network the sandbox sees: none, only what a proxy lets through, a way out, or the host's.
+    Network { None = "none", Proxied = "proxied", Nat = "nat", Host = "host" }
 }
 
 choice! {

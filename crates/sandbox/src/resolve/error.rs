@@ -47,6 +47,12 @@ pub enum Error {
     NoRecipe { places: Vec<PathBuf> },
     #[error("`{what}` is for docker and podman, and this sandbox runs on `{engine}`")]
     ContainersOnly { what: &'static str, engine: EngineName },
+    #[error("network `proxied` needs a proxy command, and none was named")]
+    ProxyUnnamed,
+    #[error("network `host` goes around the proxy command, which {origin} asks for")]
+    ProxyAround { origin: String },
+    #[error("the proxy command, which {origin} asks for, is for docker and podman, and `{engine}` would go around it")]
+    ProxyElsewhere { origin: String, engine: EngineName },
     #[error("port `{port}` cannot be published: there is no network inside")]
     PortWithoutNetwork { port: Port },
     #[error("the engine cannot make an overlay over `{path}`: {why}")]
@@ -200,6 +206,9 @@ impl Error {
             | Self::FlagOurs { .. }
             | Self::FlagWithoutValue { .. }
             | Self::PortWithoutNetwork { .. }
+            | Self::ProxyUnnamed
+            | Self::ProxyElsewhere { .. }
+            | Self::ProxyAround { .. }
             | Self::NoRecipe { .. }
             | Self::ContainersOnly { .. }
             | Self::ImageNamed { .. }
@@ -249,6 +258,9 @@ impl Error {
             Self::NoRecipe { .. } => "no-recipe",
             Self::ContainersOnly { .. } => "containers-only",
             Self::PortWithoutNetwork { .. } => "port-without-network",
+            Self::ProxyUnnamed => "proxy-unnamed",
+            Self::ProxyElsewhere { .. } => "proxy-elsewhere",
+            Self::ProxyAround { .. } => "proxy-around",
             Self::OverlayEngine { .. } => "overlay-engine",
             Self::ImageNamed { .. } => "image-named",
             Self::ImageNotUnpacked { .. } => "image-not-unpacked",

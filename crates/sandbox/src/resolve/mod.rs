@@ -23,7 +23,9 @@ mod homes;
 mod identity;
 mod mode;
 mod network;
+mod node;
 mod overlay;
+mod proxy;
 mod remedy;
 mod renew;
 mod repository;
@@ -71,12 +73,15 @@ pub fn resolve(spec: &Spec, host: &Host, facts: &dyn Facts) -> Result<ResolvedSp
     let chosen = engine::choose(spec, host, facts)?;
     let case = Case::new(spec, host, facts, chosen.engine)?.contained(chosen.container.as_ref());
     let (seatbelt, network) = if chosen.engine.makes_views() {
-        (None, spec.network.clone())
+        (None, chosen.network.clone())
     } else {
         seatbelt::check(&case).map(|(profile, network)| (Some(profile), network))?
     };
     let network_helper = if case.container.is_none() { network::helper(&case, &network)? } else { None };
+    network::check_rootless(&case, &network)?;
     let mut warnings = Vec::new();
+    proxy::check_use(spec, network.value, &mut warnings);
+    node::check_debugger(&case, network.value, &mut warnings);
     let workspace = source::find(&case, &mut warnings)?;
     overlay::check_state(&case.state, facts)?;
     let mode = mode::choose(&case, &workspace, &mut warnings)?;
@@ -98,7 +103,10 @@ pub fn resolve(spec: &Spec, host: &Host, facts: &dyn Facts) -> Result<ResolvedSp
     identity::check_owners(&case, &workspace.root, &mut warnings);
     let mut environment = environment::build(&case, &mounts, rootfs.as_ref(), &mut warnings);
     environment.append(&mut variables);
+    environment.append(&mut proxy::variables(host, network.value));
+    environment.append(&mut node::debugger(&case, network.value));
     environment.append(&mut environment::asked(&case)?);
+    node::fit_memory(&case, &mut environment);
     environment.append(&mut environment::last(&ssh_agent, engine));
     card::with_card(ResolvedSpec {
         engine: chosen.engine,

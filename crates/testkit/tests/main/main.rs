@@ -7,6 +7,7 @@ mod bad_input;
 mod board;
 mod cli;
 mod conformance;
+mod container_network;
 mod containers;
 mod detach;
 mod doctor;
