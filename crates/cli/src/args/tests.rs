@@ -94,7 +94,7 @@ fn unknown_words_are_refused_with_the_known_ones() {
     for later in ["verify", "help"] {
         assert_eq!(refused(&[later]).exit(), exit::Own::Input, "{later}");
     }
-    for later in ["--tool=x", "--base=source"] {
+    for later in ["--tool=X", "--base=source"] {
         assert_eq!(refused(&["run", later, "--", "x"]).exit(), exit::Own::Input, "{later}");
     }
 }

@@ -18,6 +18,7 @@ pub(crate) enum Key {
     Mode,
     Mounts,
     Expose,
+    Tools,
     Hide,
     AgentHome,
     Env,
@@ -72,6 +73,7 @@ impl Key {
         Self::Mode,
         Self::Mounts,
         Self::Expose,
+        Self::Tools,
         Self::Hide,
         Self::AgentHome,
         Self::Env,
@@ -114,6 +116,7 @@ impl Key {
             Self::Mode => "mode",
             Self::Mounts => "mounts",
             Self::Expose => "expose",
+            Self::Tools => "tools",
             Self::Hide => "hide",
             Self::AgentHome => "agent_home",
             Self::Env => "env",
@@ -157,6 +160,7 @@ impl Key {
             Self::Mode => "--mode",
             Self::Mounts => "--mount",
             Self::Expose => "--expose",
+            Self::Tools => "--tool",
             Self::Hide => "--hide",
             Self::AgentHome => "--agent-home",
             // A name alone passes the caller's value on.
@@ -188,6 +192,7 @@ impl Key {
             Self::Mounts => Kind::List,
             Self::EngineFlags => Kind::Line,
             Self::Expose
+            | Self::Tools
             | Self::Hide
             | Self::AgentHome
             | Self::Env

@@ -240,6 +240,7 @@ fn finished(layer: Layer, env: Vec<Setting<EnvRequest>>) -> Loaded {
         mode: always(layer.mode),
         mounts: layer.mounts,
         expose: layer.expose,
+        tools: layer.tools,
         hide: layer.hide,
         agent_homes: layer.agent_homes,
         env,

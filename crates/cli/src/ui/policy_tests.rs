@@ -30,6 +30,7 @@ pub(crate) fn spec() -> Spec {
         mode: Setting::default_value(WorkspaceMode::Auto),
         mounts: vec![],
         expose: vec![],
+        tools: vec![],
         hide: vec![],
         agent_homes: vec![],
         env: vec![Setting::new(

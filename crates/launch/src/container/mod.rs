@@ -11,8 +11,9 @@ mod confine;
 mod door;
 mod verify;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use rustix::io::Errno;
@@ -32,19 +33,28 @@ pub struct Terms {
     /// Where Landlock lets the workload do what; everything else is refused.
     pub landlock: Vec<Beneath>,
     pub network: Network,
+    /// Directories that come before those of the image on PATH.
+    #[serde(default)]
+    pub search: Vec<String>,
     pub(crate) host: HostView,
 }
 
 impl Terms {
     /// Terms of the process that calls, which is the supervisor.
     pub fn new(landlock: Vec<Beneath>, network: Network) -> Result<Self, Errno> {
-        Ok(Self { landlock, network, host: HostView::look()? })
+        Ok(Self { landlock, network, search: Vec::new(), host: HostView::look()? })
+    }
+
+    /// The same with directories before those of the image on PATH.
+    #[must_use]
+    pub fn searching(self, search: Vec<String>) -> Self {
+        Self { search, ..self }
     }
 }
 
 /// Is PID 1 of a container until its supervisor is gone. `door` is the socket's path inside, `environment`
 /// what the image and the engine set: every command gets it below its own.
-pub fn serve(door: &Path, environment: Vec<OsString>) -> ! {
+pub fn serve(door: &Path, mut environment: Vec<OsString>) -> ! {
     let socket = match door::enter(door) {
         Ok(socket) => socket,
         Err(errno) => {
@@ -54,7 +64,8 @@ pub fn serve(door: &Path, environment: Vec<OsString>) -> ! {
         }
     };
     match begin(&socket) {
-        Ok((report, listener)) => {
+        Ok((report, listener, search)) => {
+            put_first(&mut environment, &search);
             if wire::send(&socket, &Tell::Ready(report.clone()), &[]).is_ok() {
                 init::serve(init::Seat { supervisor: socket, listener, report, environment })
             }
@@ -67,7 +78,7 @@ pub fn serve(door: &Path, environment: Vec<OsString>) -> ! {
 }
 
 /// Takes the terms, confines this process by them, and reads back what holds.
-fn begin(socket: &OwnedFd) -> Result<(crate::report::Report, OwnedFd), Failure> {
+fn begin(socket: &OwnedFd) -> Result<(crate::report::Report, OwnedFd, Vec<String>), Failure> {
     let lost = |error: wire::WireError| Failure { step: format!("hear the terms: {error}"), errno: 0 };
     let frame = wire::receive::<Ask>(socket).map_err(lost)?;
     let mut descriptors = frame.descriptors.into_iter();
@@ -81,5 +92,31 @@ fn begin(socket: &OwnedFd) -> Result<(crate::report::Report, OwnedFd), Failure> 
     let report = verify::observe(&terms, &confined, &keep);
     // Held as long as this process lives: the lock of the layer.
     std::mem::forget(lock);
-    Ok((report, listener))
+    Ok((report, listener, terms.search))
+}
+
+/// Puts directories before those that PATH has.
+fn put_first(environment: &mut [OsString], search: &[String]) {
+    let path = environment.iter_mut().find(|pair| pair.as_encoded_bytes().starts_with(b"PATH="));
+    if let (Some(pair), false) = (path, search.is_empty()) {
+        let mut first = OsString::from(format!("PATH={}:", search.join(":")));
+        first.push(OsStr::from_bytes(&pair.as_encoded_bytes()[b"PATH=".len()..]));
+        *pair = first;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tools_come_before_what_the_image_has() {
+        let before = || vec![OsString::from("HOME=/"), OsString::from("PATH=/usr/bin:/bin")];
+        let mut environment = before();
+        put_first(&mut environment, &["/opt/a/bin".to_owned(), "/opt/b".to_owned()]);
+        assert_eq!(environment, ["HOME=/", "PATH=/opt/a/bin:/opt/b:/usr/bin:/bin"]);
+        let mut environment = before();
+        put_first(&mut environment, &[]);
+        assert_eq!(environment, before());
+    }
 }

@@ -42,6 +42,7 @@ fn spec() -> Spec {
         mode: Setting::default_value(WorkspaceMode::Auto),
         mounts: Vec::new(),
         expose: Vec::new(),
+        tools: Vec::new(),
         hide: Vec::<Setting<HidePattern>>::new(),
         agent_homes: Vec::new(),
         env: Vec::new(),

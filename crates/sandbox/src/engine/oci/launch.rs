@@ -171,7 +171,9 @@ pub(super) fn launch(plan: &ContainerPlan, handles: &Handles<'_>, agent: Guard) 
         let said = last_words(heard);
         return Err(if Instant::now() < end { Error::of_start(said, plan) } else { Error::Silent { said } });
     };
-    let terms = Terms::new(plan.landlock.clone(), plan.network.clone()).map_err(Error::Host)?;
+    let terms = Terms::new(plan.landlock.clone(), plan.network.clone())
+        .map_err(Error::Host)?
+        .searching(plan.search.clone());
     let contained = Contained::adopt(socket, terms, [handles.control, handles.lock], plan.limits.as_ref())?;
     launched.contained = Some(contained);
     Ok(launched)

@@ -9,6 +9,7 @@ mod machines;
 mod mounts;
 mod rootfs;
 mod ssh_agent;
+mod tools;
 mod views;
 
 use std::fmt::Write as _;
@@ -44,6 +45,7 @@ pub(crate) fn spec(directory: &str) -> Spec {
         mode: Setting::default_value(WorkspaceMode::Auto),
         mounts: Vec::new(),
         expose: Vec::new(),
+        tools: Vec::new(),
         hide: Vec::new(),
         agent_homes: Vec::new(),
         env: Vec::new(),
@@ -87,6 +89,7 @@ fn host(uid: u32, home: &str, path: &str) -> Host {
         executable: Some(HostPath::new("/usr/bin/sandtable").unwrap()),
         environment: variables.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
         odd_variables: Vec::new(),
+        tools: Vec::new(),
     }
 }
 
