@@ -12,3 +12,4 @@ pub mod process;
 mod random;
 pub mod resolve;
 pub mod session;
+pub mod tools;
