@@ -1,3 +1,8 @@
-//! Tools: from a plan with every byte pinned to a directory that can be mounted read-only.
+//! Tools for sandboxes: recipes become plans, plans become directories that are mounted read-only.
+//!
+//! A recipe is what a person writes, a [`plan`] is what is done: complete, with every byte pinned by its hash and
+//! with the plans of all dependencies inside. Whoever has a plan needs no recipe, no registry's index and no
+//! second opinion. Nothing of a recipe ever runs on the host.
 
 pub mod elf;
+pub mod plan;
