@@ -4,5 +4,7 @@
 //! with the plans of all dependencies inside. Whoever has a plan needs no recipe, no registry's index and no
 //! second opinion. Nothing of a recipe ever runs on the host.
 
+pub mod depot;
 pub mod elf;
+pub mod fetch;
 pub mod plan;

@@ -86,7 +86,7 @@ impl Elf<'_> {
         bytes.extend(self.machine.to_le_bytes());
         bytes.extend(1_u32.to_le_bytes());
         bytes.extend([0_u64, 64, 64 + 56 + body.len() as u64].iter().flat_map(|value| value.to_le_bytes()));
-        bytes.extend([0, 0, 0, 0, 64, 0, 56, 0, u8::from(self.interpreter.is_some()), 0, 64, 0, 5, 0, 0, 0]);
+        bytes.extend([0, 0, 0, 0, 64, 0, 56, 0, u8::from(self.interpreter.is_some()), 0, 64, 0, 5, 0, 1, 0]);
         bytes.extend([3_u32.to_le_bytes(), 4_u32.to_le_bytes()].concat());
         let length = interpreter.len() as u64;
         bytes.extend([120_u64, 0, 0, length, length, 1].iter().flat_map(|value| value.to_le_bytes()));
