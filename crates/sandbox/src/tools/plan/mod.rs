@@ -10,6 +10,7 @@
 //! into a file is right forever. Dependencies stand at their own places, read-only.
 
 pub mod check;
+pub mod diff;
 pub mod download;
 pub mod key;
 pub mod path;
