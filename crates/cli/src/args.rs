@@ -103,6 +103,9 @@ pub(crate) enum Command {
     /// Show the policy that would hold, and where each line of it comes from
     #[command(subcommand)]
     Policy(commands::policy::PolicyCommand),
+    /// Make tools from recipes and plans, for sandboxes
+    #[command(subcommand)]
+    Tool(commands::tool::ToolCommand),
     /// Consent to a project's file as it is now, so that it may widen the policy
     Trust(commands::trust::TrustArgs),
     /// Find out what can be enforced here, what not, and what mends it
@@ -312,7 +315,7 @@ fn usage(error: &clap::Error, args: &[OsString]) -> CliError {
     CliError::Usage { text, hint }
 }
 
-fn words<T>(all: &'static [T], word: fn(T) -> &'static str) -> ValueParser
+pub(crate) fn words<T>(all: &'static [T], word: fn(T) -> &'static str) -> ValueParser
 where
     T: Copy + FromStr<Err = UnknownWord> + Send + Sync,
 {

@@ -11,6 +11,7 @@ use sandtable_sandbox::model::path::PathError;
 use sandtable_sandbox::model::spec::MountAccess;
 use sandtable_sandbox::{board, merge, resolve, session};
 
+use crate::commands::tool::ToolError;
 use crate::config;
 use crate::config::file::{FileError, PROJECT_FILE};
 use crate::config::key::{Key, Kind};
@@ -44,6 +45,8 @@ pub(crate) enum CliError {
     Merge(#[from] merge::Error),
     #[error("`{path}` is not a path inside the source")]
     TreePath { path: String, source: merge::PathError },
+    #[error(transparent)]
+    Tool(Box<ToolError>),
     #[error("a path is not usable here")]
     HostPath(#[source] PathError),
     #[error("the two states are of different sources and cannot be compared")]
@@ -126,6 +129,7 @@ impl CliError {
             | Self::NoTarget { .. }
             | Self::NoDirectory { .. }
             | Self::TwoSources
+            | Self::Tool(_)
             | Self::TreePath { .. }
             | Self::HostPath(_)
             | Self::NoSandbox { .. }
@@ -170,6 +174,7 @@ impl CliError {
             Self::Config(error) => config_hint(error),
             Self::Resolve(error) => error.remedy(),
             Self::Board(error) => error.remedy(),
+            Self::Tool(error) => tool_hint(error),
             Self::NoTarget { .. } => Some("`sandtable ls` lists the sandboxes".to_owned()),
             Self::NoSandbox { .. } => {
                 Some("name one, or two snapshots: `sandtable log` lists them".to_owned())
@@ -215,6 +220,18 @@ fn session_hint(error: &session::Error) -> Option<String> {
         (session::Error::Launch(_), Some(remedy)) => Some(format!("{remedy}\n{more}")),
         (session::Error::Launch(_), None) => Some(more.to_owned()),
         (_, remedy) => remedy,
+    }
+}
+
+fn tool_hint(error: &ToolError) -> Option<String> {
+    match error {
+        ToolError::Nothing | ToolError::Assemble(_) => {
+            Some("`sandtable tool recipes` lists what comes with the program".to_owned())
+        }
+        ToolError::NoConsent(_) => {
+            Some("read what it asks for, then answer on a terminal or pass `--yes`".to_owned())
+        }
+        _ => None,
     }
 }
 

@@ -101,6 +101,7 @@ fn dispatch(app: &App, command: Command) -> Result<ExitCode, CliError> {
         Command::Rm(args) => commands::rm::run(app, &args),
         Command::Prune(args) => commands::prune::run(app, &args),
         Command::Policy(command) => commands::policy::run(app, command),
+        Command::Tool(command) => commands::tool::run(app, command),
         Command::Trust(args) => commands::trust::run(app, &args),
         Command::Doctor(args) => commands::doctor::run(app, &args),
         Command::Completions(args) => commands::completions::run(app, &args),

@@ -20,6 +20,7 @@ pub(crate) enum Key {
     Base,
     Mounts,
     Expose,
+    Tools,
     Hide,
     AgentHome,
     Env,
@@ -76,6 +77,7 @@ impl Key {
         Self::Base,
         Self::Mounts,
         Self::Expose,
+        Self::Tools,
         Self::Hide,
         Self::AgentHome,
         Self::Env,
@@ -120,6 +122,7 @@ impl Key {
             Self::Base => "base",
             Self::Mounts => "mounts",
             Self::Expose => "expose",
+            Self::Tools => "tools",
             Self::Hide => "hide",
             Self::AgentHome => "agent_home",
             Self::Env => "env",
@@ -165,6 +168,7 @@ impl Key {
             Self::Base => "--base",
             Self::Mounts => "--mount",
             Self::Expose => "--expose",
+            Self::Tools => "--tool",
             Self::Hide => "--hide",
             Self::AgentHome => "--agent-home",
             // A name alone passes the caller's value on.
@@ -196,6 +200,7 @@ impl Key {
             Self::Mounts => Kind::List,
             Self::EngineFlags | Self::ProxyCommand => Kind::Line,
             Self::Expose
+            | Self::Tools
             | Self::Hide
             | Self::AgentHome
             | Self::Env

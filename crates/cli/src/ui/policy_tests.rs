@@ -31,6 +31,7 @@ pub(crate) fn spec() -> Spec {
         base: Setting::default_value(Base::Source),
         mounts: vec![],
         expose: vec![],
+        tools: vec![],
         hide: vec![],
         agent_homes: vec![],
         env: vec![Setting::new(

@@ -27,6 +27,7 @@ fn examined(uid: u32, machine: &Fake) -> Vec<Check> {
         executable: None,
         environment: [("PATH".to_owned(), "/usr/bin".to_owned())].into(),
         odd_variables: Vec::new(),
+        tools: Vec::new(),
     };
     let patient = Patient { host: &host, facts: machine };
     [foundations(patient), surroundings(patient)].concat()

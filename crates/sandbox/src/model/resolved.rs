@@ -20,6 +20,7 @@ use super::seatbelt::SeatbeltProfile;
 use super::secret::REDACTED;
 use super::setting::{Origin, Setting};
 use super::spec::{Base, Lifetime, Network, Secrets, Strictness, WorkspaceMode};
+use super::tool::ProvidedDep;
 
 /// A request, checked against facts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,6 +49,9 @@ pub struct ResolvedSpec {
     /// Where a command starts.
     pub directory: BoxPath,
     pub mounts: MountTable,
+    /// Tools of ours that are among the mounts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<ProvidedDep>,
     /// Files of the caller that are copied into the private home when the sandbox is made.
     pub seeds: Vec<Seed>,
     /// What of the workspace is not shown, besides secrets.

@@ -148,6 +148,19 @@ pub struct ProvidedDep {
     pub env: BTreeMap<String, String>,
 }
 
+impl ProvidedDep {
+    /// The directories of tools for PATH, in their order, each once.
+    pub fn search_path(tools: &[Self]) -> Vec<String> {
+        let mut found: Vec<String> = Vec::new();
+        for directory in tools.iter().flat_map(|tool| &tool.search).map(BoxPath::to_string) {
+            if !found.contains(&directory) {
+                found.push(directory);
+            }
+        }
+        found
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -244,9 +244,10 @@ impl Error {
 
 /// An image that cannot be read or written is the machine's matter; one that is refused has to change.
 fn image_blame(error: &sandtable_store::image::Error) -> Blame {
-    use sandtable_store::image::Error::{File, Read, Write};
+    use sandtable_store::archive::Error::{Read, Write};
+    use sandtable_store::image::Error::{Archive, File};
     match error {
-        File { .. } | Read(_) | Write { .. } => Blame::Machine,
+        File { .. } | Archive(Read(_) | Write { .. }) => Blame::Machine,
         _ => Blame::Input,
     }
 }

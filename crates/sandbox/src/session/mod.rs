@@ -26,6 +26,7 @@ mod run;
 pub mod states;
 mod supervise;
 mod task;
+pub mod tools;
 mod watcher;
 
 use std::ffi::OsString;

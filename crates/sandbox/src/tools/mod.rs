@@ -8,5 +8,9 @@
 pub mod assemble;
 pub mod builtin;
 pub mod consent;
+pub mod depot;
+pub mod elf;
+pub mod execute;
+pub mod fetch;
 pub mod plan;
 pub mod recipe;
