@@ -103,6 +103,7 @@ pub(crate) fn resolved(spec: &Spec) -> ResolvedSpec {
             identity: None,
             reason: "claude: its settings".to_owned(),
         }],
+        tools: vec![],
         hide: vec![Setting::new("*.key".parse().expect("a pattern"), flag("--hide"))],
         environment: [
             ("PASSED".to_owned(), Variable::concealed("hunter2", flag("--env"))),
