@@ -21,7 +21,7 @@ use super::furnish;
 use super::readable;
 use super::record::{Record, SCHEMA};
 use super::run::Request;
-use super::states::lay;
+use super::states::{begin, lay};
 use super::watcher::Watcher;
 use crate::engine::{Place, Preparation, engine};
 use crate::model::id::SandboxName;
@@ -64,7 +64,10 @@ pub(super) fn create(
     let mut record = draft(resolved, name, request.command);
     let filled = lay(&directory, &mut record, wanted.base, request.watcher)
         .and_then(|()| fill(&directory, &record.resolved, request.watcher))
-        .and_then(|()| directory.write(RECORD, &record));
+        .and_then(|()| {
+            begin(&directory, &mut record, request.watcher);
+            directory.write(RECORD, &record)
+        });
     match filled {
         Ok(()) => Ok(Created { directory, lock, record }),
         Err(error) => {

@@ -84,7 +84,7 @@ pub enum Error {
     },
     #[error("nothing is recorded of what the sandbox `{0}` stands on")]
     NoBase(SandboxName),
-    #[error("only a copy-on-write view can be made from a state, and there is none here: {reason}")]
+    #[error("a state needs a workspace of its own, and there is none here: {reason}")]
     NoOverlay { reason: String },
     #[error("snapshot `{snapshot}` is of another source than the sandbox `{name}`")]
     OtherSource { name: SandboxName, snapshot: ObjectId },
@@ -230,9 +230,7 @@ impl Error {
             }
             Self::Meaning(error) => error.remedy(),
             Self::Board(error) => error.remedy(),
-            Self::NoBase(_) => {
-                Some("states are recorded by `run` without `--rm`, in overlay mode".to_owned())
-            }
+            Self::NoBase(_) => Some("states are recorded by `run` without `--rm`".to_owned()),
             Self::OtherSource { .. } => Some("`sandtable fork` makes a sandbox of it".to_owned()),
             Self::Image { source, .. } => source.remedy().map(str::to_owned),
             Self::Launch(error) => error.remedy(),

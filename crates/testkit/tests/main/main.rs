@@ -21,6 +21,7 @@ mod inside;
 mod lifecycle;
 mod limits;
 mod packaging;
+mod plain;
 mod policy;
 mod proofs;
 mod seatbelt;

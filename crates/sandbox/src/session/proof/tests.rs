@@ -70,7 +70,7 @@ fn places(value: &Value, place: &str, found: &mut Vec<String>) {
     match value {
         Value::Object(members) if !members.is_empty() => {
             members.iter().for_each(|(name, value)| {
-                places(value, &format!("{place}/{}", name.replace('/', "~1")), found)
+                places(value, &format!("{place}/{}", name.replace('/', "~1")), found);
             });
         }
         Value::Array(items) if !items.is_empty() => {

@@ -97,7 +97,7 @@ fn record_all(
     record: &Record,
     watcher: &dyn Watcher,
 ) -> Result<ObjectId, Error> {
-    let hearing = Heard { watcher, never: AtomicBool::new(false) };
+    let hearing = Heard::new(watcher);
     let taking = Taking { message: "the source", ..Taking::of(Ignored::All, "onboard", &hearing) };
     let source = record.resolved.source.root.as_path();
     let recorded = directory.board().onboard_changed(source, &taking);
@@ -163,9 +163,15 @@ fn rest_on_own(directory: &SandboxDirectory, record: &mut Record) {
 }
 
 /// Who watches the run hears of the recording.
-struct Heard<'a> {
+pub(super) struct Heard<'a> {
     watcher: &'a dyn Watcher,
     never: AtomicBool,
+}
+
+impl<'a> Heard<'a> {
+    pub(super) fn new(watcher: &'a dyn Watcher) -> Self {
+        Self { watcher, never: AtomicBool::new(false) }
+    }
 }
 
 impl Hearing for Heard<'_> {

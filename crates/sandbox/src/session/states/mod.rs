@@ -9,6 +9,7 @@ mod base;
 mod fork;
 mod ground;
 mod keep;
+mod plain;
 mod settle;
 mod turn;
 
@@ -25,6 +26,7 @@ pub use fork::fork;
 pub(super) use ground::lay;
 pub use keep::Kept;
 pub(super) use keep::{Stillness, keep};
+pub(super) use plain::begin;
 pub(super) use settle::{Settled, settle};
 pub use turn::{Restored, rollback, step};
 

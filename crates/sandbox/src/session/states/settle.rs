@@ -14,6 +14,7 @@ use super::super::record::Record;
 use super::ground::{is_there, replace_source};
 use super::{open, state};
 use crate::board::{self, Ignored, Silent, Subject, Taking};
+use crate::model::spec::WorkspaceMode;
 use crate::resolve::WORKSPACE;
 
 /// What had to be done so that a sandbox stands on what it recorded.
@@ -32,7 +33,8 @@ pub(in crate::session) fn settle(
     directory: &SandboxDirectory,
     record: &mut Record,
 ) -> Result<Settled, Error> {
-    if directory.read_base()?.is_none() || !record.sees_source() {
+    let overlay = record.resolved.mode.value == WorkspaceMode::Overlay;
+    if !overlay || directory.read_base()?.is_none() || !record.sees_source() {
         return Ok(Settled::Pinned(0));
     }
     let (stands_on, store) = directory.standing(record)?;
