@@ -44,6 +44,12 @@ pub(crate) enum CliError {
     Merge(#[from] merge::Error),
     #[error("`{path}` is not a path inside the source")]
     TreePath { path: String, source: merge::PathError },
+    #[error("option `--choose` asks on a terminal, and there is none")]
+    NoTerminal,
+    #[error("`{words}` is not a person: `Name <address>`")]
+    NotAPerson { words: String },
+    #[error("nothing of `{}` can be {}", root.display(), direction.done())]
+    NothingBack { root: PathBuf, direction: board::Direction },
     #[error("a path is not usable here")]
     HostPath(#[source] PathError),
     #[error("the two states are of different sources and cannot be compared")]
@@ -123,6 +129,9 @@ impl CliError {
             | Self::NoDirectory { .. }
             | Self::TwoSources
             | Self::TreePath { .. }
+            | Self::NoTerminal
+            | Self::NotAPerson { .. }
+            | Self::NothingBack { .. }
             | Self::HostPath(_)
             | Self::NoSandbox { .. }
             | Self::PageWrite { .. }
@@ -163,6 +172,8 @@ impl CliError {
             Self::Config(error) => config_hint(error),
             Self::Resolve(error) => error.remedy(),
             Self::Board(error) => error.remedy(),
+            Self::NoTerminal => Some("choose with `--only PATH` and `--exclude PATH`".to_owned()),
+            Self::NothingBack { .. } => Some("`sandtable log` lists what was done".to_owned()),
             Self::NoTarget { .. } => Some("`sandtable ls` lists the sandboxes".to_owned()),
             Self::NoSandbox { .. } => {
                 Some("name one, or two snapshots: `sandtable log` lists them".to_owned())

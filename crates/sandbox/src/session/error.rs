@@ -100,6 +100,8 @@ pub enum Error {
     },
     #[error(transparent)]
     Board(#[from] board::Error),
+    #[error(transparent)]
+    Merge(#[from] crate::merge::Error),
     #[error("the sandbox `{name}` could not be held still")]
     Freeze {
         name: SandboxName,
@@ -165,6 +167,7 @@ impl Error {
             | Self::Lost(AttachError::DirectoryStream) => Blame::Input,
             Self::Launch(error) => error.blame(),
             Self::Board(error) => error.blame(),
+            Self::Merge(error) => error.blame(),
             Self::Image { source, .. } => image_blame(source),
             _ => Blame::Machine,
         }
@@ -201,6 +204,7 @@ impl Error {
             Self::Snapshot { .. } => "snapshot",
             Self::Layer { .. } => "layer",
             Self::Board(error) => error.code(),
+            Self::Merge(error) => error.code(),
             Self::Interrupted => "interrupted",
         }
     }

@@ -17,6 +17,7 @@ mod image;
 mod inside;
 mod lifecycle;
 mod limits;
+mod merging;
 mod packaging;
 mod policy;
 mod seatbelt;

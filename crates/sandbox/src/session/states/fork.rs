@@ -26,7 +26,7 @@ pub fn fork(
     let Created { directory, lock, mut record } = create(sandboxes, resolved, name, request)?;
     let filled = (|| {
         let base = from.base()?;
-        directory.stand_on(&record, base)?;
+        directory.stand_on(&record, base, None)?;
         settle(&directory, &mut record)?;
         let base = state(&from.store, &base)?;
         let outcome = turn::replace(&directory, &record, &from.store, (&base, &from.state()?))?;
