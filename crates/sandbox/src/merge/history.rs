@@ -49,10 +49,8 @@ pub(super) fn bring(
     head.branch = head.branch.or_else(|| repository.head.branch().map(str::to_owned));
     let tip = layer.tip(&head)?;
     let theirs = Objects::new(&repository.objects(), plan.scratch.format(), Loose::Read);
-    let Some(tip) = tip.filter(|tip| !theirs.contains(tip)) else {
-        let text = "no commit was made inside that the repository does not have".to_owned();
-        report.notes.push(Note { code: "no-history", text });
-        return Ok(None);
+    let Some(tip) = tip.filter(|tip| history.head.commit != Some(*tip)) else {
+        return Ok(none(report));
     };
     if tip.kind() != plan.scratch.format() {
         return Err(broken("the commits inside have names of another kind"));
@@ -62,10 +60,37 @@ pub(super) fn bring(
     let inside = Objects::new(&place, plan.scratch.format(), Loose::Read);
     let mut walk = Walk { inside: &inside, theirs: &theirs, plan, taken: BTreeSet::new() };
     let commits = walk.commits(tip)?;
+    if !is_new(plan, &tip)? {
+        return Ok(none(report));
+    }
     for (commit, tree, parent) in &commits {
         look_over(plan, selector, (commit, tree, parent.as_ref()), report)?;
     }
     Ok(Some(Commits { tip, objects: walk.taken }))
+}
+
+/// Everything from the tip to the target's branch is there: also what the target had of it already, which may be the
+/// rest of something that was thrown away. False if the branch has all of it.
+fn is_new(plan: &Plan, tip: &ObjectId) -> Result<bool, Halt> {
+    let Target::Repository(repository) = &plan.target else { return Ok(false) };
+    let shallow = repository.common_dir.join("shallow");
+    if shallow.exists() {
+        fs_err::copy(shallow, plan.scratch.path().join("shallow"))?;
+    }
+    let mut call = plan.scratch.call().args(["rev-list", "--objects"]).id(tip);
+    if let Some(head) = repository.head.tip() {
+        call = call.arg(format!("^{head}"));
+    }
+    match call.output() {
+        Ok(found) => Ok(!found.is_empty()),
+        Err(error) => Err(broken(format!("the commits made inside are not complete: {error}"))),
+    }
+}
+
+fn none(report: &mut Report) -> Option<Commits> {
+    let text = "no commit was made inside that the branch does not have".to_owned();
+    report.notes.push(Note { code: "no-history", text });
+    None
 }
 
 /// What one commit changes is looked at as if it came alone: somebody may check it out.

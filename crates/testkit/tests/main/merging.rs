@@ -97,6 +97,8 @@ fn files_without_git_are_applied_by_the_same_rules() {
         env.file(&source.join("list"), lines("1", "9"));
         env.file(&source.join("gone"), "x\n");
         env.file(&source.join("both"), "old\n");
+        // A file that is as young as the run may have been changed by anybody.
+        std::thread::sleep(std::time::Duration::from_millis(100));
         let script = "sed -i s/1/one/ list; rm gone; mkdir -p d; echo new > d/n; echo theirs > both";
         env.run_script(&source, &["--name", "box"], script).expect_code(0).unused();
         let refused = call(env, &source, &["merge", "box"]).expect_code(1);
@@ -122,7 +124,7 @@ fn files_without_git_are_applied_by_the_same_rules() {
         call(env, &source, &["redo"]).expect_code(0).unused();
         assert_eq!(read(source.join("d/n")), "new\n");
 
-        let patch = env.root().join("work.patch");
+        let patch = env.home().join("work.patch");
         call(env, &source, &["export", "box", "--patch", patch.to_str().unwrap()]).expect_code(0).unused();
         assert!(read(&patch).contains("+theirs"));
     });
