@@ -77,7 +77,7 @@ pub(crate) enum Command {
     Checkout(commands::turn::CheckoutArgs),
     /// Bring a sandbox or a directory back to a recorded state
     Rollback(commands::turn::RollbackArgs),
-    /// Take back the last operation on a sandbox or a directory
+    /// Take back the last operation on a sandbox, a directory or this source: a command, a rollback, a merge
     Undo(commands::turn::StepArgs),
     /// Do again what was undone
     Redo(commands::turn::StepArgs),
@@ -86,7 +86,7 @@ pub(crate) enum Command {
     /// Check a recorded state; prove what a command does on it, or check such a proof
     Verify(Box<commands::verify::VerifyArgs>),
     /// Merge what a sandbox did into your repository's current branch, as one commit
-    Merge(commands::merge::WorkArgs),
+    Merge(commands::merge::MergeArgs),
     /// Bring what a sandbox did into your files, uncommitted
     Apply(commands::merge::WorkArgs),
     /// Hand over what a sandbox did as a branch, a patch or a bundle

@@ -47,6 +47,12 @@ pub(crate) enum CliError {
     TreePath { path: String, source: merge::PathError },
     #[error(transparent)]
     Tool(Box<ToolError>),
+    #[error("option `--choose` asks on a terminal, and there is none")]
+    NoTerminal,
+    #[error("`{words}` is not a person: `Name <address>`")]
+    NotAPerson { words: String },
+    #[error("nothing of `{}` can be {}", root.display(), direction.done())]
+    NothingBack { root: PathBuf, direction: board::Direction },
     #[error("a path is not usable here")]
     HostPath(#[source] PathError),
     #[error("the two states are of different sources and cannot be compared")]
@@ -131,6 +137,9 @@ impl CliError {
             | Self::TwoSources
             | Self::Tool(_)
             | Self::TreePath { .. }
+            | Self::NoTerminal
+            | Self::NotAPerson { .. }
+            | Self::NothingBack { .. }
             | Self::HostPath(_)
             | Self::NoSandbox { .. }
             | Self::ProofFile { .. }
@@ -175,6 +184,8 @@ impl CliError {
             Self::Resolve(error) => error.remedy(),
             Self::Board(error) => error.remedy(),
             Self::Tool(error) => tool_hint(error),
+            Self::NoTerminal => Some("choose with `--only PATH` and `--exclude PATH`".to_owned()),
+            Self::NothingBack { .. } => Some("`sandtable log` lists what was done".to_owned()),
             Self::NoTarget { .. } => Some("`sandtable ls` lists the sandboxes".to_owned()),
             Self::NoSandbox { .. } => {
                 Some("name one, or two snapshots: `sandtable log` lists them".to_owned())

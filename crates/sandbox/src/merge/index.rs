@@ -120,7 +120,7 @@ impl Index {
         changes: &[Change],
         (skipped, files): (&[&RelPath], &BTreeMap<RelPath, Meta>),
     ) -> Result<Made, Error> {
-        let new = |change: &Change| change.new.map(|new| (new, files.get(&change.path).cloned()));
+        let new = |change: &Change| change.new.map(|new| (new, files.get(&change.path).copied()));
         let edits = changes.iter().map(|change| (change.path.as_bytes(), new(change))).collect();
         let plain = self.data.as_deref().filter(|_| skipped.is_empty());
         if let Some(made) = plain.and_then(|data| rewrite::rewritten(data, scratch.format(), &edits)) {
@@ -152,6 +152,11 @@ pub(super) fn refresh(scratch: &Scratch, index: &Path, root: &Path, paths: &[&Re
     let call = scratch.call().work_tree(root).index(index).args(["add", "--refresh", "--ignore-errors"]);
     let call = call.args(["--pathspec-from-file=-", "--pathspec-file-nul"]);
     let _told: Result<_, GitError> = call.finished(Some(&names), &[0, 1]);
+}
+
+/// A short name for a policy, the same for the same one.
+pub fn policy_name(record: &[u8]) -> String {
+    digest(record).short(16)
 }
 
 pub(super) fn digest(bytes: &[u8]) -> ObjectId {

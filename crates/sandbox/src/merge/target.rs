@@ -4,7 +4,7 @@
 //! else is looked up in files. Nothing is written, locked or repaired.
 
 mod locate;
-pub(super) mod refs;
+mod refs;
 mod settings;
 
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ pub use settings::Settings;
 use super::error::Error;
 use super::git::Git;
 use super::outcome::{Reason, Refusal};
-use super::request::Means;
+use super::request::{BaseHead, Means};
 use crate::model::choice::choice;
 use crate::model::path::HostPath;
 
@@ -155,6 +155,13 @@ pub fn read(means: &Means, directory: &HostPath) -> Result<Result<Target, Refusa
         head,
         settings,
     }))))
+}
+
+/// Where the `HEAD` of a source is, if that is plain to see.
+pub fn base_head(source: &HostPath) -> Option<BaseHead> {
+    let Ok(locate::Found::Repository(found)) = locate::repository(source) else { return None };
+    let head = refs::head(&found.git_dir, &found.common_dir)?;
+    Some(BaseHead { branch: head.branch().map(str::to_owned), commit: head.tip().copied() })
 }
 
 /// Where `HEAD` is now.

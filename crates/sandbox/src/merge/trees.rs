@@ -40,6 +40,10 @@ impl Trees {
         Self { dir: dir.to_owned(), hash, objects, known: RefCell::default() }
     }
 
+    pub(super) const fn objects(&self) -> &Objects {
+        &self.objects
+    }
+
     pub(super) fn read(&self, id: &ObjectId, kind: ObjectKind) -> Result<Vec<u8>, NotUnderstood> {
         self.objects.read_kind(id, kind).map_err(|_| NotUnderstood)
     }
@@ -81,11 +85,7 @@ impl Trees {
     }
 
     /// Goes through everything that differs between two trees: first whole directories, then what is in them.
-    fn compare(
-        &self,
-        (from, to): (&ObjectId, &ObjectId),
-        each: &mut dyn FnMut(&[u8], Option<&TreeEntry>, Option<&TreeEntry>) -> Result<(), Failed>,
-    ) -> Result<(), Failed> {
+    fn compare(&self, (from, to): (&ObjectId, &ObjectId), each: &mut Each<'_>) -> Result<(), Failed> {
         let mut waiting = vec![(Vec::new(), Some(*from), Some(*to))];
         while let Some((above, from, to)) = waiting.pop() {
             let (old, new) = (self.entries(from.as_ref())?, self.entries(to.as_ref())?);
@@ -210,6 +210,9 @@ impl Trees {
         Ok(Some(self.write(ObjectKind::Tree, &tree.encode())?))
     }
 }
+
+/// Is told of a path, and what it was and is.
+type Each<'e> = dyn FnMut(&[u8], Option<&TreeEntry>, Option<&TreeEntry>) -> Result<(), Failed> + 'e;
 
 type Edit<'a> = (&'a [u8], Option<Entry>);
 

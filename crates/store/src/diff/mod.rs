@@ -8,6 +8,7 @@
 //! attributes of its own, or these changed. Times and owners are no difference. States are foreign: the number of
 //! changes, the size of what is read and the time it takes are bounded, and an answer that is not whole says so.
 
+mod hunks;
 mod record;
 mod rename;
 pub mod render;
@@ -17,6 +18,7 @@ mod walk;
 
 use std::time::Instant;
 
+pub use hunks::Hunks;
 pub use record::{Record, RecordedChange, RecordedSide, SCHEMA};
 pub(crate) use walk::side_by_side;
 

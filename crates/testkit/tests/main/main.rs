@@ -20,6 +20,7 @@ mod image;
 mod inside;
 mod lifecycle;
 mod limits;
+mod merging;
 mod packaging;
 mod plain;
 mod policy;

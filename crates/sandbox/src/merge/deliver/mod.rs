@@ -103,7 +103,8 @@ impl Delivery<'_> {
         let author = author.clone().unwrap_or_else(super::request::Identity::ours);
         let committer =
             committer.clone().or_else(|| repository.settings.identity()).unwrap_or_else(|| author.clone());
-        Ok(Commit::make(self.plan, request, (&author, &committer), None)?)
+        let tip = self.plan.history.as_ref().map(|history| &history.tip);
+        Ok(Commit::make(self.plan, request, (&author, &committer), tip)?)
     }
 
     /// Writes the files and, with a branch, index and reference, as one step.

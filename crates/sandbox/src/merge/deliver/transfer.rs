@@ -103,9 +103,9 @@ fn packed(scratch: &Scratch, ids: &BTreeSet<ObjectId>) -> Result<Vec<u8>, Failed
 }
 
 fn packed_by_git(scratch: &Scratch, ids: &BTreeSet<ObjectId>) -> Result<Vec<u8>, Error> {
-    let list: String = ids.iter().map(|id| format!("{id}\n")).collect();
+    let list: Vec<u8> = ids.iter().flat_map(|id| format!("{id}\n").into_bytes()).collect();
     let call = scratch.call().args(["pack-objects", "--stdout", "-q", "--delta-base-offset"]);
-    Ok(call.output_with(list.as_bytes())?)
+    Ok(call.output_with(&list)?)
 }
 
 /// Commit, trees and blobs that are new.
@@ -113,7 +113,8 @@ fn new_objects(delivery: &Delivery<'_>, commit: &Commit) -> Result<BTreeSet<Obje
     let plan = delivery.plan;
     let arrivals = plan.scratch.trees().arrivals(&plan.ours, &plan.result);
     let ids = or_git(arrivals, || arrivals_by_git(&plan.scratch, (&plan.ours, &plan.result)))?;
-    Ok(ids.into_iter().chain([commit.id]).collect())
+    let history = plan.history.iter().flat_map(|history| history.objects.iter().copied());
+    Ok(ids.into_iter().chain([commit.id]).chain(history).collect())
 }
 
 fn arrivals_by_git(scratch: &Scratch, (from, to): (&ObjectId, &ObjectId)) -> Result<Vec<ObjectId>, Error> {

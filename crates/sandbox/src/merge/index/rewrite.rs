@@ -56,7 +56,9 @@ pub(super) fn rewritten(
     let mut made = b"DIRC".to_vec();
     made.extend_from_slice(&version.to_be_bytes());
     made.extend_from_slice(&u32::try_from(kept.len()).ok()?.to_be_bytes());
-    kept.iter().for_each(|(_, _, bytes)| made.extend_from_slice(bytes));
+    for (_, _, bytes) in &kept {
+        made.extend_from_slice(bytes);
+    }
     made.extend(extensions(content.get(at..)?, hash, edits)?);
     let checksum = sum(&made, hash)?;
     made.extend_from_slice(&checksum);
@@ -94,7 +96,11 @@ fn is_in_the_way(names: &BTreeSet<&[u8]>, name: &[u8]) -> bool {
 }
 
 /// An entry as git writes it; numbers are cut to 32 bits.
-#[expect(clippy::cast_possible_truncation, reason = "git keeps the lower half of these numbers")]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "git keeps the lower half of these numbers"
+)]
 fn encoded(name: &[u8], (new, meta): &New) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(STAT + 40 + name.len());
     let time = |nanoseconds: i64| {
@@ -120,7 +126,9 @@ fn encoded(name: &[u8], (new, meta): &New) -> Vec<u8> {
         }
         None => [0, 0, 0, 0, 0, 0, mode, 0, 0, 0],
     };
-    numbers.iter().for_each(|number| bytes.extend_from_slice(&number.to_be_bytes()));
+    for number in numbers {
+        bytes.extend_from_slice(&number.to_be_bytes());
+    }
     bytes.extend_from_slice(new.id.as_bytes());
     bytes.extend_from_slice(&(name.len().min(LONGEST) as u16).to_be_bytes());
     bytes.extend_from_slice(name);

@@ -28,20 +28,24 @@ pub(super) fn head(git_dir: &Path, common_dir: &Path) -> Option<Head> {
     }
     let name = name.to_owned();
     match tip(common_dir, &name)? {
-        Some(tip) => Some(Head::Branch { name, tip }),
-        None => Some(Head::Unborn { name }),
+        Place::At(tip) => Some(Head::Branch { name, tip }),
+        Place::Nowhere => Some(Head::Unborn { name }),
     }
 }
 
-/// Where a reference is; the outer nothing if git must be asked.
-pub(in crate::merge) fn tip(common_dir: &Path, name: &str) -> Option<Option<ObjectId>> {
-    if !is_plain(name) || common_dir.join("reftable").exists() {
-        return None;
-    }
+/// Where a reference is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    At(ObjectId),
+    Nowhere,
+}
+
+/// Where a branch is; nothing if git must be asked.
+fn tip(common_dir: &Path, name: &str) -> Option<Place> {
     let file = common_dir.join(name);
     match fs::symlink_metadata(&file) {
         Ok(meta) if meta.is_file() => {
-            return Some(Some(fs::read_to_string(file).ok()?.trim_end().parse().ok()?));
+            return Some(Place::At(fs::read_to_string(file).ok()?.trim_end().parse().ok()?));
         }
         Ok(meta) if meta.is_dir() => {}
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
@@ -50,14 +54,14 @@ pub(in crate::merge) fn tip(common_dir: &Path, name: &str) -> Option<Option<Obje
     // Looked for second: a reference that is packed meanwhile has its file removed after that.
     let packed = match fs::read(common_dir.join("packed-refs")) {
         Ok(packed) => packed,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Some(None),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Some(Place::Nowhere),
         Err(_) => return None,
     };
     let mut lines = packed.split(|byte| *byte == b'\n');
     let found = lines.find_map(|line| line.strip_suffix(name.as_bytes())?.strip_suffix(b" "));
     match found {
-        Some(id) => Some(Some(str::from_utf8(id).ok()?.parse().ok()?)),
-        None => Some(None),
+        Some(id) => Some(Place::At(str::from_utf8(id).ok()?.parse().ok()?)),
+        None => Some(Place::Nowhere),
     }
 }
 
@@ -74,40 +78,41 @@ mod tests {
     const ONE: &str = "1111111111111111111111111111111111111111";
     const TWO: &str = "2222222222222222222222222222222222222222";
 
-    fn tip_in(dir: &Path) -> Option<Option<String>> {
-        tip(dir, "refs/heads/main").map(|tip| tip.map(|tip| tip.to_string()))
+    fn at(id: &str) -> Place {
+        Place::At(id.parse().unwrap())
     }
 
     #[test]
     fn a_file_comes_before_the_packed_list() {
         let dir = tempfile::tempdir().unwrap();
-        let at = dir.path();
-        fs::write(at.join("HEAD"), "ref: refs/heads/main\n").unwrap();
-        assert_eq!(head(at, at), Some(Head::Unborn { name: "refs/heads/main".to_owned() }));
+        let place = dir.path();
+        fs::write(place.join("HEAD"), "ref: refs/heads/main\n").unwrap();
+        assert_eq!(head(place, place), Some(Head::Unborn { name: "refs/heads/main".to_owned() }));
         let list = format!(
             "# pack-refs with: peeled fully-peeled sorted \n{ONE} refs/heads/main\n^{TWO}\n{TWO} refs/heads/other/refs/heads/main\n"
         );
-        fs::write(at.join("packed-refs"), list).unwrap();
-        assert_eq!(tip_in(at), Some(Some(ONE.to_owned())));
-        fs::create_dir_all(at.join("refs/heads")).unwrap();
-        fs::write(at.join("refs/heads/main"), format!("{TWO}\n")).unwrap();
-        assert_eq!(tip_in(at), Some(Some(TWO.to_owned())));
-        fs::write(at.join("HEAD"), format!("{ONE}\n")).unwrap();
-        assert_eq!(head(at, at), Some(Head::Detached { tip: ONE.parse().unwrap() }));
+        fs::write(place.join("packed-refs"), list).unwrap();
+        assert_eq!(tip(place, "refs/heads/main"), Some(at(ONE)));
+        fs::create_dir_all(place.join("refs/heads")).unwrap();
+        fs::write(place.join("refs/heads/main"), format!("{TWO}\n")).unwrap();
+        assert_eq!(tip(place, "refs/heads/main"), Some(at(TWO)));
+        fs::write(place.join("HEAD"), format!("{ONE}\n")).unwrap();
+        assert_eq!(head(place, place), Some(Head::Detached { tip: ONE.parse().unwrap() }));
     }
 
     #[test]
     fn what_is_not_plain_is_left_to_git() {
         let dir = tempfile::tempdir().unwrap();
-        let at = dir.path();
+        let place = dir.path();
         for text in ["ref: ../../etc/passwd", "ref: refs/heads/../../x", "ref: refs/bisect/bad", "nonsense"] {
-            fs::write(at.join("HEAD"), text).unwrap();
-            assert_eq!(head(at, at), None, "{text}");
+            fs::write(place.join("HEAD"), text).unwrap();
+            assert_eq!(head(place, place), None, "{text}");
         }
-        fs::create_dir_all(at.join("refs/heads")).unwrap();
-        fs::write(at.join("refs/heads/main"), "ref: refs/heads/other\n").unwrap();
-        assert_eq!(tip_in(at), None);
-        fs::create_dir(at.join("reftable")).unwrap();
-        assert_eq!(tip(at, "refs/heads/none"), None);
+        fs::create_dir_all(place.join("refs/heads")).unwrap();
+        fs::write(place.join("refs/heads/main"), "ref: refs/heads/other\n").unwrap();
+        assert_eq!(tip(place, "refs/heads/main"), None);
+        fs::create_dir(place.join("reftable")).unwrap();
+        fs::write(place.join("HEAD"), "ref: refs/heads/.invalid\n").unwrap();
+        assert_eq!(head(place, place), None);
     }
 }
