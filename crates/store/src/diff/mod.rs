@@ -32,7 +32,7 @@ use crate::state::{State, StateError};
 pub struct Options {
     /// Whether removed and added files are paired.
     pub renames: Renames,
-    /// Contents larger than this are not compared line by line.
+    /// Contents larger than this are not compared line by line; with 0 none is looked at, and no lines are counted.
     pub file_bytes: u64,
     /// After how many changes to stop.
     pub changes: usize,
@@ -145,8 +145,10 @@ pub fn diff(objects: &dyn ReadObjects, from: &State, to: &State, options: &Optio
         rename::pair(objects, &mut diff, options)?;
     }
     diff.changes.sort_by(|one, two| one.path.cmp(&two.path));
-    for change in &mut diff.changes {
-        diff.truncated |= measure(objects, change, options)? == Measured::InPart;
+    if options.file_bytes > 0 {
+        for change in &mut diff.changes {
+            diff.truncated |= measure(objects, change, options)? == Measured::InPart;
+        }
     }
     Ok(diff)
 }

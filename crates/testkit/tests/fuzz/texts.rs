@@ -97,7 +97,7 @@ fn settings() {
     let seeds = [sample.as_bytes().to_vec()];
     let seed = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap().as_secs();
     let mut dice = Dice::new(seed);
-    for _ in 0..counts::of("fuzz-trees") {
+    for _ in 0..counts::of("fuzz-calls") {
         let text = broken(&seeds, &mut dice);
         env.file(&repository.join(".sandtable.toml"), &text);
         let ended = env.sandtable().directory(&repository).args(["policy", "show"]).ended();
