@@ -123,6 +123,11 @@ impl Contained {
         }
     }
 
+    /// Where Docker is, if it is here.
+    pub fn docker_address(&self) -> Option<&str> {
+        self.docker.as_deref()
+    }
+
     /// The executable under test.
     pub fn sandtable(&self) -> Run {
         self.run(self.env.binary())

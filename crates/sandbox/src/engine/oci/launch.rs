@@ -33,7 +33,7 @@ const PATIENCE_AT_THE_END: Duration = Duration::from_secs(20);
 /// Why there is no container. Nothing has run.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("the sandbox image `{image}` is missing or could not be pulled{}", behind(said))]
+    #[error("the sandbox image `{image}` {}{}", cause.verdict(), behind(said))]
     Image { image: String, cause: Cause, said: String, support: String },
     #[error("the sandbox image `{image}` could not be built from `{}`{}", file.display(), behind(said))]
     Build { image: String, file: PathBuf, said: String, support: String },
