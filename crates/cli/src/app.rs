@@ -10,6 +10,7 @@ use sandtable_sandbox::model::resolved::ResolvedSpec;
 use sandtable_sandbox::resolve;
 use sandtable_sandbox::session::{self, Sandboxes};
 
+use crate::commands;
 use crate::config::{self, Loaded};
 use crate::env::Environment;
 use crate::error::CliError;
@@ -63,7 +64,8 @@ impl App {
     /// What a request means on this machine, with our own warnings among those of the library.
     pub(crate) fn resolve(&self, loaded: &Loaded) -> Result<ResolvedSpec, CliError> {
         let facts = MachineFacts;
-        let host = self.environment.host()?;
+        let mut host = self.environment.host()?;
+        host.tools = commands::tool::kept(self, &loaded.spec.tools)?;
         let resolved = match resolve::resolve(&loaded.spec, &host, &facts) {
             // Only the unpacked image can say what it will show.
             Err(resolve::Error::ImageNotUnpacked { path }) => {

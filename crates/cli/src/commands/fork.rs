@@ -29,6 +29,7 @@ pub(crate) fn run(app: &App, args: ForkArgs) -> Result<ExitCode, CliError> {
     let source = Setting::new(found.store.source().to_owned(), Origin::Default);
     let place = Layer { directory: Some(source), ..Layer::default() };
     let loaded = config::load(&app.environment, args.settings.layer()?.or(place))?;
+    super::tool::prepared(app, &loaded)?;
     let resolved = app.resolve(&loaded)?;
     let watcher = Attentive::new(app.ui, &loaded.output);
     let streams = Streams::Caller(Terminal::Never);

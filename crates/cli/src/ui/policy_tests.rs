@@ -95,6 +95,7 @@ pub(crate) fn resolved(spec: &Spec) -> ResolvedSpec {
             mount("/tmp", Content::Scratch { size: 1 }, "private"),
         ])
         .expect("nothing contradicts itself"),
+        tools: vec![],
         seeds: vec![Seed {
             source: HostPath::new("/home/u/.claude.json").expect("absolute"),
             place: ".claude.json".into(),

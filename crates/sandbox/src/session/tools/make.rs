@@ -269,6 +269,7 @@ impl Making<'_> {
             home: BoxPath::new(HOME).expect("absolute"),
             directory: work,
             mounts: table(self.mounts(HostAccess::Write))?,
+            tools: Vec::new(),
             seeds: Vec::new(),
             hide: Vec::new(),
             environment: std::collections::BTreeMap::new(),
