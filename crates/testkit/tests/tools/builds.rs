@@ -129,7 +129,12 @@ fn sources_are_built_by_tools_from_the_depot_without_a_network() {
         // Not a failure of ours, and not to be had on every machine.
         return say(&format!("skipped: the registry cannot be reached: {}", answer["error"]));
     }
-    assert_eq!((&answer["made"], &answer["error"]), (&Value::from(5), &Value::Null), "{answer} {}", ended.stderr);
+    assert_eq!(
+        (&answer["made"], &answer["error"]),
+        (&Value::from(5), &Value::Null),
+        "{answer} {}",
+        ended.stderr
+    );
     let source = std::path::PathBuf::from(answer["source"].as_str().unwrap());
     let places = fs_err::read_to_string(source.join("share/places")).unwrap();
     assert_eq!(places.lines().count(), 4, "{places}");
@@ -144,5 +149,8 @@ fn sources_are_built_by_tools_from_the_depot_without_a_network() {
 
     let again = call(&world, &cmake).ended();
     let answer: Value = serde_json::from_str(&again.stdout).unwrap();
-    assert_eq!((&answer["kept"], &answer["made"], &answer["fetched"]), (&Value::from(1), &Value::from(0), &Value::from(0)));
+    assert_eq!(
+        (&answer["kept"], &answer["made"], &answer["fetched"]),
+        (&Value::from(1), &Value::from(0), &Value::from(0))
+    );
 }

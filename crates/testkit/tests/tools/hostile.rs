@@ -126,10 +126,10 @@ fn a_work_directory_full_of_links_leads_nowhere() {
     let world = World::new();
     let mut maze = unpacking(&world, &gzip(&Tar::default().file("victim", 0o644, b"x").finished()));
     let link = format!("ln -s {} tree", world.path("outside").display());
-    maze["steps"].as_array_mut().unwrap().insert(
-        0,
-        json!({"action": "run_command", "command": ["sh", "-c", link]}),
-    );
+    maze["steps"]
+        .as_array_mut()
+        .unwrap()
+        .insert(0, json!({"action": "run_command", "command": ["sh", "-c", link]}));
     let refused = world.make(&maze);
     assert!(refused.error().contains("step 3 (`extract`) failed"), "{refused:?}");
     assert_eq!(fs_err::read_to_string(world.path("outside/victim")).unwrap(), "as it was");

@@ -56,7 +56,11 @@ fn of_two_at_once_one_makes_it() {
 fn begun(world: &World) -> std::path::PathBuf {
     let until = Instant::now() + Duration::from_secs(60);
     loop {
-        let begun = world.partials().into_iter().map(|path| path.join("work")).find(|work| work.join("begun").exists());
+        let begun = world
+            .partials()
+            .into_iter()
+            .map(|path| path.join("work"))
+            .find(|work| work.join("begun").exists());
         if let Some(work) = begun {
             return work;
         }
@@ -105,7 +109,10 @@ fn a_dependency_that_is_not_as_it_was_made() {
         overwrite(&program, bytes);
         let refused = world.make(&tool("tool"));
         assert_eq!(refused.answer["code"], "tool-corrupt", "{harm}: {refused:?}");
-        assert!(refused.error().contains("`dep 1`") && refused.error().contains("`bin/dep`"), "{harm}: {refused:?}");
+        assert!(
+            refused.error().contains("`dep 1`") && refused.error().contains("`bin/dep`"),
+            "{harm}: {refused:?}"
+        );
     }
     overwrite(&program, &good);
     fs_err::set_permissions(&program, std::fs::Permissions::from_mode(0o555)).unwrap();
@@ -155,10 +162,18 @@ fn what_is_not_declared_is_named_and_what_is_not_used_too() {
     let made = world.make(&plan("tool", "used; no-such-thing --version || true", &deps));
     assert_eq!(made.notes(), ["tool 1 step 1 called no-such-thing", "tool 1 does not use idle"]);
     let failed = world.make(&plan("stops", "set -e; no-such-thing", &[]));
-    assert!(failed.error().contains("called `no-such-thing`, which is not a declared dependency"), "{failed:?}");
+    assert!(
+        failed.error().contains("called `no-such-thing`, which is not a declared dependency"),
+        "{failed:?}"
+    );
     let mut direct = plan("direct", "", &[]);
     direct["steps"][0]["command"] = json!(["m4-of-nobody"]);
-    assert!(world.make(&direct).error().contains("step 1 called `m4-of-nobody`, which is not a declared dependency"));
+    assert!(
+        world
+            .make(&direct)
+            .error()
+            .contains("step 1 called `m4-of-nobody`, which is not a declared dependency")
+    );
 }
 
 /// A failing dependency is named with the chain that leads to it.
@@ -187,10 +202,11 @@ fn what_does_not_work_is_not_kept() {
     absent["provides"]["binaries"] = json!(["bin/absent", "bin/more"]);
     assert!(world.make(&absent).error().contains("`bin/more` is not in what was made"));
     assert!(world.partials().is_empty());
-    let wrong: Value = serde_json::from_str(&plan("wrong", "", &[]).to_string().replace(
-        &format!("\"{}\"", libc()),
-        if libc() == "glibc" { "\"musl\"" } else { "\"glibc\"" },
-    ))
+    let wrong: Value = serde_json::from_str(
+        &plan("wrong", "", &[])
+            .to_string()
+            .replace(&format!("\"{}\"", libc()), if libc() == "glibc" { "\"musl\"" } else { "\"glibc\"" }),
+    )
     .unwrap();
     assert_eq!(world.make(&wrong).answer["code"], "tool-platform");
 }

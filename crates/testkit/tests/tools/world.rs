@@ -85,7 +85,10 @@ impl World {
 
     /// The directories of builds under way.
     pub fn partials(&self) -> Vec<PathBuf> {
-        self.stored().into_iter().filter(|path| path.extension().is_some_and(|end| end == "partial")).collect()
+        self.stored()
+            .into_iter()
+            .filter(|path| path.extension().is_some_and(|end| end == "partial"))
+            .collect()
     }
 
     fn stored(&self) -> Vec<PathBuf> {
@@ -120,8 +123,10 @@ pub fn plan(name: &str, script: &str, dependencies: &[Value]) -> Value {
 
 /// The C library of this machine.
 pub fn libc() -> &'static str {
-    let musl = ["x86_64", "aarch64"].iter().any(|arch| Path::new(&format!("/lib/ld-musl-{arch}.so.1")).exists());
-    let glibc = Path::new("/lib64/ld-linux-x86-64.so.2").exists() || Path::new("/lib/ld-linux-aarch64.so.1").exists();
+    let musl =
+        ["x86_64", "aarch64"].iter().any(|arch| Path::new(&format!("/lib/ld-musl-{arch}.so.1")).exists());
+    let glibc =
+        Path::new("/lib64/ld-linux-x86-64.so.2").exists() || Path::new("/lib/ld-linux-aarch64.so.1").exists();
     if musl && !glibc { "musl" } else { "glibc" }
 }
 
@@ -132,7 +137,12 @@ pub fn possible() -> bool {
     if ended.code == 0 {
         return true;
     }
-    assert!(program("sh").is_some() && ended.stdout.contains("tool-sandbox"), "{}{}", ended.stdout, ended.stderr);
+    assert!(
+        program("sh").is_some() && ended.stdout.contains("tool-sandbox"),
+        "{}{}",
+        ended.stdout,
+        ended.stderr
+    );
     skip("no native sandbox can be made here");
     false
 }

@@ -276,7 +276,6 @@ impl Making<'_> {
             network: Setting::default_value(Network::None),
             network_helper: None,
             limits: limits(self.plan),
-            tools: self.dependencies.to_vec(),
             ssh_agent: Agent::default(),
             secrets: Setting::default_value(Secrets::Warn),
             strictness: Setting::default_value(Strictness::Strict),
