@@ -20,6 +20,7 @@ mod limits;
 mod packaging;
 mod policy;
 mod seatbelt;
+mod shared_mounts;
 mod snapshots;
 mod ssh_agent;
 mod ssh_tunnel;
