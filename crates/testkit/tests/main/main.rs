@@ -28,6 +28,7 @@ mod plain;
 mod policy;
 mod proofs;
 mod seatbelt;
+mod shared_mounts;
 mod snapshots;
 mod ssh_agent;
 mod ssh_tunnel;
