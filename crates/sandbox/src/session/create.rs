@@ -1,5 +1,6 @@
 //! Making a sandbox: its directory, its layers, its record. Complete or not there.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::os::fd::AsFd as _;
 use std::sync::atomic::AtomicBool;
@@ -102,9 +103,11 @@ fn draft(resolved: ResolvedSpec, name: SandboxName, command: &[OsString]) -> Rec
 
 /// Makes the directories that the mounts of `resolved` need, and what is in them.
 fn fill(directory: &SandboxDirectory, resolved: &ResolvedSpec, watcher: &dyn Watcher) -> Result<(), Error> {
+    let mut areas = BTreeSet::new();
     for mount in resolved.mounts.iter() {
         match &mount.content {
-            Content::Private { area } => make(&directory.path().join(area))?,
+            // A home directory with two names is one directory.
+            Content::Private { area } if areas.insert(area) => make(&directory.path().join(area))?,
             Content::Cow { source, layer, pins, .. } => {
                 make(&directory.layer(layer, Part::Upper))?;
                 make(&directory.layer(layer, Part::Work))?;
