@@ -88,8 +88,10 @@ pub(crate) const SETTINGS: &[SettingVariable] = &[
     own("SANDTABLE_NAME", Key::Name),
     own("SANDTABLE_DIRECTORY", Key::Directory),
     own("SANDTABLE_MODE", Key::Mode),
+    own("SANDTABLE_BASE", Key::Base),
     own("SANDTABLE_MOUNTS", Key::Mounts),
     own("SANDTABLE_EXPOSE", Key::Expose),
+    own("SANDTABLE_TOOLS", Key::Tools),
     own("SANDTABLE_HIDE", Key::Hide),
     own("SANDTABLE_AGENT_HOME", Key::AgentHome),
     own("SANDTABLE_ENV", Key::Env),
@@ -219,7 +221,8 @@ impl Environment {
         let gid = rustix::process::getgid().as_raw();
         let executable = std::env::current_exe().ok().and_then(|path| HostPath::new(path).ok());
         let (environment, odd_variables) = (BTreeMap::new(), Vec::new());
-        let mut host = Host { uid, gid, home, data, executable, environment, odd_variables };
+        let tools = Vec::new();
+        let mut host = Host { uid, gid, home, data, executable, environment, odd_variables, tools };
         for (name, value) in &self.0 {
             if let (Some(name), Some(value)) = (name.to_str(), value.to_str()) {
                 host.environment.insert(name.to_owned(), value.to_owned());

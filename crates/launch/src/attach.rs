@@ -80,6 +80,8 @@ pub enum Carrier {
     Caller(Terminal),
     /// A log at this path; there is nothing to read.
     Log(PathBuf),
+    /// Two new files, for standard output and standard error; there is nothing to read.
+    Files { out: PathBuf, err: PathBuf },
 }
 
 /// Whether the command gets a terminal of its own.

@@ -246,8 +246,7 @@ impl Far {
             Self::Unix(path) => reach(path),
             Self::Tcp(address) => {
                 let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-                let family =
-                    if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+                let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
                 let socket = socket_with(family, SocketType::STREAM, flags, None)?;
                 match connect(&socket, address) {
                     Ok(()) | Err(Errno::INPROGRESS) => Ok(socket),

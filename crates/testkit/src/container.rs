@@ -205,9 +205,10 @@ fn pack(root: &Path, busybox: &Path) -> PathBuf {
     let image = root.join("image");
     fs_err::create_dir_all(image.join("bin")).expect("a directory of our own");
     fs_err::copy(busybox, image.join("bin/busybox")).expect("room for a program");
-    for name in
-        ["cat", "env", "false", "grep", "id", "ip", "kill", "ls", "nc", "ps", "rm", "sh", "sleep", "stty", "true", "whoami", "wc"]
-    {
+    for name in [
+        "cat", "env", "false", "grep", "id", "ip", "kill", "ls", "nc", "ps", "rm", "sh", "sleep", "stty",
+        "true", "whoami", "wc",
+    ] {
         symlink("busybox", image.join("bin").join(name)).expect("a link of our own");
     }
     add_with_libraries(&image, "ssh-add");

@@ -83,6 +83,7 @@ impl Mac {
             environment: variables.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
             odd_variables: Vec::new(),
             executable: None,
+            tools: Vec::new(),
         }
     }
 

@@ -49,7 +49,8 @@ impl ContainerArgs {
         let allow = self.dangerously_engine_flags.then_some(FlagGuard::Allow);
         layer.container.flag_guard = flag(Key::AllowFlags, allow);
         layer.container.build = flag(Key::Build, self.build.then_some(Build::Project));
-        let line = |key: Key, text: Option<OsString>| text.map(|text| (key, Raw::from_variable(key.kind(), text)));
+        let line =
+            |key: Key, text: Option<OsString>| text.map(|text| (key, Raw::from_variable(key.kind(), text)));
         let flags = line(Key::EngineFlags, self.engine_flags);
         let proxy = line(Key::ProxyCommand, self.proxy_command);
         let ports = (!self.ports.is_empty()).then_some((Key::Publish, Ok(Raw::List(self.ports))));

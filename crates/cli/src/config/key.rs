@@ -17,8 +17,10 @@ pub(crate) enum Key {
     Name,
     Directory,
     Mode,
+    Base,
     Mounts,
     Expose,
+    Tools,
     Hide,
     AgentHome,
     Env,
@@ -72,8 +74,10 @@ impl Key {
         Self::Name,
         Self::Directory,
         Self::Mode,
+        Self::Base,
         Self::Mounts,
         Self::Expose,
+        Self::Tools,
         Self::Hide,
         Self::AgentHome,
         Self::Env,
@@ -115,8 +119,10 @@ impl Key {
             Self::Name => "name",
             Self::Directory => "directory",
             Self::Mode => "mode",
+            Self::Base => "base",
             Self::Mounts => "mounts",
             Self::Expose => "expose",
+            Self::Tools => "tools",
             Self::Hide => "hide",
             Self::AgentHome => "agent_home",
             Self::Env => "env",
@@ -159,8 +165,10 @@ impl Key {
             Self::Name => "--name",
             Self::Directory => "--directory",
             Self::Mode => "--mode",
+            Self::Base => "--base",
             Self::Mounts => "--mount",
             Self::Expose => "--expose",
+            Self::Tools => "--tool",
             Self::Hide => "--hide",
             Self::AgentHome => "--agent-home",
             // A name alone passes the caller's value on.
@@ -192,6 +200,7 @@ impl Key {
             Self::Mounts => Kind::List,
             Self::EngineFlags | Self::ProxyCommand => Kind::Line,
             Self::Expose
+            | Self::Tools
             | Self::Hide
             | Self::AgentHome
             | Self::Env

@@ -90,6 +90,8 @@ fn widened(key: Key, without: &Layer, with: &Layer) -> bool {
             !with.mounts.iter().all(|mount| known(&mount.value))
         }
         Key::Expose => added(&without.expose, &with.expose),
+        // They are fetched, and kept.
+        Key::Tools => added(&without.tools, &with.tools),
         Key::AgentHome => added(&without.agent_homes, &with.agent_homes),
         Key::Env => added(&without.env, &with.env),
         Key::EnvFile => added(&without.env_files, &with.env_files),
@@ -111,6 +113,7 @@ fn widened(key: Key, without: &Layer, with: &Layer) -> bool {
         | Key::SeatbeltProfile
         | Key::Name
         | Key::Directory
+        | Key::Base
         | Key::Mode
         | Key::Rm
         | Key::DryRun

@@ -116,6 +116,7 @@ fn every_setting_can_be_set_by_file_and_by_variable() {
             Key::Name => ("\"try\"", "try"),
             Key::Image | Key::Directory | Key::Report => ("\"/x\"", "/x"),
             Key::Mode => ("\"overlay\"", "overlay"),
+            Key::Base => ("\"store\"", "store"),
             Key::Mounts | Key::Expose | Key::AgentHome | Key::EnvFile => ("[\"/x\"]", "/x"),
             Key::Env => ("[\"A=x\", \"B\"]", "A=x,B"),
             Key::PassEnv => ("[\"A\"]", "A"),

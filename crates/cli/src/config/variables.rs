@@ -220,10 +220,7 @@ mod tests {
 
     #[test]
     fn variables_without_effect_are_reported() {
-        let set = Environment::of(&[
-            ("SANDBOX", "tidy-lark"),
-            ("SANDBOX_FLAGS", ""),
-        ]);
+        let set = Environment::of(&[("SANDBOX", "tidy-lark"), ("SANDBOX_FLAGS", "")]);
         let codes: Vec<String> = warnings(&set).into_iter().map(|warning| warning.code).collect();
         assert_eq!(codes, ["nested"]);
     }

@@ -12,9 +12,10 @@ mod door;
 pub mod outpost;
 mod verify;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::net::SocketAddr;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use rustix::io::Errno;
@@ -39,13 +40,16 @@ pub struct Terms {
     /// A port of loopback inside whose clients the supervisor takes over.
     #[serde(default)]
     pub port: Option<u16>,
+    /// Directories that come before those of the image on PATH.
+    #[serde(default)]
+    pub search: Vec<String>,
     pub(crate) host: HostView,
 }
 
 impl Terms {
     /// Terms of the process that calls, which is the supervisor.
     pub fn new(landlock: Vec<Beneath>, network: Network) -> Result<Self, Errno> {
-        Ok(Self { landlock, network, port: None, host: HostView::look()? })
+        Ok(Self { landlock, network, port: None, search: Vec::new(), host: HostView::look()? })
     }
 
     /// The same, with a port of loopback inside.
@@ -53,11 +57,17 @@ impl Terms {
     pub fn with_port(self, port: Option<u16>) -> Self {
         Self { port, ..self }
     }
+
+    /// The same with directories before those of the image on PATH.
+    #[must_use]
+    pub fn searching(self, search: Vec<String>) -> Self {
+        Self { search, ..self }
+    }
 }
 
 /// Is PID 1 of a container until its supervisor is gone. `door` is the socket's path inside, `environment`
 /// what the image and the engine set: every command gets it below its own.
-pub fn serve(door: &Path, environment: Vec<OsString>) -> ! {
+pub fn serve(door: &Path, mut environment: Vec<OsString>) -> ! {
     let socket = match door::enter(door) {
         Ok(socket) => socket,
         Err(errno) => {
@@ -67,7 +77,8 @@ pub fn serve(door: &Path, environment: Vec<OsString>) -> ! {
         }
     };
     match begin(&socket) {
-        Ok(Begun { report, listener, port }) => {
+        Ok(Begun { report, listener, port, search }) => {
+            put_first(&mut environment, &search);
             let handed: Vec<BorrowedFd<'_>> = port.iter().map(OwnedFd::as_fd).collect();
             if wire::send(&socket, &Tell::Ready(report.clone()), &handed).is_ok() {
                 drop(port);
@@ -87,6 +98,8 @@ struct Begun {
     listener: OwnedFd,
     /// Handed to the supervisor with the report.
     port: Option<OwnedFd>,
+    /// What comes first on PATH.
+    search: Vec<String>,
 }
 
 /// Takes the terms, confines this process by them, and reads back what holds.
@@ -106,7 +119,7 @@ fn begin(socket: &OwnedFd) -> Result<Begun, Failure> {
     let report = verify::observe(&terms, &confined, &keep);
     // Held as long as this process lives: the lock of the layer.
     std::mem::forget(lock);
-    Ok(Begun { report, listener, port })
+    Ok(Begun { report, listener, port, search: terms.search })
 }
 
 /// Listens at `port` of loopback, in the network of this container.
@@ -119,4 +132,30 @@ fn local_listener(port: u16) -> Result<OwnedFd, Failure> {
         Ok(socket)
     };
     listen().context(|| format!("listen at port {port} inside"))
+}
+
+/// Puts directories before those that PATH has.
+fn put_first(environment: &mut [OsString], search: &[String]) {
+    let path = environment.iter_mut().find(|pair| pair.as_encoded_bytes().starts_with(b"PATH="));
+    if let (Some(pair), false) = (path, search.is_empty()) {
+        let mut first = OsString::from(format!("PATH={}:", search.join(":")));
+        first.push(OsStr::from_bytes(&pair.as_encoded_bytes()[b"PATH=".len()..]));
+        *pair = first;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tools_come_before_what_the_image_has() {
+        let before = || vec![OsString::from("HOME=/"), OsString::from("PATH=/usr/bin:/bin")];
+        let mut environment = before();
+        put_first(&mut environment, &["/opt/a/bin".to_owned(), "/opt/b".to_owned()]);
+        assert_eq!(environment, ["HOME=/", "PATH=/opt/a/bin:/opt/b:/usr/bin:/bin"]);
+        let mut environment = before();
+        put_first(&mut environment, &[]);
+        assert_eq!(environment, before());
+    }
 }

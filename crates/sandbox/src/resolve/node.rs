@@ -46,7 +46,9 @@ pub(super) fn debugger(case: &Case<'_>, network: Network) -> BTreeMap<String, Va
 
 /// Says so if a debugger is wanted and cannot be reached.
 pub(super) fn check_debugger(case: &Case<'_>, network: Network, found: &mut Vec<Warning>) {
-    if let (Some(port), Some(_), false) = (&case.spec.container.debug, case.container, network == Network::Nat) {
+    if let (Some(port), Some(_), false) =
+        (&case.spec.container.debug, case.container, network == Network::Nat)
+    {
         found.push(warnings::debugger_unreachable(port.value, &port.origin));
     }
 }

@@ -90,7 +90,7 @@ impl Error {
     /// Sources, our own state, and mounts.
     fn about_directories(&self) -> Option<String> {
         Some(match self {
-            Self::LiveHides { .. } => "use `--mode overlay` or `--mode copy`".to_owned(),
+            Self::LiveHides { .. } | Self::LiveBase => "use `--mode overlay` or `--mode copy`".to_owned(),
             Self::SourceTooWide { .. } => {
                 "run in the directory of one project, or say `--dangerously-allow-source`".to_owned()
             }
@@ -113,6 +113,13 @@ impl Error {
             Self::StateUnknown { .. } | Self::StateReadOnly { .. } | Self::StateFileSystem { .. } => {
                 "let `XDG_DATA_HOME` name a directory on a local, writable file system such as ext4, xfs or btrfs"
                     .to_owned()
+            }
+            Self::ToolsElsewhere { .. } => "leave out `--tool`, or use another engine".to_owned(),
+            Self::ToolOutside { .. } | Self::ToolPath { .. } => {
+                "remove it and let it be made again: `sandtable tool gc`".to_owned()
+            }
+            Self::ToolUnmountable { path, .. } => {
+                format!("`chmod u+rx` what leads to `{path}`, or remove it and let it be made again")
             }
             Self::MountsUnknown { .. } => "make `/proc` available".to_owned(),
             Self::MountSymlink { real, .. } => format!("name `{}` itself if that is meant", real.display()),

@@ -74,7 +74,11 @@ impl Engine for Container {
         let run = stage.run().directory(stage.source());
         let run = run.args(["run", "--rm", "-q", "--engine", self.kind.word(), "--image", &self.image]);
         let network = if self.network == Network::Nat { ["--network", "nat"] } else { ["--network", "none"] };
-        let run = run.args(network).args(case.options).args(["--", "./probe-bin", "__probe", case.probe]).args(args);
+        let run = run
+            .args(network)
+            .args(case.options)
+            .args(["--", "./probe-bin", "__probe", case.probe])
+            .args(args);
         answer(&provoked(run, stage).ended())
     }
 }

@@ -134,7 +134,8 @@ fn a_published_port_is_loopbacks_and_neighbours_do_not_meet() {
             outside.address().port()
         );
         let served = outside.answers("hi\n");
-        let ended = world.run_script(&source, &["--network", "nat", "--rm", "-q", "--timeout", "60"], &script);
+        let ended =
+            world.run_script(&source, &["--network", "nat", "--rm", "-q", "--timeout", "60"], &script);
         assert_eq!(ended.stdout, "hi\nout\n", "{}", ended.stderr);
         served.join().unwrap();
         drop(world.sandtable().args(["rm", "-f", "server"]).ended().expect_code(0));

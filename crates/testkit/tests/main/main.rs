@@ -4,6 +4,7 @@
 
 mod adversity;
 mod bad_input;
+mod board;
 mod cli;
 mod conformance;
 mod container_errors;
@@ -16,13 +17,17 @@ mod doctor;
 mod failpoints;
 mod freeze;
 mod git_inside;
+mod ground;
 mod hosts;
 mod image;
 mod inside;
 mod lifecycle;
 mod limits;
+mod merging;
 mod packaging;
+mod plain;
 mod policy;
+mod proofs;
 mod seatbelt;
 mod snapshots;
 mod ssh_agent;

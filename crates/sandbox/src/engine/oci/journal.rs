@@ -143,7 +143,14 @@ pub(in crate::engine) fn has_left(directory: &HostPath) -> bool {
 
 fn is_gone(stderr: &[u8]) -> bool {
     let said = String::from_utf8_lossy(stderr).to_lowercase();
-    ["no such container", "no such volume", "no such network", "no container with", "no volume with", "not found"]
-        .iter()
-        .any(|words| said.contains(words))
+    [
+        "no such container",
+        "no such volume",
+        "no such network",
+        "no container with",
+        "no volume with",
+        "not found",
+    ]
+    .iter()
+    .any(|words| said.contains(words))
 }

@@ -175,8 +175,14 @@ pub(super) fn launch(plan: &ContainerPlan, handles: &Handles<'_>, agent: Guard) 
     journal.clear(&plan.directory);
     journal.write(&plan.directory)?;
     // From here on dropping it removes what was made.
-    let mut launched =
-        Launched { contained: None, client: None, journal, directory: plan.directory.clone(), agent, proxy: None };
+    let mut launched = Launched {
+        contained: None,
+        client: None,
+        journal,
+        directory: plan.directory.clone(),
+        agent,
+        proxy: None,
+    };
     furnish(plan)?;
     launched.proxy = proxy::start(plan)?;
     let door = Door::make(&plan.door)?;
@@ -193,8 +199,9 @@ pub(super) fn launch(plan: &ContainerPlan, handles: &Handles<'_>, agent: Guard) 
         return Err(if Instant::now() < end { Error::of_start(said, plan) } else { Error::Silent { said } });
     };
     let terms = Terms::new(plan.landlock.clone(), plan.network.clone()).map_err(Error::Host)?;
-    let terms = terms.with_port(plan.proxy.as_ref().map(|_| PROXY_PORT));
-    let mut contained = Contained::adopt(socket, terms, [handles.control, handles.lock], plan.limits.as_ref())?;
+    let terms = terms.with_port(plan.proxy.as_ref().map(|_| PROXY_PORT)).searching(plan.search.clone());
+    let mut contained =
+        Contained::adopt(socket, terms, [handles.control, handles.lock], plan.limits.as_ref())?;
     if let (Some(proxy), Some(port)) = (&mut launched.proxy, contained.take_port()) {
         proxy.take(port);
     }

@@ -11,6 +11,7 @@ use crate::model::image::ResolvedImage;
 use crate::model::resolved::{ResolvedSpec, Secrecy};
 use crate::model::setting::Origin;
 use crate::model::spec::Network;
+use crate::model::tool::ProvidedDep;
 
 /// Our own executable inside.
 pub(super) const INIT: &str = "/.sandtable/init";
@@ -103,7 +104,8 @@ pub(super) fn lower(dialect: Dialect, spec: &ResolvedSpec, place: &Place) -> Con
         door: door.into(),
         landlock: native::landlock(spec),
         network: if spec.network.value == Network::Host { op::Network::Host } else { op::Network::Own },
-        limits: native::limits(&spec.limits, place),
+        search: ProvidedDep::search_path(&spec.tools),
+        limits: native::limits(spec, place),
         agent: needs.agent,
         argv: words.argv,
         concealed: concealed.map(|(name, _)| name.clone()).collect(),

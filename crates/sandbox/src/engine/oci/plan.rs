@@ -50,6 +50,9 @@ pub struct ContainerPlan {
     /// Where Landlock lets the workload do what.
     pub landlock: Vec<Beneath>,
     pub network: Network,
+    /// Directories of tools, which come before those of the image on PATH.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub search: Vec<String>,
     /// What the engine is asked to limit; read back from outside.
     pub limits: Option<Limits>,
     /// What the ssh-agent needs outside, while the container is there.

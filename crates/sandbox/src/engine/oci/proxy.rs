@@ -17,12 +17,12 @@ use sandtable_launch::container::Door;
 use sandtable_launch::container::outpost::{READY, SUBCOMMAND};
 use sandtable_launch::relay::{Far, Listening, Relay};
 
+use super::Dialect;
 use super::image::engine_of;
 use super::launch::{Error, last_words};
 use super::lower::{DOOR, INIT, SOCKET, USER_MODE, Words, container_name, ids, labels, own_network, walls};
 use super::mounts::{self, Write};
 use super::plan::{ContainerPlan, Part, Proxy};
-use super::Dialect;
 use crate::engine::Place;
 use crate::model::container::PROXY_PORT;
 use crate::model::image::ResolvedImage;
