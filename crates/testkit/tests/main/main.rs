@@ -9,6 +9,7 @@ mod cli;
 mod conformance;
 mod container_errors;
 mod container_network;
+mod container_settings;
 mod container_terminal;
 mod containers;
 mod detach;
