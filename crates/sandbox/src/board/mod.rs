@@ -24,7 +24,7 @@ use sandtable_store::store::StoreError;
 use sha2::Digest as _;
 
 pub use directory::Turned;
-pub(crate) use directory::turn;
+pub(crate) use directory::{mend, turn};
 pub use error::Error;
 pub use find::Found;
 pub use history::{Descendant, history};
