@@ -34,6 +34,7 @@ mod snapshots;
 mod ssh_agent;
 mod ssh_tunnel;
 mod states;
+mod store;
 mod streams;
 mod terminal;
 mod tidy;
