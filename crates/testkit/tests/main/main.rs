@@ -27,4 +27,4 @@ mod states;
 mod streams;
 mod terminal;
 mod tidy;
-mod tools;
+mod tool_cli;
