@@ -25,7 +25,9 @@ fn host(uid: u32) -> Host {
         data: home.join(".local/share/sandtable"),
         home: Some(home),
         executable: None,
-        environment: [("PATH", "/usr/bin"), ("USER", "ann")].map(|(a, b)| (a.to_owned(), b.to_owned())).into(),
+        environment: [("PATH", "/usr/bin"), ("USER", "ann")]
+            .map(|(a, b)| (a.to_owned(), b.to_owned()))
+            .into(),
         odd_variables: Vec::new(),
         tools: Vec::new(),
     }
@@ -170,7 +172,13 @@ fn podman(uid: u32, machine: &Fake) -> String {
 
 #[test]
 fn podman_is_examined_without_being_started() {
-    let here = |uid| machine(uid).file("/usr/bin/podman", "").said("/usr/bin/podman --version", 0, ["podman version 4.3.1\n", ""]);
+    let here = |uid| {
+        machine(uid).file("/usr/bin/podman", "").said(
+            "/usr/bin/podman --version",
+            0,
+            ["podman version 4.3.1\n", ""],
+        )
+    };
     insta::assert_snapshot!(podman(1000, &machine(1000)), @"");
     insta::assert_snapshot!(podman(1000, &here(1000)), @"");
     let ready = here(1000)
