@@ -48,12 +48,22 @@ pub(crate) enum CliError {
     TreePath { path: String, source: merge::PathError },
     #[error(transparent)]
     Tool(Box<ToolError>),
+    #[error("option `--choose` asks on a terminal, and there is none")]
+    NoTerminal,
+    #[error("`{words}` is not a person: `Name <address>`")]
+    NotAPerson { words: String },
+    #[error("nothing of `{}` can be {}", root.display(), direction.done())]
+    NothingBack { root: PathBuf, direction: board::Direction },
     #[error("a path is not usable here")]
     HostPath(#[source] PathError),
     #[error("the two states are of different sources and cannot be compared")]
     TwoSources,
     #[error("no sandbox of `{}` has a recorded state", root.display())]
     NoSandbox { root: PathBuf },
+    #[error("cannot read the proof `{}`", path.display())]
+    ProofFile { path: PathBuf, source: io::Error },
+    #[error("option `{option}` means nothing here: the sandbox of a proof is gone afterwards")]
+    NotForProof { option: &'static str },
     #[error("cannot show what differs")]
     Render(#[source] board::diff::render::Error),
     #[error(transparent)]
@@ -127,8 +137,13 @@ impl CliError {
             | Self::NoDirectory { .. }
             | Self::TwoSources
             | Self::TreePath { .. }
+            | Self::NoTerminal
+            | Self::NotAPerson { .. }
+            | Self::NothingBack { .. }
             | Self::HostPath(_)
             | Self::NoSandbox { .. }
+            | Self::ProofFile { .. }
+            | Self::NotForProof { .. }
             | Self::PageWrite { .. }
             | Self::ReportOpen { .. } => Own::Input,
             Self::Tool(error) => match &**error {
@@ -139,7 +154,8 @@ impl CliError {
             Self::Resolve(error) => Own::of(error.blame()),
             Self::Board(error) => Own::of(error.blame()),
             Self::Merge(error) => Own::of(error.blame()),
-            Self::Session(error) => match **error {
+            Self::Session(error) => match &**error {
+                session::Error::Proof(error) if error.is_false() => Own::Failed,
                 session::Error::CommandNotFound { .. } => Own::NotFound,
                 session::Error::CommandNotExecutable { .. } => Own::NotExecutable,
                 session::Error::Interrupted => Own::Interrupted,
@@ -177,6 +193,8 @@ impl CliError {
             Self::Resolve(error) => error.remedy(),
             Self::Board(error) => error.remedy(),
             Self::Tool(error) => tool_hint(error),
+            Self::NoTerminal => Some("choose with `--only PATH` and `--exclude PATH`".to_owned()),
+            Self::NothingBack { .. } => Some("`sandtable log` lists what was done".to_owned()),
             Self::NoTarget { .. } => Some("`sandtable ls` lists the sandboxes".to_owned()),
             Self::NoSandbox { .. } => {
                 Some("name one, or two snapshots: `sandtable log` lists them".to_owned())

@@ -238,6 +238,7 @@ fn finished(layer: Layer, env: Vec<Setting<EnvRequest>>) -> Loaded {
         directory: always(layer.directory),
         name: layer.name,
         mode: always(layer.mode),
+        base: always(layer.base),
         mounts: layer.mounts,
         expose: layer.expose,
         tools: layer.tools,

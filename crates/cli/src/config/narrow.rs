@@ -58,7 +58,7 @@ pub(crate) fn check(project: &ConfigFile, without: &Layer, with: &Layer) -> Resu
 fn widened(key: Key, without: &Layer, with: &Layer) -> bool {
     match key {
         Key::Network => {
-            let order = [Network::None, Network::Nat, Network::Host];
+            let order = [Network::None, Network::Proxied, Network::Nat, Network::Host];
             wider(&order, without.network.as_ref(), with.network.as_ref())
         }
         Key::Cpus => looser(without.limits.cpus.as_ref(), with.limits.cpus.as_ref()),
@@ -107,11 +107,13 @@ fn widened(key: Key, without: &Layer, with: &Layer) -> bool {
         | Key::Build
         | Key::Publish
         | Key::EngineFlags
+        | Key::ProxyCommand
         | Key::AllowFlags
         | Key::SupportUrl
         | Key::SeatbeltProfile
         | Key::Name
         | Key::Directory
+        | Key::Base
         | Key::Mode
         | Key::Rm
         | Key::DryRun

@@ -47,6 +47,8 @@ pub(crate) enum ValueError {
     Port(#[from] PortError),
     #[error(transparent)]
     Words(#[from] WordsError),
+    #[error("there is no program in it")]
+    NoCommand,
     #[error("`{0}` is no address: use one that starts with `https://`")]
     Address(String),
     #[error(transparent)]

@@ -99,6 +99,13 @@ impl Ui {
         Ok(())
     }
 
+    /// Output of a command where standard output is for something else.
+    pub(crate) fn pass_on(self, bytes: &[u8]) {
+        // There is nobody left to tell if standard error is closed.
+        let piece = lines::Piece { stream: Stream::Err, bytes: bytes.to_vec() };
+        self.pass(&[piece]).unwrap_or_default();
+    }
+
     /// An answer as JSON, on standard output.
     pub(crate) fn json(self, value: &impl serde::Serialize) -> Result<(), CliError> {
         let mut text = serde_json::to_string_pretty(value).map_err(CliError::Json)?;

@@ -86,6 +86,10 @@ pub(crate) fn host(name: &str, network: &Setting<Network>) -> Why {
         Network::None => {
             ("unreachable", "the network is `none`: a namespace of its own with nothing but loopback")
         }
+        Network::Proxied => (
+            "reachable",
+            "the network is `proxied`: what the proxy command lets through, for programs that use a proxy",
+        ),
         Network::Nat => {
             ("reachable", "the network is `nat`: outbound connections only, and none to this machine")
         }
@@ -104,7 +108,8 @@ pub(crate) fn host(name: &str, network: &Setting<Network>) -> Why {
             Some("`--network nat` for outbound connections, `--network host` for this machine's network")
         }
         Network::Nat if own => Some("`--network host`"),
-        Network::Nat | Network::Host => Some("`--network none`"),
+        Network::Proxied if own => Some("`--network host`"),
+        Network::Proxied | Network::Nat | Network::Host => Some("`--network none`"),
     };
     Why {
         subject: name.to_owned(),

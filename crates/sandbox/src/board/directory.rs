@@ -102,7 +102,8 @@ impl Journal {
     }
 }
 
-fn turn(
+/// Brings a directory from one state to another, journalled.
+pub(crate) fn turn(
     store: &Store,
     directory: &Path,
     states: (&State, &State),

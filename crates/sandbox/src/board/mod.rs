@@ -22,6 +22,7 @@ use sandtable_store::store::StoreError;
 use sha2::Digest as _;
 
 pub use directory::Turned;
+pub(crate) use directory::turn;
 pub use error::Error;
 pub use find::Found;
 pub use look::{format_diff_for_display, is_path_safe};

@@ -151,3 +151,35 @@ fn control_groups_are_told_by_kind() {
     );
     assert_eq!(told(&machine(1000)), "none are mounted");
 }
+
+#[test]
+fn a_systemd_that_would_give_a_control_group_is_found() {
+    let told = |uid: u32, machine: &Fake| {
+        let checks = examined(uid, machine);
+        let check = checks.into_iter().find(|check| check.id == "machine.cgroups").unwrap();
+        let mend = check.mend.map(|mend| format!("\n-> {mend}")).unwrap_or_default();
+        format!("{}: {}{mend}", check.status, check.why)
+    };
+    let plain = |uid: u32| {
+        machine(uid)
+            .mount("/sys/fs/cgroup", "cgroup2")
+            .dir("/sys/fs/cgroup/session-1.scope")
+            .file("/proc/self/cgroup", "0::/session-1.scope\n")
+            .dir("/run/systemd/system")
+    };
+    insta::assert_snapshot!(told(1000, &plain(1000)), @"
+    warn: version 2; our own group can be written in 0 of 1 hierarchies; there is no systemd of yours that could give us one: you are not logged in
+    -> sudo loginctl enable-linger 1000
+    ");
+    let socket = "/run/user/1000/systemd/private";
+    insta::assert_snapshot!(told(1000, &plain(1000).socket(socket)), @"ok: version 2; our own group can be written in 0 of 1 hierarchies; systemd gives a sandbox with limits one of its own");
+    let controllers = "/sys/fs/cgroup/user.slice/user-1000.slice/user@1000.service/cgroup.controllers";
+    insta::assert_snapshot!(told(1000, &plain(1000).socket(socket).file(controllers, "memory pids\n")), @r"
+    warn: version 2; our own group can be written in 0 of 1 hierarchies; systemd gives a sandbox with limits one of its own, but without cpu
+    -> sudo mkdir -p /etc/systemd/system/user@.service.d && printf '[Service]\nDelegate=cpu memory pids\n' | sudo tee /etc/systemd/system/user@.service.d/sandtable.conf && sudo systemctl daemon-reload
+    ");
+    let root = plain(0).socket("/run/systemd/private");
+    insta::assert_snapshot!(told(0, &root), @"ok: version 2; our own group can be written in 1 of 1 hierarchies; systemd gives a sandbox with limits one of its own");
+    let dead = plain(1000).dead_socket(socket);
+    assert!(told(1000, &dead).starts_with("warn: "), "{}", told(1000, &dead));
+}

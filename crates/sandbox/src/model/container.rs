@@ -37,6 +37,12 @@ pub struct ContainerRequest {
     pub flag_guard: Setting<FlagGuard>,
     pub ports: Vec<Setting<Port>>,
     pub build: Setting<Build>,
+    /// The command of a proxy that is the only way out, word by word.
+    #[serde(default)]
+    pub proxy: Option<Setting<Vec<String>>>,
+    /// A port for a debugger, if one is wanted.
+    #[serde(default)]
+    pub debug: Option<Setting<Port>>,
     /// Where people are sent when an image cannot be had.
     pub support: Setting<String>,
 }
@@ -49,11 +55,15 @@ impl Default for ContainerRequest {
             flag_guard: Setting::default_value(FlagGuard::Refuse),
             ports: Vec::new(),
             build: Setting::default_value(Build::No),
+            proxy: None,
+            debug: None,
             support: Setting::default_value(SUPPORT.to_owned()),
         }
     }
 }
 
+/// Where a proxy command listens, in its own container and, for the command, inside.
+pub const PROXY_PORT: u16 = 8877;
 /// Where people are sent by default.
 pub const SUPPORT: &str = "https://github.com/vybestack/llxprt-code/discussions";
 
@@ -112,6 +122,9 @@ pub struct Container {
     /// The project's own recipe for the image, when that is built first.
     #[serde(default)]
     pub build: Option<Recipe>,
+    /// The command of the proxy, when that is the way out.
+    #[serde(default)]
+    pub proxy: Option<Setting<Vec<String>>>,
     /// Where people are sent when an image cannot be had.
     pub support: Setting<String>,
 }

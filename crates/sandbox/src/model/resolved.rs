@@ -19,7 +19,7 @@ use super::platform::Platform;
 use super::seatbelt::SeatbeltProfile;
 use super::secret::REDACTED;
 use super::setting::{Origin, Setting};
-use super::spec::{Lifetime, Network, Secrets, Strictness, WorkspaceMode};
+use super::spec::{Base, Lifetime, Network, Secrets, Strictness, WorkspaceMode};
 use super::tool::ProvidedDep;
 
 /// A request, checked against facts.
@@ -41,6 +41,9 @@ pub struct ResolvedSpec {
     pub seatbelt: Option<SeatbeltProfile>,
     pub source: Source,
     pub mode: Mode,
+    /// What the workspace stands on.
+    #[serde(default = "source")]
+    pub base: Setting<Base>,
     pub identity: Identity,
     pub home: BoxPath,
     /// Where a command starts.
@@ -60,12 +63,19 @@ pub struct ResolvedSpec {
     pub network_helper: Option<NetworkHelper>,
     #[serde(default)]
     pub limits: Limits,
+    /// Whom the native engine asks for a control group, where systemd runs and something is limited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group_manager: Option<GroupManager>,
     #[serde(default)]
     pub ssh_agent: Agent,
     pub secrets: Setting<Secrets>,
     pub strictness: Setting<Strictness>,
     pub lifetime: Setting<Lifetime>,
     pub warnings: Vec<Warning>,
+}
+
+fn source() -> Setting<Base> {
+    Setting::default_value(Base::Source)
 }
 
 /// The directory a sandbox is a view of.
@@ -116,6 +126,19 @@ pub struct NetworkHelper {
 choice! {
     /// The program we know how to use.
     HelperKind { Slirp4netns = "slirp4netns" }
+}
+
+/// A systemd that hands out control groups.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GroupManager {
+    pub kind: ManagerKind,
+    /// Its private socket.
+    pub socket: HostPath,
+}
+
+choice! {
+    /// Whom a systemd works for.
+    ManagerKind { System = "system", User = "user" }
 }
 
 /// Who calls.
@@ -213,6 +236,11 @@ impl EngineName {
     /// Whether it can show a file at another place than its own. One that cannot only decides about files.
     pub fn makes_views(self) -> bool {
         self != Self::Seatbelt
+    }
+
+    /// Whether we make the control group of its sandboxes. Container engines make their own.
+    pub fn makes_groups(self) -> bool {
+        self == Self::Native
     }
 }
 

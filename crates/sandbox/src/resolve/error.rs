@@ -48,6 +48,14 @@ pub enum Error {
     NoRecipe { places: Vec<PathBuf> },
     #[error("`{what}` is for docker and podman, and this sandbox runs on `{engine}`")]
     ContainersOnly { what: &'static str, engine: EngineName },
+    #[error("network `proxied` needs a proxy command, and none was named")]
+    ProxyUnnamed,
+    #[error("network `host` goes around the proxy command, which {origin} asks for")]
+    ProxyAround { origin: String },
+    #[error(
+        "the proxy command, which {origin} asks for, is for docker and podman, and `{engine}` would go around it"
+    )]
+    ProxyElsewhere { origin: String, engine: EngineName },
     #[error("port `{port}` cannot be published: there is no network inside")]
     PortWithoutNetwork { port: Port },
     #[error("the engine cannot make an overlay over `{path}`: {why}")]
@@ -85,6 +93,8 @@ pub enum Error {
     AgentHome { path: HostPath, why: &'static str },
     #[error("with mode `live` nothing of the source can be hidden, and `{what}` asks for it")]
     LiveHides { what: &'static str },
+    #[error("with mode `live` the workspace is the source itself, and `base = \"store\"` asks for another")]
+    LiveBase,
 
     #[error("the directory `{}` cannot be used", path.display())]
     SourceMissing {
@@ -225,6 +235,9 @@ impl Error {
             | Self::FlagOurs { .. }
             | Self::FlagWithoutValue { .. }
             | Self::PortWithoutNetwork { .. }
+            | Self::ProxyUnnamed
+            | Self::ProxyElsewhere { .. }
+            | Self::ProxyAround { .. }
             | Self::NoRecipe { .. }
             | Self::ContainersOnly { .. }
             | Self::ImageNamed { .. }
@@ -236,6 +249,7 @@ impl Error {
             | Self::AgentUnknown { .. }
             | Self::AgentHome { .. }
             | Self::LiveHides { .. }
+            | Self::LiveBase
             | Self::SourceMissing { .. }
             | Self::SourceNotDirectory { .. }
             | Self::SourceNotUnicode { .. }
@@ -274,6 +288,9 @@ impl Error {
             Self::NoRecipe { .. } => "no-recipe",
             Self::ContainersOnly { .. } => "containers-only",
             Self::PortWithoutNetwork { .. } => "port-without-network",
+            Self::ProxyUnnamed => "proxy-unnamed",
+            Self::ProxyElsewhere { .. } => "proxy-elsewhere",
+            Self::ProxyAround { .. } => "proxy-around",
             Self::OverlayEngine { .. } => "overlay-engine",
             Self::ImageNamed { .. } => "image-named",
             Self::ImageNotUnpacked { .. } => "image-not-unpacked",
@@ -289,6 +306,7 @@ impl Error {
             Self::AgentUnknown { .. } => "agent-unknown",
             Self::AgentHome { .. } => "agent-home",
             Self::LiveHides { .. } => "live-hides",
+            Self::LiveBase => "live-base",
             Self::SourceMissing { .. } => "source-missing",
             Self::SourceNotDirectory { .. } => "source-not-directory",
             Self::SourceNotUnicode { .. } => "source-not-unicode",

@@ -16,13 +16,16 @@ mod expose;
 mod flags;
 mod gitconfig;
 mod glob;
+mod groups;
 mod hide;
 mod home;
 mod homes;
 mod identity;
 mod mode;
 mod network;
+mod node;
 mod overlay;
+mod proxy;
 mod remedy;
 mod renew;
 mod repository;
@@ -44,6 +47,7 @@ pub use card::{CARD, CARD_VARIABLE};
 pub use data::Reasoned;
 pub use environment::environment_rules;
 pub use error::Error;
+pub use groups::socket as group_manager_socket;
 pub use hide::Hidden;
 pub use mode::WORKSPACE;
 pub use renew::renew;
@@ -70,12 +74,15 @@ pub fn resolve(spec: &Spec, host: &Host, facts: &dyn Facts) -> Result<ResolvedSp
     let chosen = engine::choose(spec, host, facts)?;
     let case = Case::new(spec, host, facts, chosen.engine)?.contained(chosen.container.as_ref());
     let (seatbelt, network) = if chosen.engine.makes_views() {
-        (None, spec.network.clone())
+        (None, chosen.network.clone())
     } else {
         seatbelt::check(&case).map(|(profile, network)| (Some(profile), network))?
     };
     let network_helper = if case.container.is_none() { network::helper(&case, &network)? } else { None };
+    network::check_rootless(&case, &network)?;
     let mut warnings = Vec::new();
+    proxy::check_use(spec, network.value, &mut warnings);
+    node::check_debugger(&case, network.value, &mut warnings);
     let workspace = source::find(&case, &mut warnings)?;
     overlay::check_state(&case.state, facts)?;
     let mode = mode::choose(&case, &workspace, &mut warnings)?;
@@ -99,7 +106,10 @@ pub fn resolve(spec: &Spec, host: &Host, facts: &dyn Facts) -> Result<ResolvedSp
     let mut environment = environment::build(&case, &mounts, rootfs.as_ref(), &mut warnings);
     tools::add_variables(&case, &mut environment);
     environment.append(&mut variables);
+    environment.append(&mut proxy::variables(host, network.value));
+    environment.append(&mut node::debugger(&case, network.value));
     environment.append(&mut environment::asked(&case)?);
+    node::fit_memory(&case, &mut environment);
     environment.append(&mut environment::last(&ssh_agent, engine));
     card::with_card(ResolvedSpec {
         engine: chosen.engine,
@@ -113,6 +123,7 @@ pub fn resolve(spec: &Spec, host: &Host, facts: &dyn Facts) -> Result<ResolvedSp
         directory: workspace.directory.same_inside(),
         source: Source { root: workspace.root, kind: workspace.kind },
         mode,
+        base: spec.base.clone(),
         mounts,
         tools: host.tools.clone(),
         seeds,
@@ -121,6 +132,7 @@ pub fn resolve(spec: &Spec, host: &Host, facts: &dyn Facts) -> Result<ResolvedSp
         network,
         network_helper,
         limits: spec.limits.clone(),
+        group_manager: groups::manager(&spec.limits, engine, host, facts),
         ssh_agent,
         secrets: spec.secrets.clone(),
         strictness: spec.strictness.clone(),

@@ -53,9 +53,10 @@ pub(super) struct Watch {
 
 impl Watch {
     /// Takes the moment. Must be called before the source is mounted.
-    pub(super) fn new(resolved: &ResolvedSpec) -> Self {
+    pub(super) fn new(record: &Record) -> Self {
+        let resolved = &record.resolved;
         Self {
-            root: resolved.source.root.as_path().to_owned(),
+            root: record.ground().as_path().to_owned(),
             lifetime: resolved.lifetime.value,
             identity: resolved.identity,
             moment: Stamp::now(),

@@ -7,6 +7,7 @@ use std::time::SystemTime;
 
 use fs_err as fs;
 use rustix::fs::{CWD, Mode, OFlags, openat};
+use sandtable_store::id::ObjectId;
 use sandtable_store::layer::pins::write_whiteouts;
 use sandtable_store::lock::FileLock;
 use sandtable_store::path::RelPath;
@@ -20,6 +21,7 @@ use super::furnish;
 use super::readable;
 use super::record::{Record, SCHEMA};
 use super::run::Request;
+use super::states::{begin, lay};
 use super::watcher::Watcher;
 use crate::engine::{Place, Preparation, engine};
 use crate::model::id::SandboxName;
@@ -37,11 +39,20 @@ pub(super) struct Created {
     pub(super) record: Record,
 }
 
-/// Makes a sandbox for `resolved`, under `name` or a name of its own.
+/// Which sandbox is to be made.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Wanted<'a> {
+    /// One of its own if there is none.
+    pub(super) name: Option<&'a SandboxName>,
+    /// With `base = "store"`, the snapshot to stand on; the source as it is now if there is none.
+    pub(super) base: Option<ObjectId>,
+}
+
+/// Makes a sandbox for `resolved`.
 pub(super) fn create(
     sandboxes: &Sandboxes,
     resolved: ResolvedSpec,
-    name: Option<&SandboxName>,
+    wanted: Wanted<'_>,
     request: Request<'_>,
 ) -> Result<Created, Error> {
     let mut resolved = resolved;
@@ -49,10 +60,14 @@ pub(super) fn create(
         sandboxes.reap_containers()?;
     }
     engine(resolved.engine).prepare(&mut resolved, &Heard(request.watcher))?;
-    let (name, directory, lock) = take_name(sandboxes, name)?;
-    let record = draft(resolved, name, request.command);
-    let filled =
-        fill(&directory, &record.resolved, request.watcher).and_then(|()| directory.write(RECORD, &record));
+    let (name, directory, lock) = take_name(sandboxes, wanted.name)?;
+    let mut record = draft(resolved, name, request.command);
+    let filled = lay(&directory, &mut record, wanted.base, request.watcher)
+        .and_then(|()| fill(&directory, &record.resolved, request.watcher))
+        .and_then(|()| {
+            begin(&directory, &mut record, request.watcher);
+            directory.write(RECORD, &record)
+        });
     match filled {
         Ok(()) => Ok(Created { directory, lock, record }),
         Err(error) => {

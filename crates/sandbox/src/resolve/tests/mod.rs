@@ -4,6 +4,7 @@ mod card;
 mod environment;
 mod errors;
 mod git;
+mod groups;
 mod inside;
 mod machines;
 mod mounts;
@@ -28,7 +29,7 @@ use crate::model::profile::BuiltIn;
 use crate::model::resolved::ResolvedSpec;
 use crate::model::setting::{Origin, Setting};
 use crate::model::spec::{
-    EngineChoice, GitConfig, Lifetime, MountAccess, MountRequest, Network, Secrets, SourceGuard, Spec,
+    Base, EngineChoice, GitConfig, Lifetime, MountAccess, MountRequest, Network, Secrets, SourceGuard, Spec,
     SshAgent, Strictness, WorkspaceMode,
 };
 
@@ -43,6 +44,7 @@ pub(crate) fn spec(directory: &str) -> Spec {
         directory: Setting::default_value(directory.into()),
         name: None,
         mode: Setting::default_value(WorkspaceMode::Auto),
+        base: Setting::default_value(Base::Source),
         mounts: Vec::new(),
         expose: Vec::new(),
         tools: Vec::new(),

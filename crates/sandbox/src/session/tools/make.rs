@@ -15,7 +15,7 @@ use crate::model::path::{BoxPath, HostPath};
 use crate::model::platform::Platform;
 use crate::model::resolved::{Mode, ResolvedSpec, Source, SourceKind};
 use crate::model::setting::{Origin, Setting};
-use crate::model::spec::{Lifetime, Network, Secrets, Strictness, WorkspaceMode};
+use crate::model::spec::{Base, Lifetime, Network, Secrets, Strictness, WorkspaceMode};
 use crate::model::tool::ProvidedDep;
 use crate::session::directory::Sandboxes;
 use crate::tools::depot::Workplace;
@@ -265,6 +265,7 @@ impl Making<'_> {
                 value: WorkspaceMode::Live,
                 reason: "the work directory is there for the steps only".to_owned(),
             },
+            base: Setting::default_value(Base::Source),
             identity: self.workshop.identity,
             home: BoxPath::new(HOME).expect("absolute"),
             directory: work,
@@ -276,6 +277,7 @@ impl Making<'_> {
             network: Setting::default_value(Network::None),
             network_helper: None,
             limits: limits(self.plan),
+            group_manager: None,
             ssh_agent: Agent::default(),
             secrets: Setting::default_value(Secrets::Warn),
             strictness: Setting::default_value(Strictness::Strict),
