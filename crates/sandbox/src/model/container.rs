@@ -77,13 +77,20 @@ const fn many() -> Lowers {
     Lowers::Many
 }
 
+choice! {
+    /// Whether a program is asked as if its caller had no home directory.
+    Homeless { No = "no", Yes = "yes" }
+}
+
 /// What an engine's program is asked about itself, and the package it comes in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Questions {
     pub package: &'static str,
     /// Arguments that only look: version, runtime, version of control groups and rights, with semicolons between
-    /// them. None for a program that makes directories whatever it is asked.
-    pub ask: Option<&'static [&'static str]>,
+    /// them; or the version alone.
+    pub ask: &'static [&'static str],
+    /// Whether it makes directories of its own whatever it is asked, and has to be asked without a home.
+    pub homeless: Homeless,
 }
 
 impl Questions {
@@ -92,13 +99,16 @@ impl Questions {
         match engine {
             EngineChoice::Docker => Some(Self {
                 package: "docker.io",
-                ask: Some(&[
+                ask: &[
                     "info",
                     "--format",
                     "{{.ServerVersion}};{{.DefaultRuntime}};{{.CgroupVersion}};{{.SecurityOptions}}",
-                ]),
+                ],
+                homeless: Homeless::No,
             }),
-            EngineChoice::Podman => Some(Self { package: "podman", ask: None }),
+            EngineChoice::Podman => {
+                Some(Self { package: "podman", ask: &["--version"], homeless: Homeless::Yes })
+            }
             EngineChoice::Auto | EngineChoice::Native | EngineChoice::Seatbelt => None,
         }
     }

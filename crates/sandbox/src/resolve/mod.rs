@@ -239,6 +239,9 @@ fn contained_mounts(
     shown.extend(agent);
     shown = homes::at_each(shown, &homes::of(case));
     shown.extend(contained::virtual_environment(case, workspace));
+    let (views, asked): (Vec<Mount>, Vec<Mount>) =
+        asked.into_iter().partition(|mount| matches!(mount.content, Content::Cow { .. }));
+    let asked: Vec<Mount> = homes::at_each(asked, &homes::of(case)).into_iter().chain(views).collect();
     shown.retain(|mount| asked.iter().all(|request| request.target != mount.target));
     mounts.extend(contained::without_links(home));
     mounts.extend(asked);
