@@ -23,7 +23,7 @@ use sha2::Digest as _;
 
 pub use directory::Turned;
 pub use error::Error;
-pub use find::Found;
+pub use find::{Found, blob};
 pub use look::{format_diff_for_display, is_path_safe};
 pub use sandtable_store::id::ObjectId;
 pub use sandtable_store::meta::{Direction, Filter, Operation, Snapshot};
