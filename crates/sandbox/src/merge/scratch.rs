@@ -68,7 +68,9 @@ impl Scratch {
         self.format
     }
 
+    /// A call that sees everything that was made here before.
     pub(super) fn call(&self) -> Call {
+        self.trees.show_git();
         self.git.call(&self.path).settings(&self.settings).work_tree(&self.path.join(NONE))
     }
 

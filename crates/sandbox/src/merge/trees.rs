@@ -27,6 +27,8 @@ pub(super) struct Trees {
     dir: PathBuf,
     hash: HashKind,
     borrowed: Vec<Objects>,
+    /// Made here, and not yet where git would see it.
+    fresh: RefCell<BTreeMap<ObjectId, Object>>,
     known: RefCell<BTreeMap<ObjectId, Rc<Tree>>>,
 }
 
@@ -38,7 +40,7 @@ impl Trees {
     /// Those of the directory `dir`, and of others whose objects it may use.
     pub(super) fn new(dir: &Path, hash: HashKind, borrowed: &[&Path]) -> Self {
         let borrowed = borrowed.iter().map(|dir| Objects::new(dir, hash, Loose::Read)).collect();
-        Self { dir: dir.to_owned(), hash, borrowed, known: RefCell::default() }
+        Self { dir: dir.to_owned(), hash, borrowed, fresh: RefCell::default(), known: RefCell::default() }
     }
 
     /// The last of the directories that were borrowed from.
@@ -55,6 +57,9 @@ impl Trees {
         if let Some(objects) = self.place(id) {
             return objects.read(id).map_err(|_| NotUnderstood);
         }
+        if let Some(object) = self.fresh.borrow().get(id) {
+            return Ok(object.clone());
+        }
         let object = loose::read(&self.dir, id).ok().flatten().ok_or(NotUnderstood)?;
         let named = hash(self.hash, object.kind, &object.data).is_ok_and(|found| found == *id);
         if named { Ok(object) } else { Err(NotUnderstood) }
@@ -66,7 +71,11 @@ impl Trees {
     }
 
     pub(super) fn blob_size(&self, id: &ObjectId) -> Result<u64, NotUnderstood> {
+        let fresh = self.fresh.borrow();
         let found = match self.place(id) {
+            _ if fresh.contains_key(id) => {
+                fresh.get(id).map(|object| (object.kind, object.data.len() as u64))
+            }
             Some(objects) => objects.header(id).ok(),
             None => loose::header(&self.dir, id).ok().flatten(),
         };
@@ -77,7 +86,16 @@ impl Trees {
     }
 
     pub(super) fn write(&self, kind: ObjectKind, data: &[u8]) -> Result<ObjectId, Error> {
-        loose::write(&self.dir, self.hash, (kind, data)).map_err(|error| std::io::Error::other(error).into())
+        let id = hash(self.hash, kind, data).map_err(std::io::Error::other)?;
+        self.fresh.borrow_mut().insert(id, Object { kind, data: data.to_vec() });
+        Ok(id)
+    }
+
+    /// Puts what was made where git sees it. What cannot be written git will miss, and say so.
+    pub(super) fn show_git(&self) {
+        for (_, object) in std::mem::take(&mut *self.fresh.borrow_mut()) {
+            drop(loose::write(&self.dir, self.hash, (object.kind, &object.data)));
+        }
     }
 
     pub(super) fn tree_of(&self, commit: &ObjectId) -> Result<ObjectId, NotUnderstood> {

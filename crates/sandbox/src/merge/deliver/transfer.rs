@@ -16,7 +16,7 @@ use crate::merge::scratch::Scratch;
 use crate::merge::target::Repository;
 use crate::merge::trees::{Failed, or_git};
 
-/// Fewer objects than this arrive in files of their own, as with git's own `receive.unpackLimit`.
+/// As many are what git itself would write in files of their own (`receive.unpackLimit`), and not force to disk.
 const FEW: usize = 100;
 /// More than this is packed by git, which does not hold it in memory.
 const AT_ONCE: usize = 256 << 20;
@@ -32,7 +32,7 @@ pub(super) struct Transfer {
 
 impl Transfer {
     /// Packs what the result has and the branch has not, and lets git check it strictly where only the user's objects
-    /// can be seen beside it. A few objects arrive as git would have written them, each in a file of its own.
+    /// can be seen beside it. A few objects are not forced to disk, since git does not force them either.
     pub(super) fn prepare(
         delivery: &Delivery<'_>,
         repository: &Repository,
@@ -44,11 +44,8 @@ impl Transfer {
         let to = repository.objects();
         let path = delivery.place.scratch("quarantine");
         let quarantine = Scratch::new(&delivery.means.git, path, plan.scratch.format(), &[&to])?;
-        let check = if new.len() < FEW {
-            quarantine.call().args(["unpack-objects", "-q", "--strict"])
-        } else {
-            quarantine.call().args(["index-pack", "--stdin", "--strict", "--fsck-objects"])
-        };
+        let check = quarantine.call().args(["index-pack", "--stdin", "--strict", "--fsck-objects"]);
+        let check = if new.len() < FEW { check.setting("core.fsync", "none") } else { check };
         match check.finished(Some(&pack), &[0]) {
             Ok(_) => {}
             Err(GitError::Call(error)) => {
