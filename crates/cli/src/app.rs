@@ -4,12 +4,13 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use sandtable_sandbox::board::Board;
-use sandtable_sandbox::facts::MachineFacts;
+use sandtable_sandbox::facts::{Facts, MachineFacts, Recorded};
 use sandtable_sandbox::model::id::SandboxName;
 use sandtable_sandbox::model::resolved::ResolvedSpec;
 use sandtable_sandbox::resolve;
 use sandtable_sandbox::session::{self, Sandboxes};
 
+use crate::commands;
 use crate::config::{self, Loaded};
 use crate::env::Environment;
 use crate::error::CliError;
@@ -62,13 +63,24 @@ impl App {
 
     /// What a request means on this machine, with our own warnings among those of the library.
     pub(crate) fn resolve(&self, loaded: &Loaded) -> Result<ResolvedSpec, CliError> {
-        let facts = MachineFacts;
+        self.resolve_with(loaded, &MachineFacts)
+    }
+
+    /// The same for a source of which only what was recorded counts, whatever is there now.
+    pub(crate) fn resolve_recorded(&self, loaded: &Loaded, source: &Path) -> Result<ResolvedSpec, CliError> {
         let host = self.environment.host()?;
-        let resolved = match resolve::resolve(&loaded.spec, &host, &facts) {
+        let facts = Recorded::new(MachineFacts, source, host.data.as_path(), (host.uid, host.gid));
+        self.resolve_with(loaded, &facts)
+    }
+
+    fn resolve_with(&self, loaded: &Loaded, facts: &dyn Facts) -> Result<ResolvedSpec, CliError> {
+        let mut host = self.environment.host()?;
+        host.tools = commands::tool::kept(self, &loaded.spec.tools)?;
+        let resolved = match resolve::resolve(&loaded.spec, &host, facts) {
             // Only the unpacked image can say what it will show.
             Err(resolve::Error::ImageNotUnpacked { path }) => {
                 session::unpack_image(&host.data, &path)?;
-                resolve::resolve(&loaded.spec, &host, &facts)
+                resolve::resolve(&loaded.spec, &host, facts)
             }
             answer => answer,
         };

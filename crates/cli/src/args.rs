@@ -14,7 +14,8 @@ use sandtable_sandbox::model::profile::Profile;
 use sandtable_sandbox::model::seatbelt::SeatbeltProfile;
 use sandtable_sandbox::model::setting::{Origin, Setting};
 use sandtable_sandbox::model::spec::{
-    EngineChoice, GitConfig, Lifetime, Network, Secrets, SourceGuard, SshAgent, Strictness, WorkspaceMode,
+    Base, EngineChoice, GitConfig, Lifetime, Network, Secrets, SourceGuard, SshAgent, Strictness,
+    WorkspaceMode,
 };
 
 use crate::commands;
@@ -76,14 +77,16 @@ pub(crate) enum Command {
     Checkout(commands::turn::CheckoutArgs),
     /// Bring a sandbox or a directory back to a recorded state
     Rollback(commands::turn::RollbackArgs),
-    /// Take back the last operation on a sandbox or a directory
+    /// Take back the last operation on a sandbox, a directory or this source: a command, a rollback, a merge
     Undo(commands::turn::StepArgs),
     /// Do again what was undone
     Redo(commands::turn::StepArgs),
     /// Make a new sandbox that is in a recorded state; no command runs
     Fork(Box<commands::fork::ForkArgs>),
+    /// Check a recorded state; prove what a command does on it, or check such a proof
+    Verify(Box<commands::verify::VerifyArgs>),
     /// Merge what a sandbox did into your repository's current branch, as one commit
-    Merge(commands::merge::WorkArgs),
+    Merge(commands::merge::MergeArgs),
     /// Bring what a sandbox did into your files, uncommitted
     Apply(commands::merge::WorkArgs),
     /// Hand over what a sandbox did as a branch, a patch or a bundle
@@ -100,6 +103,9 @@ pub(crate) enum Command {
     /// Show the policy that would hold, and where each line of it comes from
     #[command(subcommand)]
     Policy(commands::policy::PolicyCommand),
+    /// Make tools from recipes and plans, for sandboxes
+    #[command(subcommand)]
+    Tool(commands::tool::ToolCommand),
     /// Consent to a project's file as it is now, so that it may widen the policy
     Trust(commands::trust::TrustArgs),
     /// Find out what can be enforced here, what not, and what mends it
@@ -133,6 +139,9 @@ pub(crate) struct SettingArgs {
     /// How the workspace is kept apart from the source
     #[arg(long, value_name = "MODE", value_parser = words(WorkspaceMode::ALL, WorkspaceMode::word))]
     mode: Option<WorkspaceMode>,
+    /// What the workspace stands on: the source, seen as it moves, or its recorded state
+    #[arg(long, value_name = "BASE", value_parser = words(Base::ALL, Base::word))]
+    base: Option<Base>,
     #[command(flatten)]
     inside: InsideArgs,
     /// Which network the command sees
@@ -222,6 +231,7 @@ impl SettingArgs {
             name: flag(Key::Name, self.name),
             directory: flag(Key::Directory, self.directory),
             mode: flag(Key::Mode, self.mode),
+            base: flag(Key::Base, self.base),
             network: flag(Key::Network, self.network),
             limits: self.limits.limits(),
             ssh_agent: flag(Key::SshAgent, self.ssh_agent),
@@ -305,7 +315,7 @@ fn usage(error: &clap::Error, args: &[OsString]) -> CliError {
     CliError::Usage { text, hint }
 }
 
-fn words<T>(all: &'static [T], word: fn(T) -> &'static str) -> ValueParser
+pub(crate) fn words<T>(all: &'static [T], word: fn(T) -> &'static str) -> ValueParser
 where
     T: Copy + FromStr<Err = UnknownWord> + Send + Sync,
 {

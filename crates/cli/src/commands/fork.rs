@@ -3,8 +3,10 @@
 use std::process::ExitCode;
 
 use clap::Args;
+use sandtable_sandbox::model::resolved::ResolvedSpec;
 use sandtable_sandbox::model::setting::{Origin, Setting};
-use sandtable_sandbox::session::{Request, Streams, Terminal, states};
+use sandtable_sandbox::model::spec::Base;
+use sandtable_sandbox::session::{Request, Streams, Terminal, Watcher as _, states};
 
 use super::Attentive;
 use super::target::state;
@@ -29,8 +31,16 @@ pub(crate) fn run(app: &App, args: ForkArgs) -> Result<ExitCode, CliError> {
     let source = Setting::new(found.store.source().to_owned(), Origin::Default);
     let place = Layer { directory: Some(source), ..Layer::default() };
     let loaded = config::load(&app.environment, args.settings.layer()?.or(place))?;
-    let resolved = app.resolve(&loaded)?;
+    super::tool::prepared(app, &loaded)?;
     let watcher = Attentive::new(app.ui, &loaded.output);
+    let resolved = if found.store.source().is_dir() {
+        app.resolve(&loaded)?
+    } else {
+        // What was recorded is all that is left.
+        watcher.source_replaced();
+        let resolved = app.resolve_recorded(&loaded, found.store.source())?;
+        ResolvedSpec { base: Setting::default_value(Base::Store), ..resolved }
+    };
     let streams = Streams::Caller(Terminal::Never);
     let request = Request { command: &[], resolve_ms: app.elapsed_ms(), streams, watcher: &watcher };
     let name = loaded.spec.name.as_ref().map(|name| &name.value);

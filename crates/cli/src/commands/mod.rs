@@ -36,8 +36,10 @@ pub(crate) mod snapshot;
 pub(crate) mod stop;
 pub(crate) mod store;
 mod target;
+pub(crate) mod tool;
 pub(crate) mod trust;
 pub(crate) mod turn;
+pub(crate) mod verify;
 pub(crate) mod why;
 
 /// The version of every answer in JSON that is not a stored record.
@@ -82,6 +84,12 @@ impl Watcher for Attentive {
             let what = if paths == 1 { "one path has".to_owned() } else { format!("{paths} paths have") };
             self.ui.say(&format!("{what} changed in the source since; inside it is as it was"));
         }
+    }
+
+    fn source_replaced(&self) {
+        let text = "the source is gone or was replaced; inside is its recorded state, without its git directory and \
+                    files that git ignores";
+        self.ui.warning("source-replaced", text);
     }
 
     fn unsettled(&self, why: &str) {

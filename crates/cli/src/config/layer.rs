@@ -12,9 +12,10 @@ use sandtable_sandbox::model::profile::Profile;
 use sandtable_sandbox::model::seatbelt::SeatbeltProfile;
 use sandtable_sandbox::model::setting::{Origin, Setting};
 use sandtable_sandbox::model::spec::{
-    EngineChoice, EnvRequest, GitConfig, Lifetime, MountRequest, Network, Secrets, SourceGuard, SshAgent,
-    Strictness, WorkspaceMode,
+    Base, EngineChoice, EnvRequest, GitConfig, Lifetime, MountRequest, Network, Secrets, SourceGuard,
+    SshAgent, Strictness, WorkspaceMode,
 };
+use sandtable_sandbox::model::tool::ToolRequest;
 
 use super::container::ContainerLayer;
 use super::key::Key;
@@ -31,8 +32,10 @@ pub(crate) struct Layer {
     pub(crate) name: Option<Setting<SandboxName>>,
     pub(crate) directory: Option<Setting<PathBuf>>,
     pub(crate) mode: Option<Setting<WorkspaceMode>>,
+    pub(crate) base: Option<Setting<Base>>,
     pub(crate) mounts: Vec<Setting<MountRequest>>,
     pub(crate) expose: Vec<Setting<PathBuf>>,
+    pub(crate) tools: Vec<Setting<ToolRequest>>,
     pub(crate) hide: Vec<Setting<HidePattern>>,
     pub(crate) agent_homes: Vec<Setting<PathBuf>>,
     pub(crate) env: Vec<Setting<EnvRequest>>,
@@ -65,6 +68,7 @@ impl Layer {
             | Key::Build
             | Key::Publish
             | Key::EngineFlags
+            | Key::ProxyCommand
             | Key::AllowFlags
             | Key::SupportUrl => {
                 self.container.set(key, raw, origin)?;
@@ -74,8 +78,10 @@ impl Layer {
             Key::Name => put(&mut self.name, origin, raw.word()?),
             Key::Directory => put(&mut self.directory, origin, raw.text()?.into()),
             Key::Mode => put(&mut self.mode, origin, raw.word()?),
+            Key::Base => put(&mut self.base, origin, raw.word()?),
             Key::Mounts => self.mounts = mounts(&raw.list()?, origin)?,
             Key::Expose => self.expose = paths(raw.list()?, origin),
+            Key::Tools => self.tools = words(raw.list()?, origin, |word| Ok(word.parse()?))?,
             Key::AgentHome => self.agent_homes = paths(raw.list()?, origin),
             Key::EnvFile => self.env_files = paths(raw.list()?, origin),
             Key::Hide => self.hide = words(raw.list()?, origin, |word| Ok(word.parse()?))?,
@@ -121,8 +127,10 @@ impl Layer {
             name: self.name.or(weaker.name),
             directory: self.directory.or(weaker.directory),
             mode: self.mode.or(weaker.mode),
+            base: self.base.or(weaker.base),
             mounts: added_up(self.mounts, weaker.mounts),
             expose: united(self.expose, weaker.expose, PartialEq::eq),
+            tools: united(self.tools, weaker.tools, |a, b| a.name == b.name),
             hide: united(self.hide, weaker.hide, PartialEq::eq),
             agent_homes: united(self.agent_homes, weaker.agent_homes, PartialEq::eq),
             env: united(self.env, weaker.env, |a, b| a.name == b.name),
@@ -154,6 +162,7 @@ impl Layer {
             | Key::Build
             | Key::Publish
             | Key::EngineFlags
+            | Key::ProxyCommand
             | Key::AllowFlags
             | Key::SupportUrl => self.container.shown(key),
             Key::SeatbeltProfile => shown(self.seatbelt_profile.as_ref()),
@@ -161,8 +170,10 @@ impl Layer {
             Key::Name => shown(self.name.as_ref()),
             Key::Directory => path(self.directory.as_ref()),
             Key::Mode => shown(self.mode.as_ref()),
+            Key::Base => shown(self.base.as_ref()),
             Key::Mounts => listed(&self.mounts, shown_mount),
             Key::Expose => listed(&self.expose, |path| path.display().to_string()),
+            Key::Tools => listed(&self.tools, ToolRequest::to_string),
             Key::Hide => listed(&self.hide, HidePattern::to_string),
             Key::AgentHome => listed(&self.agent_homes, |path| path.display().to_string()),
             // Never the values.

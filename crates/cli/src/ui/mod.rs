@@ -11,6 +11,7 @@ use crate::env::{self, Environment};
 use crate::error::CliError;
 
 pub(crate) mod escape;
+pub(crate) mod graph;
 pub(crate) mod inspect;
 pub(crate) mod lines;
 pub(crate) mod merge;
@@ -20,6 +21,7 @@ pub(crate) mod style;
 pub(crate) mod summary;
 pub(crate) mod table;
 pub(crate) mod time;
+pub(crate) mod tool;
 
 use style::{Colour, Role};
 
@@ -96,6 +98,13 @@ impl Ui {
             written.and_then(|()| to.flush()).map_err(CliError::Answer)?;
         }
         Ok(())
+    }
+
+    /// Output of a command where standard output is for something else.
+    pub(crate) fn pass_on(self, bytes: &[u8]) {
+        // There is nobody left to tell if standard error is closed.
+        let piece = lines::Piece { stream: Stream::Err, bytes: bytes.to_vec() };
+        self.pass(&[piece]).unwrap_or_default();
     }
 
     /// An answer as JSON, on standard output.

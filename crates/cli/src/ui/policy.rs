@@ -61,6 +61,7 @@ pub(crate) fn settings(spec: &Spec, resolved: &ResolvedSpec) -> String {
     rows.extend(hidden.map(|hide| row(Key::Hide, escape::name(&hide.value.to_string()), &hide.origin)));
     rows.extend([
         row(Key::Mode, mode(resolved), &spec.mode.origin),
+        word(Key::Base, &spec.base),
         row(Key::Network, network(resolved), &spec.network.origin),
     ]);
     rows.extend(limits(&spec.limits));

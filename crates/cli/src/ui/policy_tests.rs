@@ -8,7 +8,7 @@ use sandtable_sandbox::model::resolved::{
     EngineName, HelperKind, Identity, Mode, NetworkHelper, Source, Warning,
 };
 use sandtable_sandbox::model::spec::{
-    EngineChoice, EnvRequest, EnvValue, GitConfig, Network, Secrets, SshAgent, WorkspaceMode,
+    Base, EngineChoice, EnvRequest, EnvValue, GitConfig, Network, Secrets, SshAgent, WorkspaceMode,
 };
 
 use super::*;
@@ -28,8 +28,10 @@ pub(crate) fn spec() -> Spec {
         directory: Setting::default_value(PathBuf::from("/repo/sub")),
         name: Some(Setting::new("try".parse().expect("a name"), Origin::Flag { name: "--name".to_owned() })),
         mode: Setting::default_value(WorkspaceMode::Auto),
+        base: Setting::default_value(Base::Source),
         mounts: vec![],
         expose: vec![],
+        tools: vec![],
         hide: vec![],
         agent_homes: vec![],
         env: vec![Setting::new(
@@ -85,6 +87,7 @@ pub(crate) fn resolved(spec: &Spec) -> ResolvedSpec {
         seatbelt: None,
         source: Source { root, kind: SourceKind::Git },
         mode: Mode { value: WorkspaceMode::Overlay, reason: "auto: it can be".to_owned() },
+        base: spec.base.clone(),
         identity: Identity { uid: 1000, gid: 1000 },
         home: BoxPath::new("/home/u").expect("absolute"),
         directory: BoxPath::new("/repo/sub").expect("absolute"),
@@ -94,6 +97,7 @@ pub(crate) fn resolved(spec: &Spec) -> ResolvedSpec {
             mount("/tmp", Content::Scratch { size: 1 }, "private"),
         ])
         .expect("nothing contradicts itself"),
+        tools: vec![],
         seeds: vec![Seed {
             source: HostPath::new("/home/u/.claude.json").expect("absolute"),
             place: ".claude.json".into(),
@@ -135,6 +139,7 @@ fn every_line_of_the_policy_has_its_origin() {
       name                      try                                  flag --name
       hide                      *.key                                flag --hide
       mode                      overlay (auto: it can be)            default
+      base                      source                               default
       network                   host (through /usr/bin/slirp4netns)  flag --network
       cpus                      0.5                                  flag --cpus
       memory                    4g (where possible)                  profile safe

@@ -2,8 +2,8 @@ use sandtable_launch::report::Control;
 use sandtable_sandbox::model::limits::Limits;
 use sandtable_sandbox::model::mount::MountTable;
 use sandtable_sandbox::model::resolved::{EngineName, Mode, Warning};
-use sandtable_sandbox::model::spec::{Network, WorkspaceMode};
-use sandtable_sandbox::session::record::{Base, SkippedEntry};
+use sandtable_sandbox::model::spec::{Base, Network, WorkspaceMode};
+use sandtable_sandbox::session::record::SkippedEntry;
 
 use super::*;
 

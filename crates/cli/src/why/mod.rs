@@ -93,6 +93,8 @@ pub(crate) fn host(name: &str, network: &Setting<Network>) -> Why {
         Network::Nat if is_version_6(name) => {
             ("unreachable", "the network is `nat`, which carries no IPv6", "`--network host`")
         }
+        Network::Proxied if own => ("unreachable", PROXIED, "`--network host`"),
+        Network::Proxied => ("allowed", PROXIED, "`--network none`"),
         Network::Nat => ("allowed", NAT, "`--network none`"),
         Network::Host => {
             ("allowed", "the network is `host`: everything this machine can reach", "`--network none`")
@@ -118,6 +120,9 @@ pub(crate) fn host(name: &str, network: &Setting<Network>) -> Why {
     }
 }
 
+/// What a proxy command lets out.
+const PROXIED: &str =
+    "the network is `proxied`: what the proxy command lets through, for programs that use a proxy";
 const NAT: &str = "the network is `nat`: outbound connections to what this machine can reach, services on its own \
      outward addresses among it, but not through its loopback";
 

@@ -13,7 +13,7 @@ use sandtable_store::meta::{Durability, Snapshot};
 use sandtable_store::object::commit::Consistency;
 use sandtable_store::objects::{Loose, Objects};
 use sandtable_store::snapshot::{
-    Counts, Ignored, Onboarding, Options, Outcome, Settings, SizeOf, Store as Ends, onboard,
+    self, Counts, Ignored, Onboarding, Options, Outcome, Settings, SizeOf, Store as Ends, onboard,
 };
 use sandtable_store::source::repository::Repository;
 use sandtable_store::statcache;
@@ -114,7 +114,10 @@ impl Board {
     pub fn snapshot_directory(&self, directory: &Path, taking: &Taking<'_>) -> Result<Taken, Error> {
         let subject = Subject::directory(directory);
         match self.keeping(&subject)? {
-            Some(store) => take(&store, &subject, directory, taking),
+            Some(store) => {
+                super::mend(&store)?;
+                take(&store, &subject, directory, taking)
+            }
             None => self.onboard(directory, taking),
         }
     }
@@ -188,6 +191,34 @@ pub(crate) fn commit(
 fn user_objects(root: &Path, hash: HashKind) -> Option<Objects> {
     let repository = Repository::find(root).ok().flatten()?;
     Some(Objects::new(&repository.objects(), hash, Loose::Read))
+}
+
+/// Looks over a directory that a sandbox wrote to, and writes its state to `batch`. Nothing in it is believed to be
+/// a repository: what does not look as it did the last time is read.
+pub(crate) fn look_alone(
+    batch: &Batch<'_>,
+    cache: &Subject,
+    root: &Path,
+    taking: &Taking<'_>,
+) -> Result<Outcome, Error> {
+    let store = batch.store();
+    let of_directory =
+        |errno: rustix::io::Errno| Error::Directory { path: root.to_owned(), source: errno.into() };
+    let dir = open_named(root).map_err(of_directory)?;
+    let meta = stat_fd(dir.as_fd()).map_err(of_directory)?;
+    let (place, name) = (statcache::Subject { dev: meta.dev, ino: meta.ino }, cache.to_string());
+    let old = store.cache(&name, place);
+    let mut new = store.new_cache(&name, place).map_err(|error| Error::Store(error.into()))?;
+    let rules = Rules::default();
+    let counted = |counts: &Counts| taking.hearing.counted(counts);
+    let options =
+        Options { cache: old.as_ref(), progress: &counted, ..Options::all(&rules, taking.hearing.cancel()) };
+    let ends = Ends { objects: batch, sink: batch };
+    let outcome = snapshot::take(dir.as_fd(), ends, &options, Some(&mut new.writer))
+        .map_err(|source| Error::Snapshot { path: root.to_owned(), source: Box::new(source.into()) })?;
+    // A cache that cannot be kept costs time the next time, nothing else.
+    new.keep().unwrap_or_default();
+    Ok(outcome)
 }
 
 /// Looks over a directory and writes its state to `batch`. What git has of it already is brought in.

@@ -148,7 +148,7 @@ fn network(spec: &ResolvedSpec) -> op::Network {
         (Network::Nat, Some(NetworkHelper { kind: HelperKind::Slirp4netns, program })) => {
             op::Network::Nat { program: program.as_path().to_owned() }
         }
-        (Network::None | Network::Nat, _) => op::Network::Own,
+        (Network::None | Network::Proxied | Network::Nat, _) => op::Network::Own,
     }
 }
 

@@ -10,6 +10,7 @@ pub(crate) mod fake;
 mod machine;
 mod mountinfo;
 mod record;
+mod recorded;
 
 use std::path::{Path, PathBuf};
 
@@ -19,6 +20,7 @@ pub use answer::{Answer, Entry, Failure, FileSystem, Kind, MountPoint, Owned, Qu
 pub use machine::MachineFacts;
 pub use mountinfo::parse_mountinfo;
 pub use record::{Asked, Recorder, Replay, Transcript};
+pub use recorded::Recorded;
 
 /// Somebody who knows the machine.
 pub trait Facts {

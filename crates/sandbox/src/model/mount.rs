@@ -131,6 +131,26 @@ impl MountTable {
         }
     }
 
+    /// The copy-on-write view `name` stands on another directory from now on.
+    pub(crate) fn rest_on(&mut self, name: &str, ground: &HostPath) {
+        for mount in &mut self.0 {
+            if let Content::Cow { source, layer, identity, .. } = &mut mount.content
+                && layer == name
+            {
+                *source = ground.clone();
+                *identity = None;
+            }
+        }
+    }
+
+    /// What the copy-on-write view `name` stands on.
+    pub fn ground(&self, name: &str) -> Option<&HostPath> {
+        self.0.iter().find_map(|mount| match &mount.content {
+            Content::Cow { source, layer, .. } if layer == name => Some(source),
+            _ => None,
+        })
+    }
+
     /// The mounts, parents before children.
     pub fn iter(&self) -> impl Iterator<Item = &Mount> {
         self.0.iter()

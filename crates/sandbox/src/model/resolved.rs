@@ -19,7 +19,8 @@ use super::platform::Platform;
 use super::seatbelt::SeatbeltProfile;
 use super::secret::REDACTED;
 use super::setting::{Origin, Setting};
-use super::spec::{Lifetime, Network, Secrets, Strictness, WorkspaceMode};
+use super::spec::{Base, Lifetime, Network, Secrets, Strictness, WorkspaceMode};
+use super::tool::ProvidedDep;
 
 /// A request, checked against facts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,11 +41,17 @@ pub struct ResolvedSpec {
     pub seatbelt: Option<SeatbeltProfile>,
     pub source: Source,
     pub mode: Mode,
+    /// What the workspace stands on.
+    #[serde(default = "source")]
+    pub base: Setting<Base>,
     pub identity: Identity,
     pub home: BoxPath,
     /// Where a command starts.
     pub directory: BoxPath,
     pub mounts: MountTable,
+    /// Tools of ours that are among the mounts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<ProvidedDep>,
     /// Files of the caller that are copied into the private home when the sandbox is made.
     pub seeds: Vec<Seed>,
     /// What of the workspace is not shown, besides secrets.
@@ -65,6 +72,10 @@ pub struct ResolvedSpec {
     pub strictness: Setting<Strictness>,
     pub lifetime: Setting<Lifetime>,
     pub warnings: Vec<Warning>,
+}
+
+fn source() -> Setting<Base> {
+    Setting::default_value(Base::Source)
 }
 
 /// The directory a sandbox is a view of.

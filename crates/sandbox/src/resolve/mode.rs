@@ -8,7 +8,7 @@ use super::{overlay, seatbelt, warnings};
 use crate::model::mount::{Content, HostAccess, Ownership, Pins};
 use crate::model::path::HostPath;
 use crate::model::resolved::{Mode, SourceKind, Warning};
-use crate::model::spec::{Secrets, WorkspaceMode};
+use crate::model::spec::{Base, Secrets, WorkspaceMode};
 
 /// The layer of the workspace.
 pub const WORKSPACE: &str = "workspace";
@@ -37,6 +37,9 @@ pub(super) fn choose(
         WorkspaceMode::Overlay => try_overlay(case, workspace).and_then(|()| mode(asked, wished())),
         WorkspaceMode::Copy => mode(asked, wished()),
         WorkspaceMode::Live => {
+            if case.spec.base.value == Base::Store {
+                return Err(Error::LiveBase);
+            }
             if let Some(what) = hidden(case) {
                 return Err(Error::LiveHides { what });
             }

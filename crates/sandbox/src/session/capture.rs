@@ -4,6 +4,7 @@
 //! is told to stop: what was removed in so short a time is then named by its directory. After the command
 //! one more look over the source finds the drift; the layers are read by `store`.
 
+use std::collections::BTreeSet;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -53,9 +54,10 @@ pub(super) struct Watch {
 
 impl Watch {
     /// Takes the moment. Must be called before the source is mounted.
-    pub(super) fn new(resolved: &ResolvedSpec) -> Self {
+    pub(super) fn new(record: &Record) -> Self {
+        let resolved = &record.resolved;
         Self {
-            root: resolved.source.root.as_path().to_owned(),
+            root: record.ground().as_path().to_owned(),
             lifetime: resolved.lifetime.value,
             identity: resolved.identity,
             moment: Stamp::now(),
@@ -120,7 +122,14 @@ fn changes(directory: &SandboxDirectory, record: &Record) -> Result<(Changes, Ve
         git: GitState::Untouched,
         skipped: Vec::new(),
     };
+    let mut seen = BTreeSet::new();
     for mount in record.resolved.mounts.iter() {
+        if let Content::Copy { layer, .. } = &mount.content
+            && !seen.insert(layer)
+        {
+            // The same directory once more, at another name of the home directory.
+            continue;
+        }
         let (layer, found) = match &mount.content {
             Content::Cow { source, layer, pins, .. } => (layer, read_layer(directory, source, layer, *pins)),
             Content::Copy { source, layer, .. } => {

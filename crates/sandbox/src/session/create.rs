@@ -1,5 +1,6 @@
 //! Making a sandbox: its directory, its layers, its record. Complete or not there.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::os::fd::AsFd as _;
 use std::sync::atomic::AtomicBool;
@@ -7,6 +8,7 @@ use std::time::SystemTime;
 
 use fs_err as fs;
 use rustix::fs::{CWD, Mode, OFlags, openat};
+use sandtable_store::id::ObjectId;
 use sandtable_store::layer::pins::write_whiteouts;
 use sandtable_store::lock::FileLock;
 use sandtable_store::path::RelPath;
@@ -20,6 +22,7 @@ use super::furnish;
 use super::readable;
 use super::record::{Record, SCHEMA};
 use super::run::Request;
+use super::states::{begin, lay};
 use super::watcher::Watcher;
 use crate::engine::{Place, Preparation, engine};
 use crate::model::id::SandboxName;
@@ -37,11 +40,20 @@ pub(super) struct Created {
     pub(super) record: Record,
 }
 
-/// Makes a sandbox for `resolved`, under `name` or a name of its own.
+/// Which sandbox is to be made.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Wanted<'a> {
+    /// One of its own if there is none.
+    pub(super) name: Option<&'a SandboxName>,
+    /// With `base = "store"`, the snapshot to stand on; the source as it is now if there is none.
+    pub(super) base: Option<ObjectId>,
+}
+
+/// Makes a sandbox for `resolved`.
 pub(super) fn create(
     sandboxes: &Sandboxes,
     resolved: ResolvedSpec,
-    name: Option<&SandboxName>,
+    wanted: Wanted<'_>,
     request: Request<'_>,
 ) -> Result<Created, Error> {
     let mut resolved = resolved;
@@ -49,10 +61,14 @@ pub(super) fn create(
         sandboxes.reap_containers()?;
     }
     engine(resolved.engine).prepare(&mut resolved, &Heard(request.watcher))?;
-    let (name, directory, lock) = take_name(sandboxes, name)?;
-    let record = draft(resolved, name, request.command);
-    let filled =
-        fill(&directory, &record.resolved, request.watcher).and_then(|()| directory.write(RECORD, &record));
+    let (name, directory, lock) = take_name(sandboxes, wanted.name)?;
+    let mut record = draft(resolved, name, request.command);
+    let filled = lay(&directory, &mut record, wanted.base, request.watcher)
+        .and_then(|()| fill(&directory, &record.resolved, request.watcher))
+        .and_then(|()| {
+            begin(&directory, &mut record, request.watcher);
+            directory.write(RECORD, &record)
+        });
     match filled {
         Ok(()) => Ok(Created { directory, lock, record }),
         Err(error) => {
@@ -102,9 +118,11 @@ fn draft(resolved: ResolvedSpec, name: SandboxName, command: &[OsString]) -> Rec
 
 /// Makes the directories that the mounts of `resolved` need, and what is in them.
 fn fill(directory: &SandboxDirectory, resolved: &ResolvedSpec, watcher: &dyn Watcher) -> Result<(), Error> {
+    let mut areas = BTreeSet::new();
     for mount in resolved.mounts.iter() {
         match &mount.content {
-            Content::Private { area } => make(&directory.path().join(area))?,
+            // A home directory with two names is one directory.
+            Content::Private { area } if areas.insert(area) => make(&directory.path().join(area))?,
             Content::Cow { source, layer, pins, .. } => {
                 make(&directory.layer(layer, Part::Upper))?;
                 make(&directory.layer(layer, Part::Work))?;
@@ -117,9 +135,42 @@ fn fill(directory: &SandboxDirectory, resolved: &ResolvedSpec, watcher: &dyn Wat
             _ => {}
         }
     }
+    if resolved.container.is_some() {
+        mount_points(directory, resolved)?;
+    }
     directory.keep_values(resolved)?;
     furnish::seeds(directory, resolved)?;
     furnish::copies(directory, resolved, watcher)
+}
+
+/// Makes places for what is mounted in a private directory, while that is new and nobody's but ours. A container
+/// engine would make them itself, with its own rights, and the caller could not remove them.
+fn mount_points(directory: &SandboxDirectory, resolved: &ResolvedSpec) -> Result<(), Error> {
+    for private in resolved.mounts.iter() {
+        let Content::Private { area } = &private.content else { continue };
+        let place = directory.path().join(area);
+        let within = resolved.mounts.iter().filter_map(|mount| {
+            let below = mount.target.below(&private.target).filter(|below| !below.as_os_str().is_empty());
+            below.map(|below| (mount, place.join(below)))
+        });
+        for (mount, point) in within {
+            let made = match &mount.content {
+                Content::Host { source, .. } if !source.as_path().is_dir() => empty_file(&point),
+                Content::Text { .. } => empty_file(&point),
+                _ => fs::create_dir_all(point.as_path()),
+            };
+            made.map_err(Error::state("make", point.as_path()))?;
+        }
+    }
+    Ok(())
+}
+
+/// Makes a file with nothing in it, and the directories around it.
+fn empty_file(path: &HostPath) -> std::io::Result<()> {
+    if let Some(parent) = path.as_path().parent() {
+        fs::create_dir_all(parent)?;
+    }
+    fs::File::options().create(true).append(true).open(path.as_path()).map(drop)
 }
 
 /// Makes the working directories of the layers anew: the kernel refuses one that a mount without write-back

@@ -14,6 +14,8 @@ use crate::model::blame::Blame;
 use crate::model::id::SandboxName;
 use crate::resolve;
 
+use super::proof::ProofError;
+
 /// Why an operation on a sandbox failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -82,7 +84,7 @@ pub enum Error {
     },
     #[error("nothing is recorded of what the sandbox `{0}` stands on")]
     NoBase(SandboxName),
-    #[error("only a copy-on-write view can be made from a state, and there is none here: {reason}")]
+    #[error("a state needs a workspace of its own, and there is none here: {reason}")]
     NoOverlay { reason: String },
     #[error("snapshot `{snapshot}` is of another source than the sandbox `{name}`")]
     OtherSource { name: SandboxName, snapshot: ObjectId },
@@ -100,6 +102,8 @@ pub enum Error {
     },
     #[error(transparent)]
     Board(#[from] board::Error),
+    #[error(transparent)]
+    Merge(#[from] crate::merge::Error),
     #[error("the sandbox `{name}` could not be held still")]
     Freeze {
         name: SandboxName,
@@ -122,6 +126,8 @@ pub enum Error {
         #[source]
         source: sandtable_store::image::Error,
     },
+    #[error(transparent)]
+    Proof(#[from] ProofError),
     #[error("interrupted while the source was copied; nothing ran and nothing is kept")]
     Interrupted,
 }
@@ -165,6 +171,8 @@ impl Error {
             | Self::Lost(AttachError::DirectoryStream) => Blame::Input,
             Self::Launch(error) => error.blame(),
             Self::Board(error) => error.blame(),
+            Self::Proof(error) => error.blame(),
+            Self::Merge(error) => error.blame(),
             Self::Image { source, .. } => image_blame(source),
             _ => Blame::Machine,
         }
@@ -201,6 +209,8 @@ impl Error {
             Self::Snapshot { .. } => "snapshot",
             Self::Layer { .. } => "layer",
             Self::Board(error) => error.code(),
+            Self::Proof(error) => error.code(),
+            Self::Merge(error) => error.code(),
             Self::Interrupted => "interrupted",
         }
     }
@@ -224,9 +234,7 @@ impl Error {
             }
             Self::Meaning(error) => error.remedy(),
             Self::Board(error) => error.remedy(),
-            Self::NoBase(_) => {
-                Some("states are recorded by `run` without `--rm`, in overlay mode".to_owned())
-            }
+            Self::NoBase(_) => Some("states are recorded by `run` without `--rm`".to_owned()),
             Self::OtherSource { .. } => Some("`sandtable fork` makes a sandbox of it".to_owned()),
             Self::Image { source, .. } => source.remedy().map(str::to_owned),
             Self::Launch(error) => error.remedy(),
@@ -238,9 +246,10 @@ impl Error {
 
 /// An image that cannot be read or written is the machine's matter; one that is refused has to change.
 fn image_blame(error: &sandtable_store::image::Error) -> Blame {
-    use sandtable_store::image::Error::{File, Read, Write};
+    use sandtable_store::archive::Error::{Read, Write};
+    use sandtable_store::image::Error::{Archive, File};
     match error {
-        File { .. } | Read(_) | Write { .. } => Blame::Machine,
+        File { .. } | Archive(Read(_) | Write { .. }) => Blame::Machine,
         _ => Blame::Input,
     }
 }

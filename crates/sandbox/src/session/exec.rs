@@ -15,7 +15,7 @@ use super::directory::{SandboxDirectory, Sandboxes};
 use super::error::{Error, chained};
 use super::record::{Outcome, Record, Timings};
 use super::run::{Request, Streams};
-use super::states::settle;
+use super::states::{Settled, settle};
 use super::supervise::supervise;
 use super::task::{First, Task, exit, invocation, millis, outcome};
 use super::watcher::Watcher;
@@ -61,7 +61,8 @@ pub fn exec(sandboxes: &Sandboxes, name: &SandboxName, request: ExecRequest<'_>)
             let mut record = record.clone();
             renew(&mut record.resolved, host, &MachineFacts)?;
             match settle(&directory, &mut record) {
-                Ok(moved) => watcher.pinned(moved),
+                Ok(Settled::Pinned(moved)) => watcher.pinned(moved),
+                Ok(Settled::Replaced) => watcher.source_replaced(),
                 // A full disk or a damaged store must not keep anybody from the work in the sandbox.
                 Err(error) => watcher.unsettled(&chained(&error)),
             }

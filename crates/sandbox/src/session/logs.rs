@@ -18,6 +18,9 @@ pub struct Log {
 
 /// The name of the log in the sandbox's directory.
 pub(super) const LOG: &str = "log";
+/// The names of the files that hold all of what a command wrote, while its proof is made.
+pub(super) const STDOUT: &str = "stdout";
+pub(super) const STDERR: &str = "stderr";
 
 impl Log {
     /// The log of the sandbox `name`. Only a detached command has one.

@@ -15,7 +15,10 @@ use super::states::Kept;
 
 use crate::model::choice::choice;
 use crate::model::id::SandboxName;
+use crate::model::path::HostPath;
 use crate::model::resolved::{EngineName, Mode, ResolvedSpec, Warning};
+use crate::model::spec::Base;
+use crate::resolve::WORKSPACE;
 
 /// The version of both files.
 pub const SCHEMA: u32 = 1;
@@ -34,6 +37,18 @@ pub struct Record {
     /// The command it was made for, for people: bytes that are not UTF-8 are replaced.
     pub command: Vec<String>,
     pub resolved: ResolvedSpec,
+}
+
+impl Record {
+    /// What the workspace stands on: the source, or the sandbox's own copy of a recorded state.
+    pub(super) fn ground(&self) -> &HostPath {
+        self.resolved.mounts.ground(WORKSPACE).unwrap_or(&self.resolved.source.root)
+    }
+
+    /// Whether the source itself is seen inside.
+    pub(super) fn sees_source(&self) -> bool {
+        *self.ground() == self.resolved.source.root
+    }
 }
 
 /// What a command did.
@@ -79,11 +94,6 @@ pub struct Exit {
 choice! {
     /// Whether the number is the command's own or Sandtable's.
     ExitOrigin { Command = "command", Sandbox = "sandbox" }
-}
-
-choice! {
-    /// What a sandbox stands on.
-    Base { Source = "source" }
 }
 
 /// A recorded state.

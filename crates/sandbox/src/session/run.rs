@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use sandtable_launch::attach::Terminal;
 
-use super::create::{Created, create, id_base, now};
+use super::create::{Created, Wanted, create, id_base, now};
 use super::directory::Sandboxes;
 use super::error::Error;
 use super::events::{Event, EventKind};
@@ -36,6 +36,8 @@ pub enum Streams {
     Caller(Terminal),
     /// Nobody; what it writes is kept for `logs`.
     Log,
+    /// Nobody; what it writes is kept whole, a file for each stream.
+    Files,
 }
 
 /// Makes a sandbox and runs a command in it.
@@ -47,7 +49,8 @@ pub fn run(
 ) -> Result<Outcome, Error> {
     let began = Instant::now();
     let lifetime = resolved.lifetime.value;
-    let Created { directory, lock, record } = create(sandboxes, resolved, name, request)?;
+    let Created { directory, lock, record } =
+        create(sandboxes, resolved, Wanted { name, base: None }, request)?;
     let start = record.resolved.directory.clone();
     let task = Task { directory: start, began, first: First::Yes, request };
     let outcome = supervise(&directory, &lock, &record, &task);

@@ -69,7 +69,7 @@ impl Supervision<'_> {
 
     /// Launches the sandbox, runs the command, and takes everything down again.
     fn run(&self) -> Result<Ran, Error> {
-        let mut watch = Watch::new(self.resolved());
+        let mut watch = Watch::new(self.record);
         let sandbox = self.launch().inspect_err(|_| self.directory.stop_listening())?;
         let enforcement = sandbox.report().controls.clone();
         let start = self.task.began.elapsed();

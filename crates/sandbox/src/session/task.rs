@@ -10,9 +10,9 @@ use sandtable_launch::wire::{StartStep, Status};
 use super::directory::SandboxDirectory;
 use super::error::Error;
 use super::events::{Event, EventKind};
-use super::logs::LOG;
+use super::logs::{LOG, STDERR, STDOUT};
 use super::readable;
-use super::record::{Base, Exit, ExitOrigin, Outcome, Record, SCHEMA, Timings};
+use super::record::{Exit, ExitOrigin, Outcome, Record, SCHEMA, Timings};
 use super::run::{Request, Streams};
 use crate::model::path::BoxPath;
 use crate::model::resolved::Warning;
@@ -55,6 +55,10 @@ pub(super) fn invocation(directory: &SandboxDirectory, record: &Record, task: &T
         carrier: match task.request.streams {
             Streams::Caller(terminal) => Carrier::Caller(terminal),
             Streams::Log => Carrier::Log(directory.path().join(LOG).into()),
+            Streams::Files => Carrier::Files {
+                out: directory.path().join(STDOUT).into(),
+                err: directory.path().join(STDERR).into(),
+            },
         },
         deadline: record
             .resolved
@@ -83,7 +87,7 @@ pub(super) fn outcome(record: &Record, command: &[OsString], exit: Exit) -> Outc
         engine_reason: resolved.engine_reason.clone(),
         command: readable(command),
         exit,
-        base: Base::Source,
+        base: resolved.base.value,
         mode: resolved.mode.clone(),
         changes: None,
         drift: Vec::new(),

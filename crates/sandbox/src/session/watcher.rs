@@ -29,6 +29,9 @@ pub trait Watcher: fmt::Debug + Sync {
     /// So many paths of the source have moved since the sandbox was made; inside they are as they were.
     fn pinned(&self, _paths: usize) {}
 
+    /// The source is gone, or another directory by now; inside is its recorded state.
+    fn source_replaced(&self) {}
+
     /// The source could not be compared with what the sandbox stands on: what moved there is seen inside.
     fn unsettled(&self, _why: &str) {}
 

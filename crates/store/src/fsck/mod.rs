@@ -2,8 +2,12 @@
 //!
 //! Nothing is repaired and nothing is changed. Each fault names what it is about.
 
+mod one;
+
 use std::collections::HashMap;
 use std::fmt;
+
+pub use one::snapshot;
 
 use crate::id::ObjectId;
 use crate::meta::{MetaError, Snapshot};

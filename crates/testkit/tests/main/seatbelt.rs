@@ -15,7 +15,7 @@ use sandtable_sandbox::model::resolved::{EngineName, ResolvedSpec};
 use sandtable_sandbox::model::seatbelt::SeatbeltProfile;
 use sandtable_sandbox::model::setting::{Origin, Setting};
 use sandtable_sandbox::model::spec::{
-    EngineChoice, GitConfig, Lifetime, MountAccess, MountRequest, Network, Secrets, SourceGuard, Spec,
+    Base, EngineChoice, GitConfig, Lifetime, MountAccess, MountRequest, Network, Secrets, SourceGuard, Spec,
     SshAgent, Strictness, WorkspaceMode,
 };
 use sandtable_sandbox::resolve::{Error, resolve};
@@ -40,8 +40,10 @@ fn spec() -> Spec {
         directory: Setting::default_value("/Users/ann/repo/src".into()),
         name: None,
         mode: Setting::default_value(WorkspaceMode::Auto),
+        base: Setting::default_value(Base::Source),
         mounts: Vec::new(),
         expose: Vec::new(),
+        tools: Vec::new(),
         hide: Vec::<Setting<HidePattern>>::new(),
         agent_homes: Vec::new(),
         env: Vec::new(),

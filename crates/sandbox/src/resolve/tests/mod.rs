@@ -10,6 +10,7 @@ mod machines;
 mod mounts;
 mod rootfs;
 mod ssh_agent;
+mod tools;
 mod views;
 
 use std::fmt::Write as _;
@@ -28,7 +29,7 @@ use crate::model::profile::BuiltIn;
 use crate::model::resolved::ResolvedSpec;
 use crate::model::setting::{Origin, Setting};
 use crate::model::spec::{
-    EngineChoice, GitConfig, Lifetime, MountAccess, MountRequest, Network, Secrets, SourceGuard, Spec,
+    Base, EngineChoice, GitConfig, Lifetime, MountAccess, MountRequest, Network, Secrets, SourceGuard, Spec,
     SshAgent, Strictness, WorkspaceMode,
 };
 
@@ -43,8 +44,10 @@ pub(crate) fn spec(directory: &str) -> Spec {
         directory: Setting::default_value(directory.into()),
         name: None,
         mode: Setting::default_value(WorkspaceMode::Auto),
+        base: Setting::default_value(Base::Source),
         mounts: Vec::new(),
         expose: Vec::new(),
+        tools: Vec::new(),
         hide: Vec::new(),
         agent_homes: Vec::new(),
         env: Vec::new(),
@@ -88,6 +91,7 @@ fn host(uid: u32, home: &str, path: &str) -> Host {
         executable: Some(HostPath::new("/usr/bin/sandtable").unwrap()),
         environment: variables.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
         odd_variables: Vec::new(),
+        tools: Vec::new(),
     }
 }
 

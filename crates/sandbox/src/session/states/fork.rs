@@ -2,10 +2,11 @@
 
 use sandtable_store::layer::write::Outcome;
 
-use super::super::create::{Created, create};
+use super::super::create::{Created, Wanted, create};
 use super::super::directory::Sandboxes;
 use super::super::error::Error;
 use super::super::run::Request;
+use super::plain::{self, Trust};
 use super::{settle, state, turn};
 use crate::board::Found;
 use crate::model::id::SandboxName;
@@ -20,16 +21,27 @@ pub fn fork(
     name: Option<&SandboxName>,
     (from, request): (&Found, Request<'_>),
 ) -> Result<(SandboxName, Outcome), Error> {
-    if resolved.mode.value != WorkspaceMode::Overlay {
+    if resolved.mode.value == WorkspaceMode::Live {
         return Err(Error::NoOverlay { reason: resolved.mode.reason });
     }
-    let Created { directory, lock, mut record } = create(sandboxes, resolved, name, request)?;
+    let base = from.base()?;
+    let Created { directory, lock, mut record } =
+        create(sandboxes, resolved, Wanted { name, base: Some(base) }, request)?;
     let filled = (|| {
-        let base = from.base()?;
-        directory.stand_on(&record, base)?;
+        if record.resolved.mode.value == WorkspaceMode::Overlay && record.sees_source() {
+            directory.stand_on(&record, base, None)?;
+        }
         settle(&directory, &mut record)?;
-        let base = state(&from.store, &base)?;
-        let outcome = turn::replace(&directory, &record, &from.store, (&base, &from.state()?))?;
+        let outcome = if plain::root(&directory, &record).is_some() {
+            // It was made from the source as it is now, and stood on that.
+            let (copied, _) = directory.standing(&record)?;
+            let copied = state(&from.store, &copied.snapshot)?;
+            directory.stand_on(&record, base, None)?;
+            plain::turn(&directory, &record, (&from.store, Trust::Fresh), (&copied, &from.state()?))?
+        } else {
+            let base = state(&from.store, &base)?;
+            turn::replace(&directory, &record, &from.store, (&base, &from.state()?))?
+        };
         turn::note(&from.store, &record, "fork", from.snapshot.id)?;
         Ok(outcome)
     })();

@@ -1,4 +1,4 @@
-//! Recording the state of a sandbox from its layer.
+//! Recording the state of a sandbox: from its layer where it has one.
 
 use std::os::fd::AsFd as _;
 use std::sync::atomic::AtomicBool;
@@ -9,12 +9,13 @@ use sandtable_store::layer::{CaptureOptions, Captured, Run, Watch, capture};
 use sandtable_store::meta::Snapshot;
 use sandtable_store::object::commit::Consistency;
 use sandtable_store::snapshot::{Ignored, Outcome, Store as Objects};
-use sandtable_store::store::Store;
+use sandtable_store::state::State;
+use sandtable_store::store::{Batch, Store};
 
 use super::super::directory::{Part, SandboxDirectory};
 use super::super::error::Error;
 use super::super::record::Record;
-use super::{head, open, state, subject};
+use super::{head, open, plain, state, subject};
 use crate::board::take::{Words, commit};
 use crate::board::{self, Taking};
 use crate::resolve::WORKSPACE;
@@ -53,7 +54,33 @@ pub(in crate::session) fn keep(
     let (stands_on, store) = directory.standing(record)?;
     let base = state(&store, &stands_on.snapshot)?;
     let before = head(&store, record)?;
+    if plain::root(directory, record).is_some() {
+        board::mend(&store)?;
+    }
     let batch = store.begin().map_err(board::Error::from)?;
+    let outcome = if plain::root(directory, record).is_some() {
+        plain::look(directory, record, &batch, taking)?
+    } else {
+        read_layer(directory, record, (&batch, &base), stillness)?
+    };
+    if let Some(snapshot) = same(&store, before.as_ref(), &outcome, taking)? {
+        return Ok(Kept { parent: None, snapshot, unchanged: true, outcome });
+    }
+    let parent = taking.parent.or(before.map(|snapshot| snapshot.id));
+    let consistency = consistency(stillness, &outcome);
+    let subject = subject(record);
+    let words = Words { subject: &subject, parent, consistency, taking };
+    let snapshot = commit(&store, batch, &outcome.state, &words)?;
+    Ok(Kept { snapshot, parent, unchanged: false, outcome })
+}
+
+/// The state that the layer makes of the base.
+fn read_layer(
+    directory: &SandboxDirectory,
+    record: &Record,
+    (batch, base): (&Batch<'_>, &State),
+    stillness: Stillness,
+) -> Result<Outcome, Error> {
     let upper = open(directory.layer(WORKSPACE, Part::Upper).as_path())?;
     let (rules, never) = (Rules::default(), AtomicBool::new(false));
     let watch = if stillness == Stillness::Running { Watch::Live } else { Watch::Still };
@@ -65,19 +92,11 @@ pub(in crate::session) fn keep(
         watch,
         cache: None,
     };
-    let ends = Objects { objects: &batch, sink: &batch };
-    let captured = capture(upper.as_fd(), &base, ends, Run { options: &options, cache: None });
+    let ends = Objects { objects: batch, sink: batch };
+    let captured = capture(upper.as_fd(), base, ends, Run { options: &options, cache: None });
     let Captured { outcome, .. } =
         captured.map_err(|source| Error::Snapshot { name: record.name.clone(), source })?;
-    if let Some(snapshot) = same(&store, before.as_ref(), &outcome, taking)? {
-        return Ok(Kept { parent: None, snapshot, unchanged: true, outcome });
-    }
-    let parent = taking.parent.or(before.map(|snapshot| snapshot.id));
-    let consistency = consistency(stillness, &outcome);
-    let subject = subject(record);
-    let words = Words { subject: &subject, parent, consistency, taking };
-    let snapshot = commit(&store, batch, &outcome.state, &words)?;
-    Ok(Kept { snapshot, parent, unchanged: false, outcome })
+    Ok(outcome)
 }
 
 /// The snapshot before, if it says all that a new one would.

@@ -11,18 +11,40 @@ use super::super::directory::{Part, SandboxDirectory};
 use super::super::error::Error;
 use super::super::files::RECORD;
 use super::super::record::Record;
+use super::ground::{is_there, replace_source};
 use super::{open, state};
 use crate::board::{self, Ignored, Silent, Subject, Taking};
+use crate::model::spec::WorkspaceMode;
 use crate::resolve::WORKSPACE;
 
+/// What had to be done so that a sandbox stands on what it recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::session) enum Settled {
+    /// So many paths of the source had moved, and are shown as they were.
+    Pinned(usize),
+    /// The source is gone, or another directory by now: its recorded state stands in its place.
+    Replaced,
+}
+
 /// Pins whatever moved in the source since the sandbox was made: its layer of pins shows it as it was. That
-/// layer is then among the mounts of the record. Returns how many paths had moved. To be called before a mount, with
-/// the lock held.
-pub(in crate::session) fn settle(directory: &SandboxDirectory, record: &mut Record) -> Result<usize, Error> {
-    if directory.read_base()?.is_none() {
-        return Ok(0);
+/// layer is then among the mounts of the record. A source that is no more is replaced as a whole. To be called before a
+/// mount, with the lock held.
+pub(in crate::session) fn settle(
+    directory: &SandboxDirectory,
+    record: &mut Record,
+) -> Result<Settled, Error> {
+    let overlay = record.resolved.mode.value == WorkspaceMode::Overlay;
+    if !overlay || directory.read_base()?.is_none() || !record.sees_source() {
+        return Ok(Settled::Pinned(0));
     }
     let (stands_on, store) = directory.standing(record)?;
+    if !is_there(record) {
+        replace_source(directory, record, stands_on.snapshot)?;
+        let mut stored = directory.read_record()?;
+        stored.resolved.mounts.clone_from(&record.resolved.mounts);
+        directory.write(RECORD, &stored)?;
+        return Ok(Settled::Replaced);
+    }
     let base = state(&store, &stands_on.snapshot)?;
     let source = record.resolved.source.root.as_path().to_owned();
     let hearing = Silent::default();
@@ -32,7 +54,7 @@ pub(in crate::session) fn settle(directory: &SandboxDirectory, record: &mut Reco
     let options = diff::Options { renames: Renames::Ignore, file_bytes: 0, ..diff::Options::default() };
     let moved = diff::diff(&batch, &now.state, &base, &options).map_err(board::Error::from)?;
     if moved.changes.is_empty() {
-        return Ok(0);
+        return Ok(Settled::Pinned(0));
     }
     let paths: Vec<RelPath> = moved.changes.into_iter().map(|change| change.path).collect();
     let pins = directory.layer(WORKSPACE, Part::Pins);
@@ -49,5 +71,5 @@ pub(in crate::session) fn settle(directory: &SandboxDirectory, record: &mut Reco
         record.resolved.mounts.cover(WORKSPACE);
     }
     directory.write(RECORD, &stored)?;
-    Ok(paths.len())
+    Ok(Settled::Pinned(paths.len()))
 }

@@ -14,6 +14,7 @@ use super::super::error::Error;
 use super::super::manage::existing;
 use super::super::record::Record;
 use super::keep::{Stillness, keep};
+use super::plain::{self, Trust};
 use super::{open, state, subject};
 use crate::board::{self, Found, Ignored, Silent, Taking};
 use crate::model::id::SandboxName;
@@ -38,8 +39,13 @@ pub fn rollback(sandboxes: &Sandboxes, name: &SandboxName, to: &Found) -> Result
     if to.store.dir() != store.dir() {
         return Err(Error::OtherSource { name: name.clone(), snapshot: to.snapshot.id });
     }
-    let base = state(&store, &stands_on.snapshot)?;
-    let outcome = replace(&directory, &record, &store, (&base, &to.state()?))?;
+    let outcome = if plain::root(&directory, &record).is_some() {
+        let there = state(&store, &from)?;
+        plain::turn(&directory, &record, (&store, Trust::Fresh), (&there, &to.state()?))?
+    } else {
+        let base = state(&store, &stands_on.snapshot)?;
+        replace(&directory, &record, &store, (&base, &to.state()?))?
+    };
     note(&store, &record, "rollback", to.snapshot.id)?;
     Ok(Restored { from, to: to.snapshot.id, outcome })
 }
@@ -53,7 +59,10 @@ pub fn step(
     let directory = existing(sandboxes, name)?;
     let _lock = directory.try_lock()?.ok_or_else(|| Error::StillRunning(name.clone()))?;
     let record = directory.read_record()?;
-    keep_first(&directory, &record)?;
+    let plain = plain::root(&directory, &record).is_some();
+    if !plain {
+        keep_first(&directory, &record)?;
+    }
     let (stands_on, store) = directory.standing(&record)?;
     let who = subject(&record).to_string();
     let planned = match direction {
@@ -61,8 +70,15 @@ pub fn step(
         Direction::Redo => store.meta().redo(&who),
     };
     let planned = planned.map_err(board::Error::from)?;
-    let (base, to) = (state(&store, &stands_on.snapshot)?, state(&store, &planned.to)?);
-    let outcome = replace(&directory, &record, &store, (&base, &to))?;
+    let to = state(&store, &planned.to)?;
+    let outcome = if plain {
+        // Who worked there since must not lose it.
+        let there = state(&store, &planned.from)?;
+        plain::turn(&directory, &record, (&store, Trust::Check), (&there, &to))?
+    } else {
+        let base = state(&store, &stands_on.snapshot)?;
+        replace(&directory, &record, &store, (&base, &to))?
+    };
     store.meta().record(&planned, SystemTime::now(), "{}").map_err(board::Error::from)?;
     let restored = Restored { from: planned.from, to: planned.to, outcome };
     Ok((planned, restored))
@@ -95,7 +111,7 @@ pub(super) fn replace(
     store: &Store,
     states: (&State, &State),
 ) -> Result<Outcome, Error> {
-    let lower = open(record.resolved.source.root.as_path())?;
+    let lower = open(record.ground().as_path())?;
     let options = Options { lower: Some(lower.as_fd()), ..Options::default() };
     let upper = directory.layer(WORKSPACE, Part::Upper);
     let name =

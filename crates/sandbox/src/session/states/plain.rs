@@ -1,0 +1,121 @@
+//! States of a workspace that has no layer: a copy of the source, or the source itself.
+//!
+//! What it stands on is recorded before its first command runs, since nothing tells afterwards what was there. Every
+//! file is recorded, ignored ones too: nothing else has them. The stat cache spares reading what did not change. What a
+//! command has written to is never read as a repository: its index could say anything.
+
+use std::path::PathBuf;
+
+use sandtable_store::id::ObjectId;
+use sandtable_store::layer::write::Outcome;
+use sandtable_store::rollback::{self, Verify};
+use sandtable_store::snapshot;
+use sandtable_store::state::State;
+use sandtable_store::store::{Batch, Store};
+
+use super::super::directory::SandboxDirectory;
+use super::super::error::{Error, chained};
+use super::super::furnish::PLACE;
+use super::super::record::Record;
+use super::super::watcher::Watcher;
+use super::ground::Heard;
+use super::subject;
+use crate::board::take::{Words, commit, hash_kind, look_alone};
+use crate::board::{self, Consistency, Ignored, Subject, Taking};
+use crate::merge::base_head;
+use crate::model::resolved::Warning;
+use crate::model::spec::{Lifetime, WorkspaceMode};
+use crate::resolve::WORKSPACE;
+
+/// Where the files of such a workspace are; `None` for one that has a layer.
+pub(super) fn root(directory: &SandboxDirectory, record: &Record) -> Option<PathBuf> {
+    match record.resolved.mode.value {
+        WorkspaceMode::Copy => Some(directory.path().join(PLACE).join(WORKSPACE).into()),
+        WorkspaceMode::Live => Some(record.resolved.source.root.as_path().to_owned()),
+        WorkspaceMode::Auto | WorkspaceMode::Overlay => None,
+    }
+}
+
+/// Records what such a sandbox stands on, before anything runs in it. Where that is not possible the sandbox has no
+/// states, and a warning says why.
+pub(in crate::session) fn begin(directory: &SandboxDirectory, record: &mut Record, watcher: &dyn Watcher) {
+    if record.resolved.lifetime.value == Lifetime::Discard {
+        return;
+    }
+    let Some(root) = root(directory, record) else { return };
+    let hearing = Heard::new(watcher);
+    let taking = Taking { message: "the source", ..Taking::of(Ignored::All, "onboard", &hearing) };
+    let head = base_head(&record.resolved.source.root);
+    let recorded = match record.resolved.mode.value {
+        WorkspaceMode::Live => directory.board().onboard_changed(&root, &taking).map(|snapshot| snapshot.id),
+        _ => record_copy(directory, record, &taking),
+    };
+    watcher.recorded();
+    let begun = recorded.map_err(Error::from).and_then(|base| directory.stand_on(record, base, head));
+    if let Err(error) = begun {
+        let text = format!("the sandbox has no states: {}", chained(&error));
+        record.resolved.warnings.push(Warning::new("not-recorded", text));
+    }
+}
+
+/// Records a copy as the state of its source: that is what the source was when it was copied.
+fn record_copy(
+    directory: &SandboxDirectory,
+    record: &Record,
+    taking: &Taking<'_>,
+) -> Result<ObjectId, board::Error> {
+    let source = record.resolved.source.root.as_path();
+    let store = directory.board().open(source, hash_kind(source)?)?;
+    let batch = store.begin()?;
+    let outcome = look(directory, record, &batch, taking)?;
+    let owner = Subject::directory(source);
+    let head = store.meta().head(&owner.to_string())?.map(|head| head.snapshot);
+    if let Some(head) = head
+        && store.state(&head)?.hash() == outcome.state.hash()
+    {
+        return Ok(head);
+    }
+    let words = Words { subject: &owner, parent: head, consistency: Consistency::Frozen, taking };
+    Ok(commit(&store, batch, &outcome.state, &words)?.id)
+}
+
+/// The state of such a workspace now.
+pub(super) fn look(
+    directory: &SandboxDirectory,
+    record: &Record,
+    batch: &Batch<'_>,
+    taking: &Taking<'_>,
+) -> Result<snapshot::Outcome, board::Error> {
+    let root = root(directory, record).expect("the caller knows that there is no layer");
+    // The cache of a source is the same whoever looks at it; a copy has one of its own.
+    let name = match record.resolved.mode.value {
+        WorkspaceMode::Live => Subject::directory(&root),
+        _ => subject(record),
+    };
+    look_alone(batch, &name, &root, taking)
+}
+
+/// Whether what is there must be as it was recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Trust {
+    /// It was recorded just now.
+    Fresh,
+    /// Somebody may have been at it since.
+    Check,
+}
+
+/// Brings such a workspace from one state to another.
+pub(super) fn turn(
+    directory: &SandboxDirectory,
+    record: &Record,
+    (store, trust): (&Store, Trust),
+    states: (&State, &State),
+) -> Result<Outcome, Error> {
+    let root = root(directory, record).expect("the caller knows that there is no layer");
+    let verify = match trust {
+        Trust::Fresh => Verify::Trust,
+        Trust::Check => Verify::Check(&|_, _| None),
+    };
+    let rollback::Outcome { written, removed, skipped, .. } = board::turn(store, &root, states, verify)?;
+    Ok(Outcome { files: written, bytes: 0, whiteouts: removed, skipped })
+}
