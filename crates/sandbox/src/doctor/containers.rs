@@ -38,7 +38,11 @@ pub fn container_engine(engine: EngineChoice, patient: Patient<'_>, image: Optio
     let reachable = engine != EngineChoice::Podman || podman::has_storage(patient);
     checks.extend(image.map(|image| {
         // To ask a Podman that has never run would make its directories.
-        if reachable { presence(&id("image"), image, patient, &program) } else { absent(&id("image"), image, &program) }
+        if reachable {
+            presence(&id("image"), image, patient, &program)
+        } else {
+            absent(&id("image"), image, &program)
+        }
     }));
     checks
 }
@@ -63,12 +67,7 @@ enum Rights {
     Root,
 }
 
-fn ask(
-    patient: Patient<'_>,
-    program: &Path,
-    arguments: &[&str],
-    homeless: Homeless,
-) -> Result<Said, String> {
+fn ask(patient: Patient<'_>, program: &Path, arguments: &[&str], homeless: Homeless) -> Result<Said, String> {
     let own = engine_variables(patient.host).into_iter().map(|(name, variable)| {
         let home = homeless == Homeless::Yes && HOMES.contains(&name.as_str());
         (name, if home { NOWHERE.to_owned() } else { variable.value })

@@ -63,7 +63,11 @@ fn limits(patient: Patient<'_>) -> Check {
     let mounts = patient.facts.mounts().unwrap_or_default();
     let old = mounts.iter().any(|mount| mount.file_system == "cgroup");
     if old || !mounts.iter().any(|mount| mount.file_system == "cgroup2") {
-        return Check::warn(id, what, "without root they need control groups of version 2 alone; one that is named ends with 125");
+        return Check::warn(
+            id,
+            what,
+            "without root they need control groups of version 2 alone; one that is named ends with 125",
+        );
     }
     Check::ok(id, what, "control groups of version 2; those that your login delegates can be limited")
 }

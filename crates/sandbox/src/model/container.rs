@@ -106,11 +106,9 @@ impl Questions {
                 ],
                 homeless: Homeless::No,
             }),
-            EngineChoice::Podman => Some(Self {
-                package: "podman",
-                ask: &["--version"],
-                homeless: Homeless::Yes,
-            }),
+            EngineChoice::Podman => {
+                Some(Self { package: "podman", ask: &["--version"], homeless: Homeless::Yes })
+            }
             EngineChoice::Auto | EngineChoice::Native | EngineChoice::Seatbelt => None,
         }
     }

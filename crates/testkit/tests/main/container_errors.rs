@@ -145,7 +145,8 @@ fn an_entry_point_that_is_not_there_harms_nothing() {
 
 #[test]
 fn variables_of_the_launcher_that_mean_nothing_are_named() {
-    let Some(world) = [Kind::Podman, Kind::Docker].into_iter().find_map(|kind| Contained::new(kind, Caller::Same))
+    let Some(world) =
+        [Kind::Podman, Kind::Docker].into_iter().find_map(|kind| Contained::new(kind, Caller::Same))
     else {
         return;
     };

@@ -30,10 +30,12 @@ fn an_agent_reads_its_key_and_keeps_its_settings_at_both_homes() {
         let before = Fingerprint::of(&settings, &[]);
         let agent = "cat $HOME/.llxprt/settings.json; echo $API_KEY > ~/.llxprt/last; cat $0/.llxprt/last";
         let run = world.starting(&source).variable("HOME", &link).variable("API_KEY", "hunter2");
-        let run = run.args(["--name", "a", "--agent-home", "llxprt", "-e", "API_KEY", "--", "sh", "-c", agent]);
+        let run =
+            run.args(["--name", "a", "--agent-home", "llxprt", "-e", "API_KEY", "--", "sh", "-c", agent]);
         let ended = run.arg(&link).ended().expect_code(0);
         assert_eq!(ended.stdout, "{\"theme\": 1}\nhunter2\n", "{}", ended.stderr);
-        let again = world.sandtable().args(["exec", "a", "--", "sh", "-c", "cat ~/.llxprt/last $0/.llxprt/last"]);
+        let again =
+            world.sandtable().args(["exec", "a", "--", "sh", "-c", "cat ~/.llxprt/last $0/.llxprt/last"]);
         assert_eq!(again.arg(&link).ended().expect_code(0).stdout, "hunter2\nhunter2\n");
         assert_eq!(before.differences(&Fingerprint::of(&settings, &[])), [""; 0]);
         drop(world.sandtable().args(["rm", "a"]).ended().expect_code(0));
@@ -63,8 +65,17 @@ fn credentials_of_google_are_shown_only_on_purpose_and_cannot_be_changed() {
 #[test]
 fn variables_arrive_by_their_launchers_names() {
     each(|world, source| {
-        let run = world.starting(&source).variable("SANDBOX_ENV", "A=1,B=two words").variable("GEMINI_API_KEY", "k");
-        let run = run.variable("NODE_OPTIONS", "--require=/evil.js").args(["--rm", "--name", "v", "--profile", "safe"]);
+        let run = world
+            .starting(&source)
+            .variable("SANDBOX_ENV", "A=1,B=two words")
+            .variable("GEMINI_API_KEY", "k");
+        let run = run.variable("NODE_OPTIONS", "--require=/evil.js").args([
+            "--rm",
+            "--name",
+            "v",
+            "--profile",
+            "safe",
+        ]);
         let script = "echo $A $B $SANDBOX ${GEMINI_API_KEY:-none} $NODE_OPTIONS; test -t 1 || echo $TERM";
         let ended = run.args(["--", "sh", "-c", script]).ended().expect_code(0);
         assert_eq!(ended.stdout, "1 two words v none --max-old-space-size=2048\ndumb\n", "{}", ended.stderr);
@@ -82,7 +93,8 @@ fn a_run_asks_nobody_for_a_registrys_password() {
         fs_err::set_permissions(&helper, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
         let auth = world.env.root().join("auth.json");
         world.env.file(&auth, "{\"credHelpers\": {\"localhost\": \"mark\", \"127.0.0.1:1\": \"mark\"}}\n");
-        let run = world.starting(&source).variable("REGISTRY_AUTH_FILE", &auth).args(["--rm", "-q", "--", "true"]);
+        let run =
+            world.starting(&source).variable("REGISTRY_AUTH_FILE", &auth).args(["--rm", "-q", "--", "true"]);
         drop(run.ended().expect_code(0));
         assert!(!mark.exists(), "{caller:?}");
         // To fetch one, it is asked.

@@ -31,7 +31,11 @@ fn a_terminal_follows_the_window_and_ctrl_c_arrives() {
         if let Some(address) = world.docker_address() {
             tmux.command(&format!("export DOCKER_HOST={address}"));
         }
-        tmux.command(&format!("R='run -q --rm --engine {} --image {} --'; clear", world.kind.word(), world.image));
+        tmux.command(&format!(
+            "R='run -q --rm --engine {} --image {} --'; clear",
+            world.kind.word(),
+            world.image
+        ));
         let script = "trap \"stty size\" WINCH; stty size; while :; do sleep 0.1; done";
         tmux.command(&format!("$S $R sh -c '{script}'; echo en''ded $?"));
         tmux.shows("24 80");
