@@ -49,6 +49,7 @@ pub(crate) const HARNESS: &[&str] = &[
     "SANDTABLE_INSIDE_NULL",
     "SANDTABLE_LONG",
     "SANDTABLE_TEST_DOCKER",
+    "SANDTABLE_TEST_SEED",
     "SANDTABLE_TEST_USER",
     // Names a control whose step is skipped. Only builds with the feature read it; all others refuse it.
     #[cfg(feature = "failpoints")]

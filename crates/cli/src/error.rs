@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use std::io;
 use std::path::PathBuf;
 
+use sandtable_sandbox::model::blame::Blame;
 use sandtable_sandbox::model::id::NameError;
 use sandtable_sandbox::model::path::PathError;
 use sandtable_sandbox::model::spec::MountAccess;
@@ -135,7 +136,6 @@ impl CliError {
             | Self::NoTarget { .. }
             | Self::NoDirectory { .. }
             | Self::TwoSources
-            | Self::Tool(_)
             | Self::TreePath { .. }
             | Self::NoTerminal
             | Self::NotAPerson { .. }
@@ -146,6 +146,11 @@ impl CliError {
             | Self::NotForProof { .. }
             | Self::PageWrite { .. }
             | Self::ReportOpen { .. } => Own::Input,
+            Self::Tool(error) => match &**error {
+                ToolError::Make(error) if error.blame() == Blame::Input => Own::Failed,
+                ToolError::Make(_) | ToolError::Depot(_) | ToolError::Consent(_) => Own::Machine,
+                _ => Own::Input,
+            },
             Self::Resolve(error) => Own::of(error.blame()),
             Self::Board(error) => Own::of(error.blame()),
             Self::Merge(error) => Own::of(error.blame()),
@@ -168,6 +173,10 @@ impl CliError {
     /// The stable name of what went wrong, where there is one.
     fn code(&self) -> Option<&'static str> {
         match self {
+            Self::Tool(error) => match &**error {
+                ToolError::Make(error) => Some(error.code()),
+                _ => None,
+            },
             Self::Resolve(error) => Some(error.code()),
             Self::Session(error) => Some(error.code()),
             Self::Board(error) => Some(error.code()),
@@ -238,6 +247,11 @@ fn tool_hint(error: &ToolError) -> Option<String> {
     match error {
         ToolError::Nothing | ToolError::Assemble(_) => {
             Some("`sandtable tool recipes` lists what comes with the program".to_owned())
+        }
+        ToolError::Make(error) => error.remedy(),
+        ToolError::NotKept(request) => Some(format!("make it: `sandtable tool install {request}`")),
+        ToolError::NoSuchTool(_) | ToolError::Several { .. } => {
+            Some("`sandtable tool ls` lists what is kept, with keys".to_owned())
         }
         ToolError::NoConsent(_) => {
             Some("read what it asks for, then answer on a terminal or pass `--yes`".to_owned())
@@ -339,8 +353,6 @@ fn flag_for(key: Key, asked: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use sandtable_sandbox::model::blame::Blame;
-
     use super::*;
     use crate::config::file::Place;
     use crate::env::Environment;

@@ -1,10 +1,13 @@
-//! `sandtable events`: what happened to sandboxes.
+//! `sandtable events`: what happened to sandboxes, and every operation on a recorded state.
 
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
+use sandtable_sandbox::board::{Telling, Told};
 use sandtable_sandbox::session::events::{Event, Events};
+
+use serde::Serialize;
 
 use crate::app::App;
 use crate::error::CliError;
@@ -26,19 +29,40 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 pub(crate) fn run(app: &App, args: &EventsArgs) -> Result<ExitCode, CliError> {
     let mut events = Events::new(&app.sandboxes()?);
+    let mut telling = Telling::new(app.board()?);
     loop {
+        let mut lines = Vec::new();
         for event in events.take()? {
-            let line = if args.json {
-                serde_json::to_string(&event).map_err(CliError::Json)?
-            } else {
-                rendered(&event)
-            };
+            let line = if args.json { json(&event)? } else { rendered(&event) };
+            lines.push((event.at_ms, line));
+        }
+        for told in telling.take()? {
+            let line = if args.json { json(&told)? } else { rendered_operation(&told) };
+            lines.push((told.at_ms, line));
+        }
+        lines.sort_by_key(|(at, _)| *at);
+        for (_, line) in lines {
             app.ui.answer(&format!("{line}\n"))?;
         }
         if !args.follow {
             return Ok(ExitCode::SUCCESS);
         }
         std::thread::sleep(PAUSE);
+    }
+}
+
+fn json(value: &impl Serialize) -> Result<String, CliError> {
+    serde_json::to_string(value).map_err(CliError::Json)
+}
+
+/// What was done, to whom, and where it led.
+fn rendered_operation(told: &Told) -> String {
+    let snapshot = told.snap_sha.as_deref().map_or("-", |id| id.get(..12).unwrap_or(id));
+    let (kind, actor) = (escape::name(&told.kind), escape::name(&told.actor));
+    let line = format!("{}  {kind:8}  {actor}  {}", time::utc(told.at_ms), escape::name(snapshot));
+    match &told.proof {
+        Some(proof) => format!("{line}  proof {}", escape::name(proof.get(..12).unwrap_or(proof))),
+        None => line,
     }
 }
 
@@ -56,6 +80,7 @@ fn rendered(event: &Event) -> String {
 
 #[cfg(test)]
 mod tests {
+    use sandtable_sandbox::board::Payload;
     use sandtable_sandbox::session::events::EventKind;
     use sandtable_sandbox::session::record::{Exit, ExitOrigin};
 
@@ -82,6 +107,34 @@ mod tests {
         let failed =
             Event { event: EventKind::Failed, exit: None, error: Some("lost".to_owned()), ..event() };
         crate::schema::check("events.json", &failed);
+    }
+
+    fn told() -> Told {
+        Told {
+            schema: 1,
+            op_id: "0f".repeat(32),
+            at_ms: 1_800_000_000_000,
+            kind: "verify".to_owned(),
+            actor: "sandbox 0f".to_owned(),
+            causality: None,
+            snap_sha: Some("4b825dc642cb6eb9a060e54bf8d69288fbee4904".to_owned()),
+            payload: Payload {
+                source: "/r\u{1b}".to_owned(),
+                number: 1,
+                before: None,
+                target: None,
+                details: serde_json::json!({ "proof": "ab" }),
+            },
+            proof: Some("ab".repeat(32)),
+        }
+    }
+
+    #[test]
+    fn an_operation_has_the_shape_its_schema_promises() {
+        crate::schema::check("events.json", &told());
+        let plain = Told { snap_sha: None, proof: None, causality: Some("0f".repeat(32)), ..told() };
+        crate::schema::check("events.json", &plain);
+        insta::assert_snapshot!(rendered_operation(&told()), @"2027-01-15T08:00:00.000Z  verify    sandbox 0f  4b825dc642cb  proof abababababab");
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::Args;
-use sandtable_sandbox::board::{Board, Filter, ObjectId, Operation, Store, Subject};
+use sandtable_sandbox::board::{Board, Descendant, Filter, ObjectId, Operation, Store, Subject, history};
 use sandtable_sandbox::session;
 use serde::Serialize;
 
@@ -12,6 +12,7 @@ use super::SCHEMA;
 use super::target::Target;
 use crate::app::App;
 use crate::error::CliError;
+use crate::ui::graph::Graph;
 use crate::ui::{escape, table, time};
 
 /// What `log` takes.
@@ -20,6 +21,9 @@ pub(crate) struct LogArgs {
     /// A sandbox or a directory; everything of the source around the current directory if not given
     #[arg(value_name = "SANDBOX|DIR")]
     target: Option<String>,
+    /// Draw which snapshot was made from which, instead of listing operations
+    #[arg(long, conflicts_with = "json")]
+    graph: bool,
     /// Answer as JSON
     #[arg(long)]
     json: bool,
@@ -59,6 +63,10 @@ pub(crate) fn run(app: &App, args: &LogArgs) -> Result<ExitCode, CliError> {
             }
         },
     };
+    if args.graph {
+        app.ui.answer(&drawn(&history(&store, subject.as_deref())?))?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let filter = Filter { subject, ..Filter::default() };
     let operations = store.meta().operations(&filter).map_err(board_error)?;
     let rows: Vec<Row> = operations.iter().rev().map(|operation| row(&store, operation)).collect();
@@ -95,6 +103,27 @@ fn row(store: &Store, operation: &Operation) -> Row {
 
 fn millis(at: SystemTime) -> u64 {
     at.duration_since(UNIX_EPOCH).map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+}
+
+/// One line for each snapshot, beside the lines of descent.
+fn drawn(snapshots: &[Descendant]) -> String {
+    let mut graph = Graph::new();
+    let mut lines = Vec::new();
+    for Descendant { snapshot, parents, operation } in snapshots {
+        let mut columns = graph.next(snapshot.id, parents);
+        let own = columns.pop().unwrap_or_default();
+        lines.extend(columns);
+        let words = [
+            own,
+            snapshot.id.short(12),
+            time::utc(millis(snapshot.at)),
+            escape::name(operation),
+            escape::name(&snapshot.subject),
+            escape::line(snapshot.message.trim_end()),
+        ];
+        lines.push(words.join("  "));
+    }
+    lines.iter().map(|line| [line.as_str(), "\n"].concat()).collect()
 }
 
 fn rendered(rows: &[Row]) -> String {

@@ -123,6 +123,7 @@ fn rehash(app: &App, found: &Found, json: bool) -> Result<ExitCode, CliError> {
 }
 
 /// What is to be proven.
+#[derive(Clone, Copy)]
 struct Job<'a> {
     command: &'a [OsString],
     against: Option<&'a str>,

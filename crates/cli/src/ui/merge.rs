@@ -57,7 +57,7 @@ fn reasons(text: &mut String, outcome: &Outcome, colour: Colour) {
         Outcome::Conflicts { conflicts } => {
             for conflict in conflicts {
                 let label = colour.paint(Role::Error, "conflict");
-                let (path, words) = (escape::line(&conflict.path.path), escape::line(&conflict.text));
+                let (path, words) = (escape::line(&conflict.path.path), escape::line(plain(&conflict.text)));
                 line(text, &format!("{label} {path} ({}): {words}", kind(conflict.kind)));
             }
         }
@@ -103,6 +103,14 @@ const fn kind(kind: ConflictKind) -> &'static str {
         ConflictKind::Submodule => "submodule",
         ConflictKind::SourceChangedDuringRun => "changed in the source during the run",
         ConflictKind::Other => "other",
+    }
+}
+
+/// Git's words without the label that we say already.
+fn plain(words: &str) -> &str {
+    match words.split_once("): ") {
+        Some((label, rest)) if label.starts_with("CONFLICT (") => rest,
+        _ => words,
     }
 }
 

@@ -11,6 +11,7 @@ use crate::env::{self, Environment};
 use crate::error::CliError;
 
 pub(crate) mod escape;
+pub(crate) mod graph;
 pub(crate) mod inspect;
 pub(crate) mod lines;
 pub(crate) mod merge;

@@ -97,13 +97,13 @@ pub(crate) fn resolved(spec: &Spec) -> ResolvedSpec {
             mount("/tmp", Content::Scratch { size: 1 }, "private"),
         ])
         .expect("nothing contradicts itself"),
+        tools: vec![],
         seeds: vec![Seed {
             source: HostPath::new("/home/u/.claude.json").expect("absolute"),
             place: ".claude.json".into(),
             identity: None,
             reason: "claude: its settings".to_owned(),
         }],
-        tools: vec![],
         hide: vec![Setting::new("*.key".parse().expect("a pattern"), flag("--hide"))],
         environment: [
             ("PASSED".to_owned(), Variable::concealed("hunter2", flag("--env"))),

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use sandtable_sandbox::session::LayerSize;
+use sandtable_sandbox::session::tools::DepsMode;
 use sandtable_sandbox::tools::consent::{Question, Voucher, voucher};
 use sandtable_sandbox::tools::plan::diff::Change;
 use sandtable_sandbox::tools::plan::{Download, Plan, Step};
@@ -39,6 +40,40 @@ pub(crate) fn plan(plan: &Plan) -> String {
     writeln!(out, "in all    {} files, {}", files.len(), bytes(total(&files)))
         .expect("a string takes everything");
     out
+}
+
+/// A plan, and what carrying it out would do: who sees what, what is open, what stays.
+pub(crate) fn explained(plan: &Plan, deps: DepsMode) -> String {
+    let mut out = self::plan(plan);
+    for made in plan.leaves_first() {
+        writeln!(out, "to make {}", made.title()).expect("a string takes everything");
+        let mut rows = vec![["network".to_owned(), "none".to_owned()]];
+        let seen: &[Plan] = if deps == DepsMode::Image { &[] } else { &made.dependencies };
+        rows.extend(seen.iter().map(|it| ["read-only".to_owned(), it.place().to_string()]));
+        rows.push(["writable".to_owned(), made.place().to_string()]);
+        let search: Vec<String> = seen.iter().flat_map(Plan::search).map(|path| path.to_string()).collect();
+        if !search.is_empty() {
+            rows.push(["PATH".to_owned(), search.join(":")]);
+        }
+        for line in table::aligned(&rows).lines() {
+            writeln!(out, "  {line}").expect("a string takes everything");
+        }
+    }
+    writeln!(out, "stays     {}", stays(deps)).expect("a string takes everything");
+    out
+}
+
+/// What is left of a build.
+pub(crate) fn stays(deps: DepsMode) -> &'static str {
+    match deps {
+        DepsMode::Store => {
+            "the tool and its dependencies, read-only in the store, until `tool gc`; never on your PATH"
+        }
+        DepsMode::Isolated => "nothing: dependencies and downloads are made anew and removed",
+        DepsMode::Image => {
+            "the tool, read-only in the store, until `tool gc`; dependencies are the system's own"
+        }
+    }
 }
 
 /// What differs between two plans.

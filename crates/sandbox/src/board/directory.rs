@@ -35,8 +35,11 @@ impl Board {
         make(target)?;
         let subject = Subject::directory(target);
         let dir = open(target)?;
+        // One that was broken off is taken away.
+        mend(&found.store)?;
+        let known = found.store.meta().head(&subject.to_string())?.is_some();
         if !is_empty(&dir, target)? {
-            if found.store.meta().head(&subject.to_string())?.is_none() {
+            if !known {
                 return Err(Error::NotManaged(target.to_owned()));
             }
             let turned = self.rollback(found, target)?;
@@ -46,11 +49,15 @@ impl Board {
         let journal = Journal::open(&found.store)?;
         let id = journal_id();
         let site = Site { root: dir.as_fd(), path: target, journal: journal.dir.as_fd(), id: &id };
-        let outcome =
-            checkout_journalled(found.store.objects(), &found.state()?, &site, &checkout::Options::default())
-                .map_err(|error| turn_error(target, error))?;
-        note(&found.store, &subject, "checkout", found.snapshot.id)?;
-        Ok(outcome)
+        // First of all, so that whoever dies after the last file leaves a directory that is known.
+        note(&found.store, &subject, "checkout", HeadChange::Set(found.snapshot.id))?;
+        let state = found.state()?;
+        let written =
+            checkout_journalled(found.store.objects(), &state, &site, &checkout::Options::default());
+        if written.is_err() && !known {
+            note(&found.store, &subject, "forget", HeadChange::Remove)?;
+        }
+        written.map_err(|error| turn_error(target, error))
     }
 
     /// Brings `worktree` back to the state of a snapshot. What is there now is recorded first, so that nothing is
@@ -60,10 +67,11 @@ impl Board {
         let hearing = Silent::default();
         let taking = Taking::of(Ignored::All, "snapshot", &hearing);
         let taking = Taking { message: "before rollback", ..taking };
+        mend(&found.store)?;
         let Taken { snapshot, outcome, .. } = take(&found.store, &subject, worktree, &taking)?;
         let to = found.state()?;
         let outcome = turn(&found.store, worktree, (&outcome.state, &to), Verify::Trust)?;
-        note(&found.store, &subject, "rollback", found.snapshot.id)?;
+        note(&found.store, &subject, "rollback", HeadChange::Set(found.snapshot.id))?;
         Ok(Turned { from: snapshot.id, to: found.snapshot.id, outcome })
     }
 
@@ -71,6 +79,7 @@ impl Board {
     pub fn step(&self, directory: &Path, direction: Direction) -> Result<(Move, Turned), Error> {
         let subject = Subject::directory(directory);
         let store = self.keeping(&subject)?.ok_or_else(|| Error::NoStates(directory.to_owned()))?;
+        mend(&store)?;
         let step = match direction {
             Direction::Undo => store.meta().undo(&subject.to_string())?,
             Direction::Redo => store.meta().redo(&subject.to_string())?,
@@ -81,6 +90,14 @@ impl Board {
         let turned = Turned { from: step.from, to: step.to, outcome };
         Ok((step, turned))
     }
+}
+
+/// Finishes or undoes what somebody left in the journal of a store, before anything is read from a directory that it may
+/// be about.
+pub(crate) fn mend(store: &Store) -> Result<(), Error> {
+    let path = store.dir().join("journal");
+    let left = fs_err::read_dir(&path).map_err(|source| Error::Directory { path, source })?.next().is_some();
+    if left { Journal::open(store).map(drop) } else { Ok(()) }
 }
 
 /// The journal of a store, alone. What somebody left in it is finished or undone first.
@@ -127,13 +144,13 @@ fn turn_error(directory: &Path, error: rollback::Error) -> Error {
     }
 }
 
-/// Writes down that a directory is at a snapshot now.
-fn note(store: &Store, subject: &Subject, kind: &str, id: ObjectId) -> Result<(), Error> {
+/// Writes down what was done to a directory.
+fn note(store: &Store, subject: &Subject, kind: &str, head: HeadChange) -> Result<(), Error> {
     store.meta().append(&OperationDraft {
         subject: subject.to_string(),
         kind: kind.to_owned(),
         at: SystemTime::now(),
-        head: HeadChange::Set(id),
+        head,
         details: "{}".to_owned(),
     })?;
     Ok(())

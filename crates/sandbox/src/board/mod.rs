@@ -11,9 +11,11 @@
 mod directory;
 mod error;
 mod find;
+mod history;
 mod look;
 mod subject;
 pub(crate) mod take;
+mod told;
 
 use std::path::{Path, PathBuf};
 
@@ -22,9 +24,10 @@ use sandtable_store::store::StoreError;
 use sha2::Digest as _;
 
 pub use directory::Turned;
-pub(crate) use directory::turn;
+pub(crate) use directory::{mend, turn};
 pub use error::Error;
 pub use find::Found;
+pub use history::{Descendant, history};
 pub use look::{format_diff_for_display, is_path_safe};
 pub use sandtable_store::id::ObjectId;
 pub use sandtable_store::meta::{Direction, Filter, Operation, Snapshot};
@@ -35,6 +38,7 @@ pub use sandtable_store::store::Store;
 pub use sandtable_store::{checkout, diff, fsck, gc, rollback};
 pub use subject::Subject;
 pub use take::{Hearing, Silent, Taken, Taking};
+pub use told::{Payload, Telling, Told};
 
 use crate::model::path::HostPath;
 
@@ -66,19 +70,8 @@ impl Board {
 
     /// Every store there is. One that cannot be opened is named, and does not hide the others.
     pub fn all(&self) -> Result<(Vec<Store>, Vec<StoreError>), Error> {
-        let entries = match fs_err::read_dir(self.root.as_path()) {
-            Ok(entries) => entries,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                return Ok((Vec::new(), Vec::new()));
-            }
-            Err(error) => return Err(Error::Stores(error)),
-        };
-        let mut places: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
-        // One in the making has another name.
-        places.retain(|place| place.join("format").exists() && place.extension().is_none());
-        places.sort();
         let (mut stores, mut broken) = (Vec::new(), Vec::new());
-        for place in places {
+        for place in self.places()? {
             match Store::open(&place) {
                 Ok(store) => stores.push(store),
                 Err(StoreError::Missing(_)) => {}
@@ -86,6 +79,20 @@ impl Board {
             }
         }
         Ok((stores, broken))
+    }
+
+    /// Where stores are.
+    fn places(&self) -> Result<Vec<PathBuf>, Error> {
+        let entries = match fs_err::read_dir(self.root.as_path()) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(Error::Stores(error)),
+        };
+        let mut places: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+        // One in the making has another name.
+        places.retain(|place| place.join("format").exists() && place.extension().is_none());
+        places.sort();
+        Ok(places)
     }
 
     /// Where the store of a source is: readable by its name, told from others of that name by its path.

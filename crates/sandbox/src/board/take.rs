@@ -114,7 +114,10 @@ impl Board {
     pub fn snapshot_directory(&self, directory: &Path, taking: &Taking<'_>) -> Result<Taken, Error> {
         let subject = Subject::directory(directory);
         match self.keeping(&subject)? {
-            Some(store) => take(&store, &subject, directory, taking),
+            Some(store) => {
+                super::mend(&store)?;
+                take(&store, &subject, directory, taking)
+            }
             None => self.onboard(directory, taking),
         }
     }

@@ -309,6 +309,12 @@ pub(super) fn remedy(error: &supervisor::LaunchError) -> Option<String> {
              container, or start it with `--security-opt systempaths=unconfined`"
                 .to_owned(),
         ),
+        (Step { step, .. }, Errno::NOTDIR | Errno::LOOP) if step.starts_with("make the ") => Some(
+            "a command of this sandbox has put a file or a link where a directory was: move it away in the sandbox's own \
+             directory, `sandtable/sandboxes/NAME/home` below `XDG_DATA_HOME` or `~/.local/share`. No link of a sandbox \
+             is followed, and nothing of its work is lost"
+                .to_owned(),
+        ),
         (Step { .. }, Errno::STALE) => Some("run the command again".to_owned()),
         _ => None,
     }

@@ -167,7 +167,11 @@ fn told(
         target: request.target.clone(),
         base: request.base,
         snapshot: request.snapshot,
-        next: outcome.next(),
+        next: if request.effect == Effect::Plan && outcome.is_success() {
+            Vec::new()
+        } else {
+            outcome.next()
+        },
         outcome,
         changes,
         left_out: report.left_out,
@@ -206,7 +210,12 @@ impl Outcome {
                 format!("{files} written to `{name}`")
             }
             Self::Conflicts { conflicts } => {
-                format!("{} conflicts; nothing was touched", conflicts.len())
+                let count = if conflicts.len() == 1 {
+                    "1 conflict".to_owned()
+                } else {
+                    format!("{} conflicts", conflicts.len())
+                };
+                format!("{count}; nothing was touched")
             }
             Self::Held { held } => {
                 let mut paths: Vec<&RelPath> = held.iter().map(super::review::Finding::rel_path).collect();
@@ -228,6 +237,9 @@ impl Outcome {
             Self::Held { .. } => &["look at them with `diff`, then `--approve PATH`, or `--exclude PATH`"],
             Self::RolledBack { .. } => &["try again"],
             Self::Refused { refusal } => refusal.reason.next(),
+            Self::FastForward { .. } | Self::Merged { .. } | Self::Applied => {
+                &["`undo` takes it back, while nothing else has moved"]
+            }
             _ => &[],
         };
         words.iter().map(|&word| word.to_owned()).collect()

@@ -12,7 +12,7 @@ use super::peers::{CODEX, SRT, bwrap_like, bwrap_minimal, unshare, words};
 use super::process::{Caller, Invocation};
 use super::row::{Contender, Entry, OURS, Row, Target};
 use super::tree::grow;
-use super::{board, jobs, memory, size};
+use super::{board, jobs, memory, merging, size};
 
 /// Bubblewrap's two lines, the containers, and git, as the report names them.
 pub const LIKE: &str = "bwrap, like for like";
@@ -40,6 +40,7 @@ pub enum Work {
     Capture { files: u32 },
     ExecRunning,
     ExecStopped,
+    Merge,
     Compile,
     Pipe { megabytes: u32 },
     Memory { idle: u32 },
@@ -57,6 +58,7 @@ impl Work {
             | Self::Burst
             | Self::ExecRunning
             | Self::ExecStopped
+            | Self::Merge
             | Self::Pipe { .. }
             | Self::Memory { .. }
             | Self::Size { .. } => USUAL,
@@ -112,6 +114,7 @@ pub fn catalogue(extent: Extent) -> Vec<Item> {
         }
         add("exec-running", Work::ExecRunning);
         add("exec-stopped", Work::ExecStopped);
+        add("merge", Work::Merge);
         add("compile", Work::Compile);
         add("pipe", Work::Pipe { megabytes: extent.megabytes });
         add("memory", Work::Memory { idle: extent.idle });
@@ -205,6 +208,7 @@ fn title(work: Work) -> String {
         Work::Capture { files } => format!("run that changes one file, with capture, {} files", short(files)),
         Work::ExecRunning => "exec into a running sandbox".to_owned(),
         Work::ExecStopped => "exec into a stopped sandbox".to_owned(),
+        Work::Merge => "merge of ten changed files with a branch that has moved".to_owned(),
         Work::Compile => format!("compile job of {} C files", jobs::SOURCES),
         Work::Pipe { megabytes } => format!("{megabytes} MB from a pipe through a sandbox to a pipe"),
         Work::Memory { idle } => format!("memory (PSS) of each of {idle} idle sandboxes"),
@@ -226,6 +230,9 @@ fn note(work: Work) -> Option<&'static str> {
              it stands on; here the source is known already.",
         ),
         Work::ExecRunning | Work::ExecStopped => Some("No target; for orientation."),
+        Work::Merge => Some(
+            "Ours looks the work over, checks its objects strictly, and can be undone; both leave commit, index and files.",
+        ),
         Work::Compile => Some(
             "The whole run is timed, with the start and the end of the sandbox. On the host every round compiles \
              in a fresh copy of the sources.",
@@ -259,6 +266,7 @@ fn targets(work: Work) -> Vec<Target> {
         Work::Capture { .. } => vec![Target::Ratio { peer: GIT, at_most: 2.0 }],
         Work::ExecRunning | Work::ExecStopped | Work::Memory { .. } | Work::Size { .. } => Vec::new(),
         Work::Board { deed, .. } => deed.targets(),
+        Work::Merge => vec![Target::Ratio { peer: merging::GIT, at_most: 1.5 }],
         Work::Compile => vec![Target::Ratio { peer: jobs::HOST, at_most: 1.03 }],
         Work::Pipe { .. } => vec![Target::Ratio { peer: jobs::CAT, at_most: 1.1 }],
     }
@@ -272,6 +280,7 @@ fn entries(lab: &mut Lab, place: &Place, work: Work) -> Vec<Entry> {
         Work::Capture { .. } => capture(place),
         Work::ExecRunning => exec_running(lab, place),
         Work::ExecStopped => exec_stopped(lab, place),
+        Work::Merge => merging::merge(place),
         Work::Compile => jobs::compile(place),
         Work::Pipe { megabytes } => jobs::pipe(place, megabytes),
         Work::Board { deed, .. } => deed.entries(place),
@@ -438,9 +447,15 @@ mod tests {
         let items = catalogue(Extent { files: &[1000, 78_000], megabytes: 256, idle: 50, snapshots: 100 });
         let ids: BTreeSet<_> = items.iter().map(|item| item.id.as_str()).collect();
         assert_eq!(ids.len(), items.len());
-        for id in
-            ["start/root/1k", "start/user/78k", "burst/root", "capture/user/1k", "compile/user", "pipe/root"]
-        {
+        for id in [
+            "start/root/1k",
+            "start/user/78k",
+            "burst/root",
+            "capture/user/1k",
+            "merge/user",
+            "compile/user",
+            "pipe/root",
+        ] {
             assert!(ids.contains(id), "{id}");
         }
     }

@@ -10,6 +10,7 @@ pub mod lab;
 pub mod machine;
 pub mod measure;
 pub mod memory;
+pub mod merging;
 pub mod outcome;
 pub mod peers;
 pub mod process;

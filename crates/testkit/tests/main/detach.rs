@@ -203,6 +203,13 @@ fn events_tell_the_life_of_a_sandbox() {
     let lines = world.call(&["events", "--json"]).expect_code(0).stdout;
     let events: Vec<serde_json::Value> =
         lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    // Operations on states are among them: each follows the one before it.
+    let (events, operations): (Vec<_>, Vec<_>) =
+        events.into_iter().partition(|event| event.get("event").is_some());
+    let types: Vec<&str> = operations.iter().map(|operation| operation["type"].as_str().unwrap()).collect();
+    assert_eq!(types, ["onboard", "create", "rm"]);
+    assert!(operations.windows(2).all(|two| two[1]["causality"] == two[0]["op_id"]), "{operations:?}");
+    assert!(operations[0]["causality"].is_null() && operations[2]["snap_sha"].is_null());
     let kinds: Vec<&str> = events.iter().map(|event| event["event"].as_str().unwrap()).collect();
     assert_eq!(kinds, ["created", "started", "ended", "started", "ended", "removed"]);
     assert!(events.iter().all(|event| event["name"] == "told" && event["sandbox"] == events[0]["sandbox"]));

@@ -231,6 +231,65 @@ fn a_history_that_is_not_in_order_is_refused() {
 }
 
 #[test]
+fn a_poisoned_git_directory_inside_sings_for_nobody() {
+    let Some(env) = TestEnv::of_the_executable() else { return };
+    let source = env.repository("r");
+    let song = env.root().join("song");
+    let canary = env.root().join("canary");
+    env.file(&canary, format!("#!/bin/sh\n: > {}\nexec cat\n", song.display()));
+    fs_err::set_permissions(&canary, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let keys = [
+        "core.fsmonitor",
+        "core.pager",
+        "core.editor",
+        "core.sshCommand",
+        "core.askPass",
+        "core.alternateRefsCommand",
+        "diff.external",
+        "diff.evil.textconv",
+        "filter.evil.clean",
+        "filter.evil.smudge",
+        "filter.evil.process",
+        "merge.evil.driver",
+        "gpg.program",
+        "credential.helper",
+        "uploadpack.packObjectsHook",
+        "pager.log",
+    ];
+    let mut script = String::from("git config user.name A; git config user.email a@example.invalid\n");
+    for hook in ["pre-commit", "post-commit", "post-index-change", "reference-transaction", "post-checkout"] {
+        script += &format!(
+            "cp -f {0} .git/hooks/{hook} 2>/dev/null || printf '#!/bin/sh\\n: > {1}\\n' > .git/hooks/{hook}; chmod +x .git/hooks/{hook}\n",
+            canary.display(),
+            song.display()
+        );
+    }
+    script += "echo work > work; git add work; git -c core.hooksPath=/dev/null commit -qm work\n";
+    script += "echo '* filter=evil diff=evil merge=evil' > .git/info/attributes; echo evil > .git/objects/info/alternates\n";
+    for key in keys {
+        script += &format!("git config {key} {}\n", canary.display());
+    }
+    script += "git config core.hooksPath .git/hooks; git config core.worktree /; git config include.path /dev/null\n";
+    script += "mkdir -p .git/refs/replace; echo 'more' >> README\n";
+    let ran =
+        env.sandtable().directory(&source).args(["run", "-q", "--name", "box", "--", "sh", "-c", &script]);
+    ran.ended().expect_code(0).unused();
+    let kept = Fingerprint::of(&source.join(".git/hooks"), &[]);
+    let config = read(source.join(".git/config"));
+    call(&env, &source, &["diff", "box"]).expect_code(0).unused();
+    call(&env, &source, &["export", "box", "--history", "--branch", "look"]).expect_code(0).unused();
+    call(&env, &source, &["merge", "box", "--history"]).expect_code(0).unused();
+    for args in [&["status"][..], &["diff", "HEAD~1"], &["log", "-p", "--all"], &["checkout", "-q", "look"]] {
+        env.git(&source, args);
+    }
+    env.git(&source, &["checkout", "-q", "main"]);
+    call(&env, &source, &["undo"]).expect_code(0).unused();
+    assert!(!song.exists(), "something of the sandbox's ran on the host");
+    assert_eq!(read(source.join(".git/config")), config);
+    assert_eq!(kept.differences(&Fingerprint::of(&source.join(".git/hooks"), &[])), [""; 0]);
+}
+
+#[test]
 fn nothing_is_asked_without_a_terminal() {
     let Some(env) = TestEnv::of_the_executable() else { return };
     let source = env.repository("r");

@@ -29,6 +29,10 @@ fn a_sandbox_goes_back_and_forth_between_its_states() {
         assert_eq!(done(&theirs).stdout, "one\n");
         assert_eq!(cat(), "one\n");
         assert_eq!(done(&["diff", "box", "other", "--name-status"]).stdout, "M\tf\n");
+        let graph = env.sandtable().directory(&source).args(["log", "--graph"]).ended().expect_code(0).stdout;
+        let drawn: Vec<&str> = graph.lines().map(|line| line.split("  ").next().unwrap()).collect();
+        // The fork and what came after the first state are two lines of descent from it.
+        assert_eq!(drawn, ["*", "| *", "|/", "*", "*"], "{graph}");
         let target = source.to_str().unwrap();
         let refused = env.sandtable().args(["checkout", &first, target]).ended().expect_code(2);
         assert!(refused.stderr.contains("is a source"), "{}", refused.stderr);

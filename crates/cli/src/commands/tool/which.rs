@@ -6,9 +6,11 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use sandtable_sandbox::model::platform::Os;
 use sandtable_sandbox::model::tool::ToolRequest;
+use sandtable_sandbox::session::tools::Error as MakeError;
 use sandtable_sandbox::tools::assemble::{AssembleError, Shelf};
 use sandtable_sandbox::tools::builtin;
 use sandtable_sandbox::tools::consent::ConsentError;
+use sandtable_sandbox::tools::depot::DepotError;
 use sandtable_sandbox::tools::plan::{Arch, Libc, LinuxFamily, Plan, PlanError, PlanPlatform};
 use sandtable_sandbox::tools::recipe::{self, Recipe, RecipeError};
 
@@ -37,6 +39,18 @@ pub(crate) enum ToolError {
     Machine(&'static str),
     #[error(transparent)]
     Consent(#[from] ConsentError),
+    #[error(transparent)]
+    Make(#[from] MakeError),
+    #[error(transparent)]
+    Depot(#[from] DepotError),
+    #[error("tool `{0}` is not kept here yet")]
+    NotKept(ToolRequest),
+    #[error("no kept tool is called `{0}`")]
+    NoSuchTool(String),
+    #[error("`{word}` means several kept tools: {}", keys.join(", "))]
+    Several { word: String, keys: Vec<String> },
+    #[error("`{0}` is not a root file system: say `FAMILY=DIR`")]
+    Rootfs(String),
     #[error("`{0}` did not come with the program and nobody consented to it")]
     NoConsent(String),
 }
@@ -72,7 +86,7 @@ pub(super) struct PlatformArgs {
 }
 
 impl PlatformArgs {
-    fn target(&self) -> Result<PlanPlatform, ToolError> {
+    pub(super) fn target(&self) -> Result<PlanPlatform, ToolError> {
         let here = || std::env::consts::ARCH.parse().map_err(|_| ToolError::Machine(std::env::consts::ARCH));
         let family = self.family;
         let alpine = family.filter(|family| *family == LinuxFamily::Alpine).map(|_| Libc::Musl);

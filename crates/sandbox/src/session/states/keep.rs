@@ -54,6 +54,9 @@ pub(in crate::session) fn keep(
     let (stands_on, store) = directory.standing(record)?;
     let base = state(&store, &stands_on.snapshot)?;
     let before = head(&store, record)?;
+    if plain::root(directory, record).is_some() {
+        board::mend(&store)?;
+    }
     let batch = store.begin().map_err(board::Error::from)?;
     let outcome = if plain::root(directory, record).is_some() {
         plain::look(directory, record, &batch, taking)?

@@ -6,6 +6,7 @@
 
 mod error;
 mod files;
+mod find;
 mod inside;
 mod make;
 mod root;
@@ -17,6 +18,7 @@ use std::time::Duration;
 use sandtable_store::remove::remove_tree;
 
 pub use self::error::{Error, StepError};
+pub use self::find::find;
 pub use self::root::BuildRoot;
 use super::directory::Sandboxes;
 use crate::model::choice::choice;

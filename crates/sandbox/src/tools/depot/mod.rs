@@ -1,8 +1,7 @@
 //! Where finished tools are kept: one directory per key, complete or not there.
 //!
 //! `store/<key>/tool` is what is mounted, `receipt.json` says what it is, `manifest.json` what every file of it was when
-//! it was made. A builder holds `store/<key>.lock`, works in `store/<key>.partial` and renames that when everything is on
-//! disk; whoever wants the same tool waits for it. What a killed builder left never counts, and the next one removes it.
+//! it was made. A builder holds `store/<key>.lock`, works in `store/<key>.partial` and gives the result its name by one rename; whoever wants the same tool waits for it. What a killed builder left never counts, and the next one removes it.
 //! On every use the tree is held against its manifest: a file that is not as it was made is an error that names it,
 //! never a tool that is used all the same. Nothing here is ever on the PATH of the host.
 
@@ -352,8 +351,10 @@ impl Depot {
             fs::write(fresh.join(MANIFEST).as_path(), serde_json::to_vec(&manifest)?)?;
             fs::write(fresh.join(RECEIPT).as_path(), serde_json::to_vec_pretty(&receipt)?)?;
             moved(workplace.output.as_path(), fresh.join(TOOL).as_path())?;
-            // A name must not come to stand for a tree that a crash of the machine then empties.
-            rustix::fs::syncfs(fs::File::open(fresh.as_path())?)?;
+            // The list is on disk before the name is. Not so the files: writing out hundreds of megabytes takes long, and
+            // one that a crash of the machine emptied does not fit the list.
+            fs::File::open(fresh.join(MANIFEST).as_path())?.sync_all()?;
+            fs::File::open(fresh.join(RECEIPT).as_path())?.sync_all()?;
             fs::rename(fresh.as_path(), self.place(key).as_path())
         };
         steps().map_err(DepotError::file("publish", fresh.as_path()))?;
