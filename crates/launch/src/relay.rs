@@ -338,7 +338,8 @@ mod tests {
         let (at, to, link) = (dir.path().join("near"), dir.path().join("far"), dir.path().join("link"));
         let server = twice(UnixListener::bind(&to).unwrap(), 1);
         std::os::unix::fs::symlink(&to, &link).unwrap();
-        let toward = |far: &Path| Listening::toward(&at, Owner::Workload, Far::Foreign(far.to_owned())).unwrap();
+        let toward =
+            |far: &Path| Listening::toward(&at, Owner::Workload, Far::Foreign(far.to_owned())).unwrap();
         let relay = toward(&link).start().unwrap();
         let mut stream = UnixStream::connect(&at).unwrap();
         assert_eq!(stream.read(&mut [0]).unwrap_or(0), 0);

@@ -50,6 +50,7 @@ pub use error::Error;
 pub use groups::socket as group_manager_socket;
 pub use hide::Hidden;
 pub use mode::WORKSPACE;
+pub use proxy::ProxyError;
 pub use renew::renew;
 pub use secrets::{says_secret, secret_names};
 pub use ssh_agent::{ConnectionError, socket as agent_socket};
@@ -66,23 +67,17 @@ use crate::host::Host;
 use crate::model::container::Container;
 use crate::model::mount::{Content, Mount, MountTable};
 use crate::model::path::{BoxPath, HostPath};
-use crate::model::resolved::{EngineName, ResolvedSpec, Seed, Source, Variable, Warning};
-use crate::model::spec::{EngineChoice, Spec};
+use crate::model::resolved::{EngineName, NetworkHelper, ResolvedSpec, Seed, Source, Variable, Warning};
+use crate::model::seatbelt::SeatbeltProfile;
+use crate::model::setting::Setting;
+use crate::model::spec::{EngineChoice, Network, Spec};
 
 /// Says what `spec` means for `host` on the machine that `facts` describes.
 pub fn resolve(spec: &Spec, host: &Host, facts: &dyn Facts) -> Result<ResolvedSpec, Error> {
     let chosen = engine::choose(spec, host, facts)?;
     let case = Case::new(spec, host, facts, chosen.engine)?.contained(chosen.container.as_ref());
-    let (seatbelt, network) = if chosen.engine.makes_views() {
-        (None, chosen.network.clone())
-    } else {
-        seatbelt::check(&case).map(|(profile, network)| (Some(profile), network))?
-    };
-    let network_helper = if case.container.is_none() { network::helper(&case, &network)? } else { None };
-    network::check_rootless(&case, &network)?;
     let mut warnings = Vec::new();
-    proxy::check_use(spec, network.value, &mut warnings);
-    node::check_debugger(&case, network.value, &mut warnings);
+    let Way { seatbelt, network, network_helper } = way(&case, chosen.network.clone(), &mut warnings)?;
     let workspace = source::find(&case, &mut warnings)?;
     overlay::check_state(&case.state, facts)?;
     let mode = mode::choose(&case, &workspace, &mut warnings)?;
@@ -139,6 +134,27 @@ pub fn resolve(spec: &Spec, host: &Host, facts: &dyn Facts) -> Result<ResolvedSp
         lifetime: spec.lifetime.clone(),
         warnings,
     })
+}
+
+/// What is decided about the network.
+struct Way {
+    seatbelt: Option<SeatbeltProfile>,
+    network: Setting<Network>,
+    network_helper: Option<NetworkHelper>,
+}
+
+/// The network that holds, and what carries it.
+fn way(case: &Case<'_>, chosen: Setting<Network>, found: &mut Vec<Warning>) -> Result<Way, Error> {
+    let (seatbelt, network) = if case.engine.makes_views() {
+        (None, chosen)
+    } else {
+        seatbelt::check(case).map(|(profile, network)| (Some(profile), network))?
+    };
+    let network_helper = if case.container.is_none() { network::helper(case, &network)? } else { None };
+    network::check_rootless(case, &network)?;
+    proxy::check_use(case.spec, network.value, found);
+    node::check_debugger(case, network.value, found);
+    Ok(Way { seatbelt, network, network_helper })
 }
 
 /// The directory that a sandbox made by `spec` would be a view of.

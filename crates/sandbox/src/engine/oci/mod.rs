@@ -97,9 +97,9 @@ pub(super) fn describe(plan: &ContainerPlan, f: &mut fmt::Formatter<'_>) -> fmt:
 }
 
 /// An option and its value on one line, with the origin of those that somebody asked for.
-fn lines(argv: &[plan::Arg]) -> Vec<String> {
+fn lines(words: &[plan::Arg]) -> Vec<String> {
     let mut lines = Vec::new();
-    let mut args = argv.iter().peekable();
+    let mut args = words.iter().peekable();
     while let Some(arg) = args.next() {
         let mut line = quoted(arg.shown());
         let takes = arg.value.starts_with("--") && !arg.value.contains('=');
