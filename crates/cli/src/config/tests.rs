@@ -121,6 +121,7 @@ fn every_setting_can_be_set_by_file_and_by_variable() {
             Key::Env => ("[\"A=x\", \"B\"]", "A=x,B"),
             Key::PassEnv => ("[\"A\"]", "A"),
             Key::Hide => ("[\"*.key\"]", "*.key"),
+            Key::Tools => ("[\"ninja@1.13\"]", "ninja@1.13"),
             Key::Network => ("\"host\"", "host"),
             Key::Cpus => ("1.5", "1.5"),
             Key::Memory => ("\"2g\"", "2g"),

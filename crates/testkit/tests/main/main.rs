@@ -38,3 +38,4 @@ mod store;
 mod streams;
 mod terminal;
 mod tidy;
+mod tool_cli;

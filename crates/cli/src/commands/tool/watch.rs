@@ -136,7 +136,7 @@ mod tests {
     #[test]
     fn a_bar_is_as_full_as_the_file() {
         assert_eq!(amount(1024, Some(2048)), "##########.......... 1024 B of 2048 B");
-        assert_eq!(amount(9999, Some(2048)), "#################### 9.8 KiB of 2048 B");
+        assert_eq!(amount(9999, Some(2048)), "#################### 9999 B of 2048 B");
         assert_eq!(amount(7, None), "7 B");
     }
 }

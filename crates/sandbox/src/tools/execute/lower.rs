@@ -155,9 +155,12 @@ impl<'a> Lowering<'a> {
         let (mut actions, file) = match patch {
             Patch::File(file) => (Vec::new(), self.work(file)),
             Patch::Data(text) => {
-                let path = own(&format!("patch-{number}"));
-                let file = self.work(&path);
-                (vec![Action::Write { area: Area::Work, path, text: text.clone(), mode: 0o644 }], file)
+                let written = own(&format!("patch-{number}"));
+                let file = self.work(&written);
+                (
+                    vec![Action::Write { area: Area::Work, path: written, text: text.clone(), mode: 0o644 }],
+                    file,
+                )
             }
         };
         let words = [

@@ -29,7 +29,7 @@ const AT_ONCE: usize = 4;
 /// The largest file whose plan does not say how large it is.
 const LARGEST: u64 = 2 << 30;
 /// How long one file may take.
-const LONGEST: Duration = Duration::from_secs(30 * 60);
+const LONGEST: Duration = Duration::from_mins(30);
 
 /// Why a file is not here.
 #[derive(Debug, thiserror::Error)]
