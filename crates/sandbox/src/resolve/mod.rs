@@ -50,6 +50,7 @@ pub use error::Error;
 pub use groups::socket as systemd_socket;
 pub use hide::Hidden;
 pub use mode::WORKSPACE;
+pub use proxy::ProxyError;
 pub use renew::renew;
 pub use secrets::{says_secret, secret_names};
 pub use ssh_agent::{ConnectionError, socket as agent_socket};
