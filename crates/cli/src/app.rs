@@ -10,6 +10,7 @@ use sandtable_sandbox::model::resolved::ResolvedSpec;
 use sandtable_sandbox::resolve;
 use sandtable_sandbox::session::{self, Sandboxes};
 
+use crate::commands;
 use crate::config::{self, Loaded};
 use crate::env::Environment;
 use crate::error::CliError;
@@ -73,7 +74,8 @@ impl App {
     }
 
     fn resolve_with(&self, loaded: &Loaded, facts: &dyn Facts) -> Result<ResolvedSpec, CliError> {
-        let host = self.environment.host()?;
+        let mut host = self.environment.host()?;
+        host.tools = commands::tool::kept(self, &loaded.spec.tools)?;
         let resolved = match resolve::resolve(&loaded.spec, &host, facts) {
             // Only the unpacked image can say what it will show.
             Err(resolve::Error::ImageNotUnpacked { path }) => {

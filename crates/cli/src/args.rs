@@ -77,7 +77,7 @@ pub(crate) enum Command {
     Checkout(commands::turn::CheckoutArgs),
     /// Bring a sandbox or a directory back to a recorded state
     Rollback(commands::turn::RollbackArgs),
-    /// Take back the last operation on a sandbox or a directory
+    /// Take back the last operation on a sandbox, a directory or this source: a command, a rollback, a merge
     Undo(commands::turn::StepArgs),
     /// Do again what was undone
     Redo(commands::turn::StepArgs),
@@ -86,7 +86,7 @@ pub(crate) enum Command {
     /// Check a recorded state; prove what a command does on it, or check such a proof
     Verify(Box<commands::verify::VerifyArgs>),
     /// Merge what a sandbox did into your repository's current branch, as one commit
-    Merge(commands::merge::WorkArgs),
+    Merge(commands::merge::MergeArgs),
     /// Bring what a sandbox did into your files, uncommitted
     Apply(commands::merge::WorkArgs),
     /// Hand over what a sandbox did as a branch, a patch or a bundle
@@ -103,6 +103,9 @@ pub(crate) enum Command {
     /// Show the policy that would hold, and where each line of it comes from
     #[command(subcommand)]
     Policy(commands::policy::PolicyCommand),
+    /// Make tools from recipes and plans, for sandboxes
+    #[command(subcommand)]
+    Tool(commands::tool::ToolCommand),
     /// Consent to a project's file as it is now, so that it may widen the policy
     Trust(commands::trust::TrustArgs),
     /// Find out what can be enforced here, what not, and what mends it
@@ -312,7 +315,7 @@ fn usage(error: &clap::Error, args: &[OsString]) -> CliError {
     CliError::Usage { text, hint }
 }
 
-fn words<T>(all: &'static [T], word: fn(T) -> &'static str) -> ValueParser
+pub(crate) fn words<T>(all: &'static [T], word: fn(T) -> &'static str) -> ValueParser
 where
     T: Copy + FromStr<Err = UnknownWord> + Send + Sync,
 {

@@ -28,6 +28,12 @@ pub(crate) const NO_COLOR: &str = "NO_COLOR";
 pub(crate) const TERM: &str = "TERM";
 /// The launcher's question whose the files made inside are.
 pub(crate) const SET_UID_GID: &str = "SANDBOX_SET_UID_GID";
+/// The launcher's wish for a debugger: `1` or `true`; any other value is another program's.
+pub(crate) const DEBUG: &str = "DEBUG";
+/// The port for it; [`DEFAULT_DEBUG_PORT`] when unset.
+pub(crate) const DEBUG_PORT: &str = "DEBUG_PORT";
+/// Where Node's debugger listens.
+pub(crate) const DEFAULT_DEBUG_PORT: &str = "9229";
 /// Set inside a sandbox to its name. On the host it is only reported; it never switches anything off.
 pub(crate) const SANDBOX: &str = "SANDBOX";
 /// How our own variables start. One that is not in [`SETTINGS`] is an error: it is a misspelt wish.
@@ -75,6 +81,7 @@ pub(crate) const SETTINGS: &[SettingVariable] = &[
     own("SANDTABLE_BUILD", Key::Build),
     own("SANDTABLE_PUBLISH", Key::Publish),
     own("SANDTABLE_ENGINE_FLAGS", Key::EngineFlags),
+    own("SANDTABLE_PROXY_COMMAND", Key::ProxyCommand),
     own("SANDTABLE_DANGEROUSLY_ENGINE_FLAGS", Key::AllowFlags),
     own("SANDTABLE_SUPPORT_URL", Key::SupportUrl),
     own("SANDTABLE_SEATBELT_PROFILE", Key::SeatbeltProfile),
@@ -85,6 +92,7 @@ pub(crate) const SETTINGS: &[SettingVariable] = &[
     own("SANDTABLE_BASE", Key::Base),
     own("SANDTABLE_MOUNTS", Key::Mounts),
     own("SANDTABLE_EXPOSE", Key::Expose),
+    own("SANDTABLE_TOOLS", Key::Tools),
     own("SANDTABLE_HIDE", Key::Hide),
     own("SANDTABLE_AGENT_HOME", Key::AgentHome),
     own("SANDTABLE_ENV", Key::Env),
@@ -110,6 +118,7 @@ pub(crate) const SETTINGS: &[SettingVariable] = &[
     launcher("LLXPRT_SANDBOX", Key::Engine),
     launcher("LLXPRT_SANDBOX_IMAGE", Key::Image),
     launcher("LLXPRT_SANDBOX_NETWORK", Key::Network),
+    launcher("LLXPRT_SANDBOX_PROXY_COMMAND", Key::ProxyCommand),
     launcher("LLXPRT_SANDBOX_MOUNTS", Key::Mounts),
     launcher("LLXPRT_SANDBOX_CPUS", Key::Cpus),
     launcher("LLXPRT_SANDBOX_MEMORY", Key::Memory),
@@ -121,6 +130,7 @@ pub(crate) const SETTINGS: &[SettingVariable] = &[
     launcher("SANDBOX_PORTS", Key::Publish),
     launcher("SEATBELT_PROFILE", Key::SeatbeltProfile),
     launcher("SANDBOX_NETWORK", Key::Network),
+    launcher("SANDBOX_PROXY_COMMAND", Key::ProxyCommand),
     launcher("SANDBOX_MOUNTS", Key::Mounts),
     launcher("SANDBOX_ENV", Key::Env),
     launcher("SANDBOX_CPUS", Key::Cpus),
@@ -128,10 +138,6 @@ pub(crate) const SETTINGS: &[SettingVariable] = &[
     launcher("SANDBOX_PIDS", Key::Pids),
     launcher("SANDBOX_SSH_AGENT", Key::SshAgent),
 ];
-
-/// Launcher variables whose part has not landed. They are reported, so that nobody believes in a limit
-/// that does not hold.
-pub(crate) const NOT_YET: &[&str] = &["LLXPRT_SANDBOX_PROXY_COMMAND", "SANDBOX_PROXY_COMMAND"];
 
 const fn own(name: &'static str, key: Key) -> SettingVariable {
     SettingVariable { name, key, dialect: Dialect::Own }
@@ -216,7 +222,8 @@ impl Environment {
         let gid = rustix::process::getgid().as_raw();
         let executable = std::env::current_exe().ok().and_then(|path| HostPath::new(path).ok());
         let (environment, odd_variables) = (BTreeMap::new(), Vec::new());
-        let mut host = Host { uid, gid, home, data, executable, environment, odd_variables };
+        let tools = Vec::new();
+        let mut host = Host { uid, gid, home, data, executable, environment, odd_variables, tools };
         for (name, value) in &self.0 {
             if let (Some(name), Some(value)) = (name.to_str(), value.to_str()) {
                 host.environment.insert(name.to_owned(), value.to_owned());

@@ -6,11 +6,13 @@ use std::fmt::Write as _;
 use std::io;
 use std::path::PathBuf;
 
+use sandtable_sandbox::model::blame::Blame;
 use sandtable_sandbox::model::id::NameError;
 use sandtable_sandbox::model::path::PathError;
 use sandtable_sandbox::model::spec::MountAccess;
 use sandtable_sandbox::{board, merge, resolve, session};
 
+use crate::commands::tool::ToolError;
 use crate::config;
 use crate::config::file::{FileError, PROJECT_FILE};
 use crate::config::key::{Key, Kind};
@@ -44,6 +46,14 @@ pub(crate) enum CliError {
     Merge(#[from] merge::Error),
     #[error("`{path}` is not a path inside the source")]
     TreePath { path: String, source: merge::PathError },
+    #[error(transparent)]
+    Tool(Box<ToolError>),
+    #[error("option `--choose` asks on a terminal, and there is none")]
+    NoTerminal,
+    #[error("`{words}` is not a person: `Name <address>`")]
+    NotAPerson { words: String },
+    #[error("nothing of `{}` can be {}", root.display(), direction.done())]
+    NothingBack { root: PathBuf, direction: board::Direction },
     #[error("a path is not usable here")]
     HostPath(#[source] PathError),
     #[error("the two states are of different sources and cannot be compared")]
@@ -127,12 +137,20 @@ impl CliError {
             | Self::NoDirectory { .. }
             | Self::TwoSources
             | Self::TreePath { .. }
+            | Self::NoTerminal
+            | Self::NotAPerson { .. }
+            | Self::NothingBack { .. }
             | Self::HostPath(_)
             | Self::NoSandbox { .. }
             | Self::ProofFile { .. }
             | Self::NotForProof { .. }
             | Self::PageWrite { .. }
             | Self::ReportOpen { .. } => Own::Input,
+            Self::Tool(error) => match &**error {
+                ToolError::Make(error) if error.blame() == Blame::Input => Own::Failed,
+                ToolError::Make(_) | ToolError::Depot(_) | ToolError::Consent(_) => Own::Machine,
+                _ => Own::Input,
+            },
             Self::Resolve(error) => Own::of(error.blame()),
             Self::Board(error) => Own::of(error.blame()),
             Self::Merge(error) => Own::of(error.blame()),
@@ -155,6 +173,10 @@ impl CliError {
     /// The stable name of what went wrong, where there is one.
     fn code(&self) -> Option<&'static str> {
         match self {
+            Self::Tool(error) => match &**error {
+                ToolError::Make(error) => Some(error.code()),
+                _ => None,
+            },
             Self::Resolve(error) => Some(error.code()),
             Self::Session(error) => Some(error.code()),
             Self::Board(error) => Some(error.code()),
@@ -170,6 +192,9 @@ impl CliError {
             Self::Config(error) => config_hint(error),
             Self::Resolve(error) => error.remedy(),
             Self::Board(error) => error.remedy(),
+            Self::Tool(error) => tool_hint(error),
+            Self::NoTerminal => Some("choose with `--only PATH` and `--exclude PATH`".to_owned()),
+            Self::NothingBack { .. } => Some("`sandtable log` lists what was done".to_owned()),
             Self::NoTarget { .. } => Some("`sandtable ls` lists the sandboxes".to_owned()),
             Self::NoSandbox { .. } => {
                 Some("name one, or two snapshots: `sandtable log` lists them".to_owned())
@@ -215,6 +240,23 @@ fn session_hint(error: &session::Error) -> Option<String> {
         (session::Error::Launch(_), Some(remedy)) => Some(format!("{remedy}\n{more}")),
         (session::Error::Launch(_), None) => Some(more.to_owned()),
         (_, remedy) => remedy,
+    }
+}
+
+fn tool_hint(error: &ToolError) -> Option<String> {
+    match error {
+        ToolError::Nothing | ToolError::Assemble(_) => {
+            Some("`sandtable tool recipes` lists what comes with the program".to_owned())
+        }
+        ToolError::Make(error) => error.remedy(),
+        ToolError::NotKept(request) => Some(format!("make it: `sandtable tool install {request}`")),
+        ToolError::NoSuchTool(_) | ToolError::Several { .. } => {
+            Some("`sandtable tool ls` lists what is kept, with keys".to_owned())
+        }
+        ToolError::NoConsent(_) => {
+            Some("read what it asks for, then answer on a terminal or pass `--yes`".to_owned())
+        }
+        _ => None,
     }
 }
 
@@ -311,8 +353,6 @@ fn flag_for(key: Key, asked: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use sandtable_sandbox::model::blame::Blame;
-
     use super::*;
     use crate::config::file::Place;
     use crate::env::Environment;

@@ -23,6 +23,7 @@ use app::App;
 use args::{Command, Stop};
 use env::Environment;
 use error::CliError;
+use sandtable_launch::container::outpost;
 use sandtable_sandbox::board::Direction;
 use sandtable_sandbox::engine::oci::{SUBCOMMAND, SWEEP};
 
@@ -44,6 +45,11 @@ fn main() -> ExitCode {
             } else {
                 ExitCode::FAILURE
             };
+        }
+        Some(outpost::SUBCOMMAND) => {
+            if let Some(post) = outpost::Post::of(&args[2..]) {
+                outpost::serve(&post)
+            }
         }
         _ => {}
     }
@@ -95,6 +101,7 @@ fn dispatch(app: &App, command: Command) -> Result<ExitCode, CliError> {
         Command::Rm(args) => commands::rm::run(app, &args),
         Command::Prune(args) => commands::prune::run(app, &args),
         Command::Policy(command) => commands::policy::run(app, command),
+        Command::Tool(command) => commands::tool::run(app, command),
         Command::Trust(args) => commands::trust::run(app, &args),
         Command::Doctor(args) => commands::doctor::run(app, &args),
         Command::Completions(args) => commands::completions::run(app, &args),

@@ -108,6 +108,8 @@ const TAKEN: [i32; 9] = [
 ];
 /// Signals that end the wait for others.
 const ENDING: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
+/// How long a signal waits for the command that it may be meant for.
+const MOMENT: Timespec = Timespec { tv_sec: 0, tv_nsec: 300_000_000 };
 /// How long a sandbox may take to end after the grace it was given.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -124,18 +126,20 @@ pub fn run(
     let Invocation { argv, environment, directory, deadline, .. } = invocation;
     let time_ms = deadline.map(time::left_ms);
     let command = Command { argv, environment, directory, stdio: streams.stdio(), time_ms };
+    // Before the command can run, and before `started`, which may make threads: theirs would be the ones to get a
+    // signal otherwise.
+    let signals = Signals::block(&TAKEN).map_err(AttachError::Streams)?;
     match wire::send(socket, &Ask::Run(command), &streams.descriptors()) {
         Err(WireError::Io(Errno::PIPE | Errno::CONNRESET)) => return Err(AttachError::NotTaken),
         sent => sent.map_err(AttachError::Lost)?,
     }
+    let signals = answered(socket, signals).map_err(AttachError::Streams)?;
     let frame = match wire::receive::<Tell>(socket) {
         Err(WireError::Closed | WireError::Io(Errno::CONNRESET)) => return Err(AttachError::NotTaken),
         received => received.map_err(AttachError::Lost)?,
     };
     match frame.message {
         Tell::Started(report) => {
-            // Before `started`, which may make threads: theirs would be the ones to get a signal otherwise.
-            let signals = Signals::block(&TAKEN).map_err(AttachError::Streams)?;
             started(&report);
             streams.started(frame.descriptors.into_iter().next()).map_err(AttachError::Streams)?;
             Client { socket, signals, streams, clock: Clock::new(deadline) }.carry()
@@ -144,6 +148,30 @@ pub fn run(
             Ok(Ending::NotStarted { step, cause: Errno::from_raw_os_error(errno) })
         }
         _ => Err(AttachError::NotTaken),
+    }
+}
+
+/// Waits until PID 1 answers. A signal that comes earlier is for the command if that runs a moment later; else it
+/// has its usual effect on this process, so that nobody is kept waiting by a sandbox that holds still.
+fn answered(socket: BorrowedFd<'_>, mut signals: Signals) -> Result<Signals, Errno> {
+    loop {
+        let mut fds = [PollFd::new(&socket, PollFlags::IN), PollFd::new(&signals.descriptor, PollFlags::IN)];
+        match poll(&mut fds, None) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno),
+        }
+        let (answer, signal) = (fds[0].revents(), fds[1].revents());
+        if !answer.is_empty() {
+            return Ok(signals);
+        }
+        if !signal.is_empty() {
+            let mut fds = [PollFd::new(&socket, PollFlags::IN)];
+            if matches!(poll(&mut fds, Some(&MOMENT)), Ok(1..)) {
+                return Ok(signals);
+            }
+            drop(signals);
+            signals = Signals::block(&TAKEN)?;
+        }
     }
 }
 

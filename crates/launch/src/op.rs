@@ -50,6 +50,27 @@ pub struct Limits {
     pub cpus: Option<u32>,
     /// Processes and threads, PID 1 included.
     pub pids: Option<u64>,
+    /// Whom to ask for a group, where those of version 2 are somebody's already.
+    #[serde(default)]
+    pub manager: Option<Manager>,
+}
+
+/// A systemd that hands out control groups.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Manager {
+    /// Its private socket.
+    pub socket: PathBuf,
+    pub whose: Whose,
+}
+
+/// Whom a systemd works for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Whose {
+    /// The whole machine: its first process.
+    System,
+    /// One user.
+    User { uid: u32 },
 }
 
 /// Who the workload is, inside and for the kernel.
@@ -183,7 +204,11 @@ impl fmt::Display for Limits {
         let cpus = self.cpus.map(|part| format!("{}.{:03} processors", part / 1000, part % 1000));
         let pids = self.pids.map(|most| format!("{most} processes"));
         let all: Vec<String> = [memory, cpus, pids].into_iter().flatten().collect();
-        write!(f, "{} in control group {}", all.join(", "), self.group)
+        write!(f, "{} in control group {}", all.join(", "), self.group)?;
+        match &self.manager {
+            Some(manager) => write!(f, ", in a scope of systemd ({})", manager.socket.display()),
+            None => Ok(()),
+        }
     }
 }
 

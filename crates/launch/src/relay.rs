@@ -1,11 +1,12 @@
-//! Carries bytes between the clients of one Unix socket and another socket, for a sandbox whose processes may
-//! reach the first but not the second: to an ssh-agent they would be strangers.
+//! Carries bytes between the clients of one socket and another socket, for a sandbox whose processes may reach the
+//! first but not the second: to an ssh-agent they would be strangers, and a proxy lies in another network.
 //!
 //! Nothing is read into the bytes, and descriptors sent along are dropped by the kernel. One thread serves
 //! everybody, with a fixed number of clients and one small buffer per direction, so that whoever is inside can
 //! neither use up our memory nor our descriptors. Further clients wait to be accepted.
 
 use std::io;
+use std::net::SocketAddr;
 use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -39,8 +40,16 @@ const BUFFER: usize = 16 << 10;
 #[derive(Debug)]
 pub struct Listening {
     listener: OwnedFd,
-    at: PathBuf,
-    to: PathBuf,
+    /// The socket's file, if it has one.
+    at: Option<PathBuf>,
+    to: Far,
+}
+
+/// The socket at the other end.
+#[derive(Clone, Debug)]
+pub enum Far {
+    Unix(PathBuf),
+    Tcp(SocketAddr),
 }
 
 /// A relay at work. Dropping it ends every connection and removes the socket.
@@ -49,14 +58,18 @@ pub struct Relay {
     /// Closed to end the thread.
     held: Option<OwnedFd>,
     thread: Option<JoinHandle<()>>,
-    at: PathBuf,
+    at: Option<PathBuf>,
 }
 
 impl Listening {
     /// Makes the socket of `relay` for clients that are to reach the other one.
     pub fn new(relay: &op::Relay) -> io::Result<Self> {
-        let op::Relay { at, to, owner } = relay;
-        let mode = if *owner == Owner::Everybody { 0o666 } else { 0o600 };
+        Self::toward(&relay.at, relay.owner, Far::Unix(relay.to.clone()))
+    }
+
+    /// Makes a socket at `at` whose clients are to reach `to`.
+    pub fn toward(at: &Path, owner: Owner, to: Far) -> io::Result<Self> {
+        let mode = if owner == Owner::Everybody { 0o666 } else { 0o600 };
         match fs_err::remove_file(at) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
@@ -70,7 +83,12 @@ impl Listening {
         bind(&listener, &SocketAddrUnix::new(&place)?)?;
         fs_err::set_permissions(at, std::fs::Permissions::from_mode(mode))?;
         listen(&listener, 64)?;
-        Ok(Self { listener, at: at.to_owned(), to: to.to_owned() })
+        Ok(Self { listener, at: Some(at.to_owned()), to })
+    }
+
+    /// Takes over a socket that listens already, and does not wait when it is asked for a client.
+    pub fn adopted(listener: OwnedFd, to: Far) -> Self {
+        Self { listener, at: None, to }
     }
 
     /// Begins to serve.
@@ -89,14 +107,14 @@ impl Drop for Relay {
     fn drop(&mut self) {
         drop(self.held.take());
         let _ended = self.thread.take().map(JoinHandle::join);
-        let _gone = fs_err::remove_file(&self.at);
+        let _gone = self.at.as_ref().map(fs_err::remove_file);
     }
 }
 
 struct Work {
     listener: OwnedFd,
     stop: OwnedFd,
-    to: PathBuf,
+    to: Far,
     pairs: Vec<Pair>,
 }
 
@@ -154,7 +172,7 @@ impl Work {
             let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
             let Ok(near) = accept_with(&self.listener, flags) else { return };
             // A client that cannot be connected sees its connection end.
-            let Ok(far) = reach(&self.to) else { continue };
+            let Ok(far) = self.to.connection() else { continue };
             self.pairs.push(Pair { near, far, out: Stream::default(), back: Stream::default() });
         }
     }
@@ -218,6 +236,24 @@ fn unhurried(result: rustix::io::Result<usize>) -> rustix::io::Result<Option<usi
         Ok(length) => Ok(Some(length)),
         Err(Errno::AGAIN | Errno::INTR) => Ok(None),
         Err(errno) => Err(errno),
+    }
+}
+
+impl Far {
+    /// A connection, which may not be complete yet: then nothing can be carried for the moment.
+    fn connection(&self) -> rustix::io::Result<OwnedFd> {
+        match self {
+            Self::Unix(path) => reach(path),
+            Self::Tcp(address) => {
+                let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+                let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+                let socket = socket_with(family, SocketType::STREAM, flags, None)?;
+                match connect(&socket, address) {
+                    Ok(()) | Err(Errno::INPROGRESS) => Ok(socket),
+                    Err(errno) => Err(errno),
+                }
+            }
+        }
     }
 }
 

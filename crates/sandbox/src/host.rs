@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::model::path::HostPath;
+use crate::model::tool::ProvidedDep;
 
 /// The caller: who, where from, with which environment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,4 +20,6 @@ pub struct Host {
     /// The caller's environment; variables that are not UTF-8 are left out and named in `odd_variables`.
     pub environment: BTreeMap<String, String>,
     pub odd_variables: Vec<String>,
+    /// The finished tools that the sandbox shall have, each with what it needs.
+    pub tools: Vec<ProvidedDep>,
 }

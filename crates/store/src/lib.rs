@@ -13,6 +13,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod archive;
 pub mod bring_in;
 pub mod checkout;
 pub mod copy;

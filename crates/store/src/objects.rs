@@ -178,7 +178,7 @@ impl Objects {
         let lines = list.split(|byte| *byte == b'\n').filter(|line| !line.is_empty() && line[0] != b'#');
         let open = |line: &[u8]| {
             use std::os::unix::ffi::OsStrExt as _;
-            let dir = self.dir.join(std::ffi::OsStr::from_bytes(line));
+            let dir = self.dir.join(std::ffi::OsStr::from_bytes(&plain(line)));
             let known = known.iter().find(|known| known.dir == dir).cloned();
             known.unwrap_or_else(|| Arc::new(Self::at_depth(&dir, self.hash, Loose::Read, self.depth + 1)))
         };
@@ -333,6 +333,30 @@ fn check(id: &ObjectId, found: Result<ObjectId, crate::object::Collision>) -> Re
     }
 }
 
+/// A line of a list of directories, which git may have put in quotes.
+fn plain(line: &[u8]) -> Vec<u8> {
+    let Some(quoted) = line.strip_prefix(b"\"").and_then(|line| line.strip_suffix(b"\"")) else {
+        return line.to_vec();
+    };
+    let (mut bytes, mut rest) = (Vec::with_capacity(quoted.len()), quoted);
+    while let Some((first, after)) = rest.split_first() {
+        rest = after;
+        let octal = rest.get(..3).and_then(|digits| u8::from_str_radix(str::from_utf8(digits).ok()?, 8).ok());
+        match (first, octal, rest.first()) {
+            (b'\\', Some(byte), _) => {
+                bytes.push(byte);
+                rest = &rest[3..];
+            }
+            (b'\\', None, Some(escaped)) => {
+                bytes.push(*escaped);
+                rest = &rest[1..];
+            }
+            _ => bytes.push(*first),
+        }
+    }
+    bytes
+}
+
 /// The packs in a directory that have an index, the newest first.
 fn pack_files(dir: &Path) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
@@ -352,4 +376,16 @@ fn pack_files(dir: &Path) -> io::Result<Vec<PathBuf>> {
     }
     found.sort_unstable_by(|one, other| other.cmp(one));
     Ok(found.into_iter().map(|(_, path)| path).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::plain;
+
+    #[test]
+    fn a_quoted_line_is_the_path_it_stands_for() {
+        assert_eq!(plain(b"/a b"), b"/a b");
+        assert_eq!(plain(br#""/a\"b\\c\012d""#), b"/a\"b\\c\nd");
+        assert_eq!(plain(b"\""), b"\"");
+    }
 }

@@ -2,10 +2,12 @@
 //! (`SANDTABLE_TEST_DOCKER` names its socket); Podman keeps images and containers in the test's own directory.
 //! The image is one static program, so that no registry is needed.
 
+use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use crate::env::{Caller, PATH, TestEnv};
+use crate::outside::Outside;
 use crate::process::{Ended, Run};
 use crate::require;
 
@@ -23,6 +25,7 @@ pub struct Contained {
     pub kind: Kind,
     pub image: String,
     docker: Option<String>,
+    outside: Option<Outside>,
 }
 
 impl Kind {
@@ -37,6 +40,12 @@ impl Kind {
 impl Contained {
     /// The engine for a caller; `None`, said aloud, where there is none.
     pub fn new(kind: Kind, caller: Caller) -> Option<Self> {
+        let world = Self::bare(kind, caller)?;
+        world.furnish(&require::program("busybox")?);
+        Some(world)
+    }
+
+    fn bare(kind: Kind, caller: Caller) -> Option<Self> {
         let docker = require::variable("SANDTABLE_TEST_DOCKER");
         let obstacle = match kind {
             Kind::Docker if docker.is_none() => Some("no Docker: `./test` starts one as root"),
@@ -48,13 +57,51 @@ impl Contained {
             require::skip(why);
             return None;
         }
-        let busybox = require::program("busybox")?;
         let env = TestEnv::of_the_executable_as(caller)?;
         let name = env.root().file_name()?.to_string_lossy().to_lowercase().replace(['_', '.'], "");
         let image = format!("localhost/{name}:1");
-        let contained = Self { env, kind, image, docker };
-        contained.furnish(&busybox);
-        Some(contained)
+        Some(Self { env, kind, image, docker, outside: None })
+    }
+
+    /// The same with a way out; `None`, said aloud, where the engine has none.
+    pub fn with_way_out(kind: Kind, caller: Caller) -> Option<Self> {
+        let mut world = Self::bare(kind, caller)?;
+        match (kind, caller) {
+            (Kind::Docker, _) => {}
+            (Kind::Podman, Caller::Same) if require::is_root() => {
+                world.outside = Some(Outside::own(world.env.root()));
+            }
+            (Kind::Podman, _) => world.outside = Some(Outside::here(world.env.root())?),
+        }
+        world.furnish(&require::program("busybox")?);
+        if kind == Kind::Docker {
+            let format = "{{range .IPAM.Config}}{{.Subnet}}{{end}}";
+            let asked = ["network", "inspect", "bridge", "--format", format];
+            let subnet = world.run("docker").args(asked).ended().stdout;
+            let network = subnet.trim().split('/').next().and_then(|text| text.parse::<Ipv4Addr>().ok());
+            let Some(network) = network else {
+                require::skip("this Docker has no bridge");
+                return None;
+            };
+            // The daemon's own address is the first of its network.
+            let gateway = Ipv4Addr::from_bits(network.to_bits() + 1).into();
+            let address = world.docker.clone()?;
+            world.outside = Some(Outside::of_docker(Path::new(address.strip_prefix("unix://")?), gateway));
+        }
+        Some(world)
+    }
+
+    /// What a sandbox with a way out can reach.
+    ///
+    /// # Panics
+    /// In a world without.
+    pub fn outside(&self) -> &Outside {
+        self.outside.as_ref().expect("a world with a way out")
+    }
+
+    /// The address of it, if there is a way out.
+    pub fn outside_address(&self) -> Option<SocketAddr> {
+        self.outside.as_ref().map(Outside::address)
     }
 
     /// A program of this world that can reach the engine.
@@ -66,10 +113,19 @@ impl Contained {
             .variable("PATH", format!("{}:{PATH}", root.join("bin").display()))
             .variable("XDG_RUNTIME_DIR", root.join("run"))
             .variable("CONTAINERS_CONF", root.join("containers.conf"));
-        match &self.docker {
+        let run = match &self.docker {
             Some(address) => run.variable("DOCKER_HOST", address),
             None => run,
+        };
+        match &self.outside {
+            Some(outside) => outside.around(run),
+            None => run,
         }
+    }
+
+    /// Where Docker is, if it is here.
+    pub fn docker_address(&self) -> Option<&str> {
+        self.docker.as_deref()
     }
 
     /// The executable under test.
@@ -96,14 +152,16 @@ impl Contained {
         self.run(self.kind.word()).args(args).ended().expect_code(0).stdout
     }
 
-    /// Every container and volume of this world's sandboxes that the engine knows.
+    /// Every container, volume and network of this world's sandboxes that the engine knows.
     pub fn left(&self) -> Vec<String> {
         let here = |label: &str| label.contains(&self.env.root().display().to_string());
         let containers = self.engine(&["ps", "--all", "--format", "{{.Names}} {{.Labels}}"]);
         let ours = containers.lines().filter(|line| here(line));
         let volumes = self.engine(&["volume", "ls", "--format", "{{.Name}} {{.Labels}}"]);
         let volumes = volumes.lines().filter(|line| here(line));
-        ours.chain(volumes).map(str::to_owned).collect()
+        let networks = self.engine(&["network", "ls", "--format", "{{.Name}} {{.Labels}}"]);
+        let networks = networks.lines().filter(|line| here(line));
+        ours.chain(volumes).chain(networks).map(str::to_owned).collect()
     }
 
     fn furnish(&self, busybox: &Path) {
@@ -112,8 +170,12 @@ impl Contained {
             .map(|(option, name)| format!("{option} {}", root.join("p").join(name).display()))
             .into();
         // Where control groups are of the first version Podman needs the older runtime.
-        let conf = "[containers]\ndefault_ulimits = [\"nofile=1024:4096\", \"nproc=4096:4096\"]\n\
-                    [engine]\nruntime = \"runc\"\ncgroup_manager = \"cgroupfs\"\nevents_logger = \"file\"\n";
+        let networks = root.join("p/n").display().to_string();
+        let conf = format!(
+            "[containers]\ndefault_ulimits = [\"nofile=1024:4096\", \"nproc=4096:4096\"]\n\
+                    [engine]\nruntime = \"runc\"\ncgroup_manager = \"cgroupfs\"\nevents_logger = \"file\"\n\
+             [network]\nnetwork_config_dir = \"{networks}\"\n"
+        );
         self.env.file(&root.join("containers.conf"), conf);
         let wrapper = format!("#!/bin/sh\nexec /usr/bin/podman {} \"$@\"\n", storage.join(" "));
         self.env.file(&root.join("bin/podman"), wrapper);
@@ -143,9 +205,10 @@ fn pack(root: &Path, busybox: &Path) -> PathBuf {
     let image = root.join("image");
     fs_err::create_dir_all(image.join("bin")).expect("a directory of our own");
     fs_err::copy(busybox, image.join("bin/busybox")).expect("room for a program");
-    for name in
-        ["cat", "env", "false", "id", "kill", "ls", "ps", "rm", "sh", "sleep", "stty", "true", "whoami", "wc"]
-    {
+    for name in [
+        "cat", "env", "false", "grep", "id", "ip", "kill", "ls", "nc", "ps", "rm", "sh", "sleep", "stty",
+        "true", "whoami", "wc",
+    ] {
         symlink("busybox", image.join("bin").join(name)).expect("a link of our own");
     }
     add_with_libraries(&image, "ssh-add");

@@ -97,6 +97,16 @@ impl Run {
         command.spawn().unwrap_or_else(|error| panic!("cannot start {:?}: {error}", self.argv))
     }
 
+    /// Starts it with all three streams as pipes.
+    ///
+    /// # Panics
+    /// If it cannot be started.
+    pub fn piped(&self) -> Child {
+        let mut command = self.command();
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.spawn().unwrap_or_else(|error| panic!("cannot start {:?}: {error}", self.argv))
+    }
+
     #[expect(clippy::disallowed_methods, reason = "the tests' one place that starts programs")]
     fn command(&self) -> Command {
         let mut command = Command::new(&self.argv[0]);

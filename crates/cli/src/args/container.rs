@@ -31,6 +31,9 @@ pub(super) struct ContainerArgs {
     /// Options for docker or podman in one text, such as '--shm-size=1g --ulimit nofile=1024'
     #[arg(long, value_name = "FLAGS", allow_hyphen_values = true)]
     engine_flags: Option<OsString>,
+    /// The command of a proxy that is the only way out, such as 'node proxy.js': run beside the sandbox, it listens on port 8877
+    #[arg(long, value_name = "COMMAND", allow_hyphen_values = true)]
+    proxy_command: Option<OsString>,
     /// Allow options for docker or podman that undo the sandbox, like `--privileged`
     #[arg(long)]
     dangerously_engine_flags: bool,
@@ -46,12 +49,13 @@ impl ContainerArgs {
         let allow = self.dangerously_engine_flags.then_some(FlagGuard::Allow);
         layer.container.flag_guard = flag(Key::AllowFlags, allow);
         layer.container.build = flag(Key::Build, self.build.then_some(Build::Project));
-        let flags = self
-            .engine_flags
-            .map(|text| (Key::EngineFlags, Raw::from_variable(Key::EngineFlags.kind(), text)));
+        let line =
+            |key: Key, text: Option<OsString>| text.map(|text| (key, Raw::from_variable(key.kind(), text)));
+        let flags = line(Key::EngineFlags, self.engine_flags);
+        let proxy = line(Key::ProxyCommand, self.proxy_command);
         let ports = (!self.ports.is_empty()).then_some((Key::Publish, Ok(Raw::List(self.ports))));
         let support = self.support_url.map(|text| (Key::SupportUrl, Ok(Raw::Text(text))));
-        for (key, raw) in flags.into_iter().chain(ports).chain(support) {
+        for (key, raw) in flags.into_iter().chain(proxy).chain(ports).chain(support) {
             let name = key.flag();
             raw.and_then(|raw| layer.set(key, raw, &Origin::Flag { name: name.to_owned() }))
                 .map_err(|source| config::Error::Flag { name, source })?;

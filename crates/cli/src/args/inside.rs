@@ -19,6 +19,9 @@ pub(super) struct InsideArgs {
     /// Show a path, or a bundle of credentials like `gcloud` or `aws`, read-only at its own place
     #[arg(long, value_name = "PATH|NAME")]
     pub(super) expose: Vec<OsString>,
+    /// Show a tool of ours, like `node` or `ninja@1.13`, with its programs on PATH; made when it is not there yet
+    #[arg(long = "tool", value_name = "NAME[@VERSION]")]
+    pub(super) tools: Vec<OsString>,
     /// Show an agent's own settings, like `claude` or `codex`, as a private copy-on-write view
     #[arg(long = "agent-home", value_name = "NAME|PATH")]
     pub(super) agent_homes: Vec<OsString>,
@@ -38,6 +41,7 @@ impl InsideArgs {
         let lists = [
             (Key::Mounts, self.mounts),
             (Key::Expose, self.expose),
+            (Key::Tools, self.tools),
             (Key::AgentHome, self.agent_homes),
             (Key::Hide, self.hide),
             (Key::Env, self.env),

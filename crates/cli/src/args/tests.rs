@@ -91,10 +91,8 @@ fn unknown_words_are_refused_with_the_known_ones() {
     ] {
         assert_eq!(refused(&["run", option, "No such word", "--", "x"]).exit(), exit::Own::Input, "{option}");
     }
-    for later in ["tool", "help"] {
-        assert_eq!(refused(&[later]).exit(), exit::Own::Input, "{later}");
-    }
-    for later in ["--tool=x", "--base=sauce"] {
+    assert_eq!(refused(&["help"]).exit(), exit::Own::Input, "help");
+    for later in ["--base=sauce"] {
         assert_eq!(refused(&["run", later, "--", "x"]).exit(), exit::Own::Input, "{later}");
     }
 }
@@ -169,6 +167,7 @@ fn help_of_the_program() {
       rm           Remove sandboxes and everything in them
       prune        Remove sandboxes that do not run and changed nothing
       policy       Show the policy that would hold, and where each line of it comes from
+      tool         Make tools from recipes and plans, for sandboxes
       trust        Consent to a project's file as it is now, so that it may widen the policy
       doctor       Find out what can be enforced here, what not, and what mends it
       completions  Print the completions of a shell
@@ -222,6 +221,7 @@ fn help_of_run() {
           --base <BASE>                    What the workspace stands on: the source, seen as it moves, or its recorded state [possible values: source, store]
       -v, --mount <SRC[:DST[:ro|rw|cow]]>  Show a file or directory of the host inside: read-only, writable, or copy-on-write
           --expose <PATH|NAME>             Show a path, or a bundle of credentials like `gcloud` or `aws`, read-only at its own place
+          --tool <NAME[@VERSION]>          Show a tool of ours, like `node` or `ninja@1.13`, with its programs on PATH; made when it is not there yet
           --agent-home <NAME|PATH>         Show an agent's own settings, like `claude` or `codex`, as a private copy-on-write view
           --hide <PATTERN>                 Hide what fits in the workspace: a name at any depth, or a path from its top, with `*` and `**`
       -e, --env <NAME[=VALUE]>             Set a variable for the command, or pass yours on by its name

@@ -86,7 +86,7 @@ fn of_sandbox(app: &App, name: &SandboxName) -> Result<(Found, Found), CliError>
 }
 
 /// The sandbox of the source around the current directory that was made last.
-fn newest(app: &App) -> Result<SandboxName, CliError> {
+pub(super) fn newest(app: &App) -> Result<SandboxName, CliError> {
     let root = app.source(None)?;
     let listing = session::list(&app.sandboxes()?)?;
     let of_source = listing.entries.into_iter().filter(|entry| entry.source.as_path() == root);

@@ -31,6 +31,7 @@ pub(crate) fn run(app: &App, args: ForkArgs) -> Result<ExitCode, CliError> {
     let source = Setting::new(found.store.source().to_owned(), Origin::Default);
     let place = Layer { directory: Some(source), ..Layer::default() };
     let loaded = config::load(&app.environment, args.settings.layer()?.or(place))?;
+    super::tool::prepared(app, &loaded)?;
     let watcher = Attentive::new(app.ui, &loaded.output);
     let resolved = if found.store.source().is_dir() {
         app.resolve(&loaded)?

@@ -1,6 +1,10 @@
 //! `sandtable merge`, `apply` and `export`: bring what a sandbox did to where it belongs.
 
-use std::collections::BTreeSet;
+mod ask;
+mod choose;
+mod held;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -9,23 +13,24 @@ use sandtable_sandbox::board::Found;
 use sandtable_sandbox::merge::git::FOLDERS;
 use sandtable_sandbox::merge::outcome::MergeOutcome;
 use sandtable_sandbox::merge::{
-    Approvals, CommitText, Effect, Git, Means, MergeRequest, Mode, RelPath, merge as bring_over,
+    Approvals, BaseHead, CommitText, Effect, Git, History, Identity, Means, MergeRequest, Mode, Outcome,
+    Planned, RelPath, Way, merge_watched, policy_name,
 };
 use sandtable_sandbox::model::path::HostPath;
-use sandtable_sandbox::session::{self, states};
+use sandtable_sandbox::session::{self, back, states};
 
 use super::target::{sandbox, state};
 use crate::app::{App, real};
 use crate::error::CliError;
 use crate::exit::Own;
-use crate::ui::merge as view;
+use crate::ui::{Ui, merge as view};
 
 /// What to bring over, and what of it.
 #[derive(Debug, Args)]
 pub(crate) struct WorkArgs {
-    /// A sandbox, or a snapshot
+    /// A sandbox, or a snapshot; nothing means the newest sandbox of the source around the current directory
     #[arg(value_name = "SANDBOX|SNAPSHOT")]
-    work: String,
+    work: Option<String>,
     /// Where to, instead of the source it came from
     #[arg(long, value_name = "DIR")]
     into: Option<PathBuf>,
@@ -38,9 +43,18 @@ pub(crate) struct WorkArgs {
     /// Let this held path pass, or `all` of them; may be repeated
     #[arg(long, value_name = "PATH")]
     approve: Vec<String>,
+    /// Choose file by file and hunk by hunk, on the terminal
+    #[arg(long)]
+    choose: bool,
     /// What the commit says
     #[arg(short, long, value_name = "TEXT")]
     message: Option<String>,
+    /// Who did the work, as `Name <address>`
+    #[arg(long, value_name = "WHO")]
+    author: Option<String>,
+    /// Who brings it over, as `Name <address>`; you, if your git configuration says who you are
+    #[arg(long, value_name = "WHO")]
+    committer: Option<String>,
     /// Only say what would be done
     #[arg(long)]
     dry_run: bool,
@@ -49,11 +63,24 @@ pub(crate) struct WorkArgs {
     json: bool,
 }
 
+/// What `merge` takes besides.
+#[derive(Debug, Args)]
+pub(crate) struct MergeArgs {
+    #[command(flatten)]
+    work: WorkArgs,
+    /// Bring the commits made inside along, below the commit of the merge
+    #[arg(long, conflicts_with_all = ["only", "exclude", "choose"])]
+    history: bool,
+}
+
 /// What `export` takes besides.
 #[derive(Debug, Args)]
 pub(crate) struct ExportArgs {
     #[command(flatten)]
     work: WorkArgs,
+    /// Bring the commits made inside along, below the commit of the export
+    #[arg(long, conflicts_with_all = ["only", "exclude", "choose", "patch"])]
+    history: bool,
     #[command(flatten)]
     form: FormArgs,
 }
@@ -73,12 +100,12 @@ struct FormArgs {
     bundle: Option<PathBuf>,
 }
 
-pub(crate) fn merge(app: &App, args: &WorkArgs) -> Result<ExitCode, CliError> {
-    run(app, args, Mode::Merge)
+pub(crate) fn merge(app: &App, args: &MergeArgs) -> Result<ExitCode, CliError> {
+    run(app, &args.work, Mode::Merge, Along::of(args.history))
 }
 
 pub(crate) fn apply(app: &App, args: &WorkArgs) -> Result<ExitCode, CliError> {
-    run(app, args, Mode::Apply)
+    run(app, args, Mode::Apply, Along::Nothing)
 }
 
 pub(crate) fn export(app: &App, args: &ExportArgs) -> Result<ExitCode, CliError> {
@@ -89,46 +116,105 @@ pub(crate) fn export(app: &App, args: &ExportArgs) -> Result<ExitCode, CliError>
         (.., Some(file)) => Mode::Bundle { file: file_path(file)?, branch: "sandtable".to_owned() },
         (None, None, None) => unreachable!("one of them is required"),
     };
-    run(app, &args.work, mode)
+    run(app, &args.work, mode, Along::of(args.history))
 }
 
-fn run(app: &App, args: &WorkArgs, mode: Mode) -> Result<ExitCode, CliError> {
-    let Work { base, found, drifted } = work(app, &args.work)?;
+/// Whether commits made inside come along.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Along {
+    Nothing,
+    History,
+}
+
+impl Along {
+    const fn of(asked: bool) -> Self {
+        if asked { Self::History } else { Self::Nothing }
+    }
+}
+
+fn run(app: &App, args: &WorkArgs, mode: Mode, along: Along) -> Result<ExitCode, CliError> {
+    let work = work(app, args.work.as_deref())?;
+    let mut request = request(args, &work, mode)?;
+    if along == Along::History {
+        request.history =
+            Some(History { layer: work.found.state()?.layer, head: work.head.clone().unwrap_or_default() });
+    }
+    let means = means(app)?;
+    let asks = !args.json && !args.dry_run && ask::is_possible();
+    if args.choose {
+        if !ask::is_possible() {
+            return Err(CliError::NoTerminal);
+        }
+        if choose::choose(app, &work, &mut request)? == ask::Answer::Quit {
+            app.ui.say("nothing was chosen, and nothing was touched");
+            return Ok(ExitCode::from(Own::Failed));
+        }
+    }
+    let outcome = loop {
+        let mut shown = |planned: &Planned<'_>| {
+            if !args.json {
+                app.ui.answer(&view::plan(planned, Ui::answer_colour(&app.environment))).unwrap_or_default();
+            }
+        };
+        let outcome = merge_watched(&means, &request, &mut shown)?;
+        match &outcome.outcome {
+            Outcome::Held { held } if asks => {
+                if held::approve(app, &work, held, &mut request)? == ask::Answer::Quit {
+                    break outcome;
+                }
+            }
+            _ => break outcome,
+        }
+    };
+    back::note(&work.found.store, &request, &outcome)?;
+    told(app, args, &outcome)
+}
+
+fn request(args: &WorkArgs, work: &Work, mode: Mode) -> Result<MergeRequest, CliError> {
     let target = match &args.into {
         Some(directory) => real(directory)?,
-        None => found.store.source().to_owned(),
+        None => work.found.store.source().to_owned(),
     };
-    let request = MergeRequest {
+    let whose = |words: &Option<String>| words.as_deref().map(identity).transpose();
+    Ok(MergeRequest {
         target: host(target)?,
-        store: host(found.store.git_dir())?,
-        base: base.snapshot.id,
-        snapshot: found.snapshot.id,
-        base_head: None,
+        store: host(work.found.store.git_dir())?,
+        base: work.base.snapshot.id,
+        snapshot: work.found.snapshot.id,
+        base_head: work.head.as_ref().and_then(|head| head.commit),
         mode,
         effect: if args.dry_run { Effect::Plan } else { Effect::Deliver },
         only: paths(&args.only)?,
         exclude: paths(&args.exclude)?,
+        hunks: BTreeMap::new(),
+        history: None,
+        way: Way::There,
         approvals: approvals(&args.approve)?,
-        drifted,
+        drifted: work.drifted.clone(),
         commit: CommitText {
-            message: args.message.clone().unwrap_or_else(|| format!("Work of sandbox {}", args.work)),
-            ..CommitText::default()
+            message: args.message.clone().unwrap_or_else(|| work.title.clone()),
+            author: whose(&args.author)?,
+            committer: whose(&args.committer)?,
+            trailers: work.trailers.clone(),
         },
-    };
-    let means = Means {
-        git: Git::find(FOLDERS).map_err(sandtable_sandbox::merge::Error::from)?,
-        state: app.environment.data()?.join("merges"),
+    })
+}
+
+/// What merges, and their way back, work with.
+pub(super) fn means(app: &App) -> Result<Means, CliError> {
+    let state = app.environment.data()?.join("merges");
+    Ok(Means {
+        git: Git::find_known(FOLDERS, &state).map_err(sandtable_sandbox::merge::Error::from)?,
+        state,
         home: app.environment.host()?.home,
-    };
-    let outcome = bring_over(&means, &request)?;
-    told(app, args, &outcome)
+    })
 }
 
 fn told(app: &App, args: &WorkArgs, outcome: &MergeOutcome) -> Result<ExitCode, CliError> {
     if args.json {
         app.ui.json(outcome)?;
     } else {
-        app.ui.answer(&view::rendered(outcome))?;
+        app.ui.answer(&view::rendered(outcome, Ui::answer_colour(&app.environment)))?;
     }
     Ok(if outcome.success { ExitCode::SUCCESS } else { ExitCode::from(Own::Failed) })
 }
@@ -137,24 +223,46 @@ fn told(app: &App, args: &WorkArgs, outcome: &MergeOutcome) -> Result<ExitCode, 
 struct Work {
     base: Found,
     found: Found,
+    head: Option<BaseHead>,
     drifted: BTreeSet<RelPath>,
+    title: String,
+    trailers: Vec<(String, String)>,
 }
 
-fn work(app: &App, word: &str) -> Result<Work, CliError> {
-    let Some(name) = sandbox(app, word)? else {
-        let found = state(app, word)?;
+fn work(app: &App, word: Option<&str>) -> Result<Work, CliError> {
+    let name = match word {
+        Some(word) => sandbox(app, word)?,
+        None => Some(super::diff::newest(app)?),
+    };
+    let Some(name) = name else {
+        let found = state(app, word.unwrap_or_default())?;
         let base = app.board()?.base(&found)?;
-        return Ok(Work { base, found, drifted: BTreeSet::new() });
+        let title = format!("Work of snapshot {}", found.snapshot.id.short(12));
+        return Ok(Work { base, found, head: None, drifted: BTreeSet::new(), title, trailers: Vec::new() });
     };
     let sandboxes = app.sandboxes()?;
     let ends = states::ends(&sandboxes, &name)?;
     let base = Found { store: ends.store, snapshot: ends.base };
     let found = states::newest(&sandboxes, &name)?;
-    let outcome = session::inspect(&sandboxes, &name)?.outcome;
-    let drift = outcome.into_iter().flat_map(|outcome| outcome.drift);
+    let inspected = session::inspect(&sandboxes, &name)?;
+    let drift = inspected.outcome.into_iter().flat_map(|outcome| outcome.drift);
     // A name that had to be escaped is compared by its content alone.
     let drifted = drift.filter_map(|entry| RelPath::new(entry.path.into_bytes()).ok()).collect();
-    Ok(Work { base, found, drifted })
+    let policy = policy_name(&serde_json::to_vec(&inspected.record.resolved).map_err(CliError::Json)?);
+    let trailers =
+        vec![("Sandtable-Sandbox".to_owned(), name.to_string()), ("Sandtable-Policy".to_owned(), policy)];
+    let title = format!("Work of sandbox {name}");
+    Ok(Work { base, found, head: ends.head, drifted, title, trailers })
+}
+
+/// `Name <address>`.
+fn identity(words: &str) -> Result<Identity, CliError> {
+    let parts = words.strip_suffix('>').and_then(|rest| rest.split_once('<'));
+    let parts = parts.map(|(name, email)| (name.trim(), email.trim()));
+    match parts.filter(|(name, email)| !name.is_empty() && !email.is_empty()) {
+        Some((name, email)) => Ok(Identity { name: name.to_owned(), email: email.to_owned() }),
+        None => Err(CliError::NotAPerson { words: words.to_owned() }),
+    }
 }
 
 fn paths(words: &[String]) -> Result<Vec<RelPath>, CliError> {

@@ -36,6 +36,7 @@ pub(crate) mod snapshot;
 pub(crate) mod stop;
 pub(crate) mod store;
 mod target;
+pub(crate) mod tool;
 pub(crate) mod trust;
 pub(crate) mod turn;
 pub(crate) mod verify;

@@ -81,6 +81,7 @@ pub(crate) fn run(app: &App, args: RunArgs) -> Result<ExitCode, CliError> {
     if loaded.output.json_by_flag() && !loaded.output.dry_run.value {
         return Err(CliError::JsonWithoutDryRun);
     }
+    super::tool::prepared(app, &loaded)?;
     let resolved = app.resolve(&loaded)?;
     let sandboxes = app.sandboxes()?;
     if loaded.output.dry_run.value {

@@ -31,6 +31,7 @@ pub(crate) struct ShellArgs {
 pub(crate) fn run(app: &App, args: ShellArgs) -> Result<ExitCode, CliError> {
     let what = args.streams.layer().or(args.output.layer());
     let loaded = config::load(&app.environment, args.settings.layer()?.or(what))?;
+    super::tool::prepared(app, &loaded)?;
     let resolved = app.resolve(&loaded)?;
     if loaded.output.dry_run.value {
         return dry_run(app, &app.sandboxes()?, &loaded, &resolved);

@@ -5,11 +5,14 @@ use std::process::ExitCode;
 
 use clap::Args;
 use sandtable_sandbox::board::{Direction, ObjectId, checkout};
+use sandtable_sandbox::model::id::SandboxName;
+use sandtable_sandbox::session::back::{self, Logged, Step, Turned};
 use sandtable_sandbox::session::states;
 
 use super::target::{Target, state};
 use crate::app::{App, real};
 use crate::error::CliError;
+use crate::exit::Own;
 
 /// What `checkout` takes.
 #[derive(Debug, Args)]
@@ -33,9 +36,9 @@ pub(crate) struct RollbackArgs {
 /// What `undo` and `redo` take.
 #[derive(Debug, Args)]
 pub(crate) struct StepArgs {
-    /// The sandbox or directory
+    /// The sandbox or directory; nothing means whatever was done last to the source around the current directory
     #[arg(value_name = "SANDBOX|DIR")]
-    target: String,
+    target: Option<String>,
 }
 
 pub(crate) fn checkout(app: &App, args: &CheckoutArgs) -> Result<ExitCode, CliError> {
@@ -74,25 +77,65 @@ pub(crate) fn rollback(app: &App, args: &RollbackArgs) -> Result<ExitCode, CliEr
 }
 
 pub(crate) fn step(app: &App, args: &StepArgs, direction: Direction) -> Result<ExitCode, CliError> {
-    let (kind, from, to) = match Target::of(app, Some(&args.target))? {
-        Target::Sandbox(name) => {
-            let (step, done) = states::step(&app.sandboxes()?, &name, direction)?;
-            left_out(app, &done.outcome.skipped);
-            (step.over.kind, done.from, done.to)
-        }
-        Target::Directory(path) => {
-            let (step, done) = app.board()?.step(&path, direction)?;
-            left_out(app, &done.outcome.skipped);
-            (step.over.kind, done.from, done.to)
+    let (root, found) = match Target::of(app, args.target.as_deref())? {
+        Target::Sandbox(name) => return step_sandbox(app, &name, direction),
+        Target::Directory(root) => {
+            let board = app.board()?;
+            let found = match args.target {
+                Some(_) => back::of_directory(&board, &root, direction)?,
+                None => back::of_source(&board, &root, direction)?,
+            };
+            (root, found)
         }
     };
+    match found {
+        None => Err(CliError::NothingBack { root, direction }),
+        Some(Step::Sandbox(name)) => step_sandbox(app, &name, direction),
+        Some(Step::Merge(logged)) => step_merge(app, &root, &logged, direction),
+        Some(Step::Directory) => {
+            let (step, done) = app.board()?.step(&root, direction)?;
+            left_out(app, &done.outcome.skipped);
+            said_kind(app, &step.over.kind, direction);
+            said(app, &root.to_string_lossy(), done.from, done.to);
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+fn step_sandbox(app: &App, name: &SandboxName, direction: Direction) -> Result<ExitCode, CliError> {
+    let (step, done) = states::step(&app.sandboxes()?, name, direction)?;
+    left_out(app, &done.outcome.skipped);
+    said_kind(app, &step.over.kind, direction);
+    said(app, &name.to_string(), done.from, done.to);
+    Ok(ExitCode::SUCCESS)
+}
+
+fn step_merge(
+    app: &App,
+    root: &std::path::Path,
+    logged: &Logged,
+    direction: Direction,
+) -> Result<ExitCode, CliError> {
+    let turned = logged.turn(&super::merge::means(app)?, direction)?;
+    if let Turned::Not(outcome) = &turned {
+        app.ui.write(&crate::ui::merge::stopped(outcome, app.ui.colour));
+        return Ok(ExitCode::from(Own::Failed));
+    }
+    said_kind(app, logged.done.kind(), direction);
+    let verb = match direction {
+        Direction::Undo => "is as it was before",
+        Direction::Redo => "has the work again",
+    };
+    app.ui.say(&format!("{} {verb}", escaped(root)));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn said_kind(app: &App, kind: &str, direction: Direction) {
     let verb = match direction {
         Direction::Undo => "undone",
         Direction::Redo => "done again",
     };
-    app.ui.say(&format!("`{}` was {verb}", crate::ui::escape::line(&kind)));
-    said(app, &args.target, from, to);
-    Ok(ExitCode::SUCCESS)
+    app.ui.say(&format!("`{}` was {verb}", crate::ui::escape::line(kind)));
 }
 
 fn said(app: &App, target: &str, from: ObjectId, to: ObjectId) {

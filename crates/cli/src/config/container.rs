@@ -16,6 +16,8 @@ pub(crate) struct ContainerLayer {
     pub(crate) flag_guard: Option<Setting<FlagGuard>>,
     pub(crate) ports: Option<Vec<Setting<Port>>>,
     pub(crate) build: Option<Setting<Build>>,
+    pub(crate) proxy: Option<Setting<Vec<String>>>,
+    pub(crate) debug: Option<Setting<Port>>,
     pub(crate) support: Option<Setting<String>>,
 }
 
@@ -30,6 +32,7 @@ impl ContainerLayer {
                 let build = if raw.switch()? { Build::Project } else { Build::No };
                 self.build = Some(Setting::new(build, here()));
             }
+            Key::ProxyCommand => self.proxy = Some(Setting::new(command(raw)?, here())),
             Key::EngineFlags => self.flags = Some(all(raw, origin, Ok)?),
             Key::AllowFlags => {
                 let guard = if raw.switch()? { FlagGuard::Allow } else { FlagGuard::Refuse };
@@ -57,6 +60,8 @@ impl ContainerLayer {
             flag_guard: self.flag_guard.or(weaker.flag_guard),
             ports: self.ports.or(weaker.ports),
             build: self.build.or(weaker.build),
+            proxy: self.proxy.or(weaker.proxy),
+            debug: self.debug.or(weaker.debug),
             support: self.support.or(weaker.support),
         }
     }
@@ -71,6 +76,7 @@ impl ContainerLayer {
                 self.flag_guard.as_ref().map(|guard| (guard.value == FlagGuard::Allow).to_string())
             }
             Key::Build => self.build.as_ref().map(|build| (build.value == Build::Project).to_string()),
+            Key::ProxyCommand => self.proxy.as_ref().map(|proxy| proxy.value.join(" ")),
             Key::Publish => listed(self.ports.as_deref()),
             _ => self.support.as_ref().map(|support| support.value.clone()),
         };
@@ -86,9 +92,18 @@ impl ContainerLayer {
             flag_guard: self.flag_guard.unwrap_or(default.flag_guard),
             ports: self.ports.unwrap_or_default(),
             build: self.build.unwrap_or(default.build),
+            proxy: self.proxy,
+            debug: self.debug,
             support: self.support.unwrap_or(default.support),
         }
     }
+}
+
+/// The words of a command, which has at least one.
+fn command(raw: Raw) -> Result<Vec<String>, ValueError> {
+    let text = |word: std::ffi::OsString| word.into_string().map_err(|_| ValueError::NotText);
+    let words = raw.list()?.into_iter().map(text).collect::<Result<Vec<String>, _>>()?;
+    if words.first().is_none_or(String::is_empty) { Err(ValueError::NoCommand) } else { Ok(words) }
 }
 
 fn listed<T: ToString>(settings: Option<&[Setting<T>]>) -> Option<String> {

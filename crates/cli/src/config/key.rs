@@ -9,6 +9,7 @@ pub(crate) enum Key {
     Build,
     Publish,
     EngineFlags,
+    ProxyCommand,
     AllowFlags,
     SupportUrl,
     SeatbeltProfile,
@@ -19,6 +20,7 @@ pub(crate) enum Key {
     Base,
     Mounts,
     Expose,
+    Tools,
     Hide,
     AgentHome,
     Env,
@@ -64,6 +66,7 @@ impl Key {
         Self::Build,
         Self::Publish,
         Self::EngineFlags,
+        Self::ProxyCommand,
         Self::AllowFlags,
         Self::SupportUrl,
         Self::SeatbeltProfile,
@@ -74,6 +77,7 @@ impl Key {
         Self::Base,
         Self::Mounts,
         Self::Expose,
+        Self::Tools,
         Self::Hide,
         Self::AgentHome,
         Self::Env,
@@ -107,6 +111,7 @@ impl Key {
             Self::Build => "build",
             Self::Publish => "publish",
             Self::EngineFlags => "engine_flags",
+            Self::ProxyCommand => "proxy_command",
             Self::AllowFlags => "dangerously_engine_flags",
             Self::SupportUrl => "support_url",
             Self::SeatbeltProfile => "seatbelt_profile",
@@ -117,6 +122,7 @@ impl Key {
             Self::Base => "base",
             Self::Mounts => "mounts",
             Self::Expose => "expose",
+            Self::Tools => "tools",
             Self::Hide => "hide",
             Self::AgentHome => "agent_home",
             Self::Env => "env",
@@ -151,6 +157,7 @@ impl Key {
             Self::Build => "--build",
             Self::Publish => "--publish",
             Self::EngineFlags => "--engine-flags",
+            Self::ProxyCommand => "--proxy-command",
             Self::AllowFlags => "--dangerously-engine-flags",
             Self::SupportUrl => "--support-url",
             Self::SeatbeltProfile => "--seatbelt-profile",
@@ -161,6 +168,7 @@ impl Key {
             Self::Base => "--base",
             Self::Mounts => "--mount",
             Self::Expose => "--expose",
+            Self::Tools => "--tool",
             Self::Hide => "--hide",
             Self::AgentHome => "--agent-home",
             // A name alone passes the caller's value on.
@@ -190,8 +198,9 @@ impl Key {
         match self {
             Self::Directory | Self::Report => Kind::Path,
             Self::Mounts => Kind::List,
-            Self::EngineFlags => Kind::Line,
+            Self::EngineFlags | Self::ProxyCommand => Kind::Line,
             Self::Expose
+            | Self::Tools
             | Self::Hide
             | Self::AgentHome
             | Self::Env

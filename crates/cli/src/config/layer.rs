@@ -15,6 +15,7 @@ use sandtable_sandbox::model::spec::{
     Base, EngineChoice, EnvRequest, GitConfig, Lifetime, MountRequest, Network, Secrets, SourceGuard,
     SshAgent, Strictness, WorkspaceMode,
 };
+use sandtable_sandbox::model::tool::ToolRequest;
 
 use super::container::ContainerLayer;
 use super::key::Key;
@@ -34,6 +35,7 @@ pub(crate) struct Layer {
     pub(crate) base: Option<Setting<Base>>,
     pub(crate) mounts: Vec<Setting<MountRequest>>,
     pub(crate) expose: Vec<Setting<PathBuf>>,
+    pub(crate) tools: Vec<Setting<ToolRequest>>,
     pub(crate) hide: Vec<Setting<HidePattern>>,
     pub(crate) agent_homes: Vec<Setting<PathBuf>>,
     pub(crate) env: Vec<Setting<EnvRequest>>,
@@ -66,6 +68,7 @@ impl Layer {
             | Key::Build
             | Key::Publish
             | Key::EngineFlags
+            | Key::ProxyCommand
             | Key::AllowFlags
             | Key::SupportUrl => {
                 self.container.set(key, raw, origin)?;
@@ -78,6 +81,7 @@ impl Layer {
             Key::Base => put(&mut self.base, origin, raw.word()?),
             Key::Mounts => self.mounts = mounts(&raw.list()?, origin)?,
             Key::Expose => self.expose = paths(raw.list()?, origin),
+            Key::Tools => self.tools = words(raw.list()?, origin, |word| Ok(word.parse()?))?,
             Key::AgentHome => self.agent_homes = paths(raw.list()?, origin),
             Key::EnvFile => self.env_files = paths(raw.list()?, origin),
             Key::Hide => self.hide = words(raw.list()?, origin, |word| Ok(word.parse()?))?,
@@ -126,6 +130,7 @@ impl Layer {
             base: self.base.or(weaker.base),
             mounts: added_up(self.mounts, weaker.mounts),
             expose: united(self.expose, weaker.expose, PartialEq::eq),
+            tools: united(self.tools, weaker.tools, |a, b| a.name == b.name),
             hide: united(self.hide, weaker.hide, PartialEq::eq),
             agent_homes: united(self.agent_homes, weaker.agent_homes, PartialEq::eq),
             env: united(self.env, weaker.env, |a, b| a.name == b.name),
@@ -157,6 +162,7 @@ impl Layer {
             | Key::Build
             | Key::Publish
             | Key::EngineFlags
+            | Key::ProxyCommand
             | Key::AllowFlags
             | Key::SupportUrl => self.container.shown(key),
             Key::SeatbeltProfile => shown(self.seatbelt_profile.as_ref()),
@@ -167,6 +173,7 @@ impl Layer {
             Key::Base => shown(self.base.as_ref()),
             Key::Mounts => listed(&self.mounts, shown_mount),
             Key::Expose => listed(&self.expose, |path| path.display().to_string()),
+            Key::Tools => listed(&self.tools, ToolRequest::to_string),
             Key::Hide => listed(&self.hide, HidePattern::to_string),
             Key::AgentHome => listed(&self.agent_homes, |path| path.display().to_string()),
             // Never the values.

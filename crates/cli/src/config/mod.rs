@@ -241,6 +241,7 @@ fn finished(layer: Layer, env: Vec<Setting<EnvRequest>>) -> Loaded {
         base: always(layer.base),
         mounts: layer.mounts,
         expose: layer.expose,
+        tools: layer.tools,
         hide: layer.hide,
         agent_homes: layer.agent_homes,
         env,

@@ -58,7 +58,7 @@ pub(crate) fn check(project: &ConfigFile, without: &Layer, with: &Layer) -> Resu
 fn widened(key: Key, without: &Layer, with: &Layer) -> bool {
     match key {
         Key::Network => {
-            let order = [Network::None, Network::Nat, Network::Host];
+            let order = [Network::None, Network::Proxied, Network::Nat, Network::Host];
             wider(&order, without.network.as_ref(), with.network.as_ref())
         }
         Key::Cpus => looser(without.limits.cpus.as_ref(), with.limits.cpus.as_ref()),
@@ -90,6 +90,8 @@ fn widened(key: Key, without: &Layer, with: &Layer) -> bool {
             !with.mounts.iter().all(|mount| known(&mount.value))
         }
         Key::Expose => added(&without.expose, &with.expose),
+        // They are fetched, and kept.
+        Key::Tools => added(&without.tools, &with.tools),
         Key::AgentHome => added(&without.agent_homes, &with.agent_homes),
         Key::Env => added(&without.env, &with.env),
         Key::EnvFile => added(&without.env_files, &with.env_files),
@@ -105,6 +107,7 @@ fn widened(key: Key, without: &Layer, with: &Layer) -> bool {
         | Key::Build
         | Key::Publish
         | Key::EngineFlags
+        | Key::ProxyCommand
         | Key::AllowFlags
         | Key::SupportUrl
         | Key::SeatbeltProfile

@@ -11,6 +11,7 @@ use sandtable_sandbox::model::id::NameError;
 use sandtable_sandbox::model::image::ImageRefError;
 use sandtable_sandbox::model::limits::LimitError;
 use sandtable_sandbox::model::profile::ProfileError;
+use sandtable_sandbox::model::tool::ToolWordError;
 
 use super::environment::EnvError;
 use super::key::Kind;
@@ -46,8 +47,12 @@ pub(crate) enum ValueError {
     Port(#[from] PortError),
     #[error(transparent)]
     Words(#[from] WordsError),
+    #[error("there is no program in it")]
+    NoCommand,
     #[error("`{0}` is no address: use one that starts with `https://`")]
     Address(String),
+    #[error(transparent)]
+    Tool(#[from] ToolWordError),
     #[error(transparent)]
     Hide(#[from] HideError),
     #[error(transparent)]

@@ -6,8 +6,9 @@
 use std::ffi::OsStr;
 
 use sandtable_sandbox::model::choice::UnknownWord;
+use sandtable_sandbox::model::container::{Port, PortError};
 use sandtable_sandbox::model::resolved::Warning;
-use sandtable_sandbox::model::setting::Origin;
+use sandtable_sandbox::model::setting::{Origin, Setting};
 
 use super::Error;
 use super::agent;
@@ -21,6 +22,7 @@ pub(crate) fn layer(environment: &Environment) -> Result<Layer, Error> {
     refuse_unknown(environment)?;
     check_identity(environment)?;
     let mut all = Layer::default();
+    all.container.debug = debug_port(environment)?;
     for variable in SETTINGS {
         let Some(value) = environment.get(variable.name) else { continue };
         let mut one =
@@ -40,10 +42,7 @@ pub(crate) fn warnings(environment: &Environment) -> Vec<Warning> {
         let name = name.to_string_lossy();
         Warning::new("nested", format!("`SANDBOX` is `{name}`: this runs inside another sandbox"))
     });
-    let ignored = env::NOT_YET.iter().filter(|name| environment.get(name).is_some()).map(|name| {
-        Warning::new("launcher-variable", format!("variable `{name}` has no effect in this version"))
-    });
-    nested.into_iter().chain(ignored).collect()
+    nested.into_iter().collect()
 }
 
 fn refuse_unknown(environment: &Environment) -> Result<(), Error> {
@@ -67,6 +66,19 @@ fn check_identity(environment: &Environment) -> Result<(), Error> {
         Some("0" | "false") => refused(ValueError::ForeignFiles),
         _ => refused(ValueError::Switch(value.to_string_lossy().into_owned())),
     }
+}
+
+/// The port for a debugger. `DEBUG` is a name that many programs use: only the launcher's own values count.
+fn debug_port(environment: &Environment) -> Result<Option<Setting<Port>>, Error> {
+    let on = environment.get(env::DEBUG).is_some_and(|value| value == "1" || value == "true");
+    if !on {
+        return Ok(None);
+    }
+    let refused = |source| Error::Variable { name: env::DEBUG_PORT, source };
+    let text = environment.get(env::DEBUG_PORT).unwrap_or(OsStr::new(env::DEFAULT_DEBUG_PORT));
+    let text = text.to_str().ok_or_else(|| refused(ValueError::NotText))?;
+    let port: Port = text.parse().map_err(|error: PortError| refused(error.into()))?;
+    Ok(Some(Setting::new(port, Origin::Variable { name: env::DEBUG.to_owned() })))
 }
 
 fn read(variable: &SettingVariable, value: &OsStr) -> Result<Layer, ValueError> {
@@ -106,7 +118,12 @@ fn launcher_network(value: &OsStr) -> Result<&'static str, ValueError> {
         "off" | "none" => Ok("none"),
         "on" | "nat" => Ok("nat"),
         "host" => Ok("host"),
-        _ => Err(UnknownWord { given: text.to_owned(), known: "`off`, `on`, `none`, `nat`, `host`" }.into()),
+        "proxied" => Ok("proxied"),
+        _ => Err(UnknownWord {
+            given: text.to_owned(),
+            known: "`off`, `on`, `proxied`, `none`, `nat`, `host`",
+        }
+        .into()),
     }
 }
 
@@ -169,7 +186,7 @@ mod tests {
                 Key::Directory | Key::Report | Key::Expose | Key::AgentHome | Key::EnvFile => continue,
                 Key::Mounts => "/a:/b:rx",
                 Key::Hide => "/absolute",
-                Key::EngineFlags => "$HOME",
+                Key::EngineFlags | Key::ProxyCommand => "$HOME",
                 _ => "No such word",
             };
             let refused = layer(&Environment::of(&[(variable.name, bad)]));
@@ -203,12 +220,8 @@ mod tests {
 
     #[test]
     fn variables_without_effect_are_reported() {
-        let set = Environment::of(&[
-            ("SANDBOX", "tidy-lark"),
-            ("SANDBOX_PROXY_COMMAND", "x"),
-            ("SANDBOX_FLAGS", ""),
-        ]);
+        let set = Environment::of(&[("SANDBOX", "tidy-lark"), ("SANDBOX_FLAGS", "")]);
         let codes: Vec<String> = warnings(&set).into_iter().map(|warning| warning.code).collect();
-        assert_eq!(codes, ["nested", "launcher-variable"]);
+        assert_eq!(codes, ["nested"]);
     }
 }

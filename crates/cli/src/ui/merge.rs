@@ -1,47 +1,119 @@
-//! What came of a merge, for people.
+//! What comes of a merge, for people: the plan before, and the outcome after. Nothing in it steers a terminal.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use sandtable_sandbox::merge::outcome::{DeliveredKind, MergeOutcome, Outcome};
+use sandtable_sandbox::merge::outcome::{DeliveredKind, LeftOutWhy, MergeOutcome, Outcome};
+use sandtable_sandbox::merge::review::Finding;
+use sandtable_sandbox::merge::{ConflictKind, Planned};
 
 use super::escape;
+use super::style::{Colour, Role};
 
-/// The outcome in lines: what happened, path by path, and what can be done next. Nothing in it steers a terminal.
-pub(crate) fn rendered(outcome: &MergeOutcome) -> String {
-    let mut text = format!("{}\n", escape::line(&outcome.message));
-    let mut line = |words: String| {
-        writeln!(text, "  {}", escape::line(&words)).expect("writing to a string does not fail");
-    };
-    for change in &outcome.changes {
-        let letter = match change.kind {
-            DeliveredKind::Added => 'A',
-            DeliveredKind::Removed => 'D',
-            DeliveredKind::Modified => 'M',
-            DeliveredKind::ModeChanged => 'm',
-            DeliveredKind::TypeChanged => 'T',
+/// What will be delivered, path by path.
+pub(crate) fn plan(planned: &Planned<'_>, colour: Colour) -> String {
+    let mut text = String::new();
+    for change in planned.changes {
+        let (letter, role) = match change.kind {
+            DeliveredKind::Added => ('A', Role::Added),
+            DeliveredKind::Removed => ('D', Role::Removed),
+            DeliveredKind::Modified => ('M', Role::Changed),
+            DeliveredKind::ModeChanged => ('m', Role::Changed),
+            DeliveredKind::TypeChanged => ('T', Role::Changed),
         };
-        line(format!("{letter} {}", change.path.path));
+        line(&mut text, &format!("{} {}", colour.paint(role, letter), escape::line(&change.path.path)));
     }
-    match &outcome.outcome {
+    text
+}
+
+/// The outcome in lines: what happened, what stands in the way, and what can be done next.
+pub(crate) fn rendered(outcome: &MergeOutcome, colour: Colour) -> String {
+    let mut text = format!("{}\n", escape::line(&outcome.message));
+    reasons(&mut text, &outcome.outcome, colour);
+    for left in outcome.left_out.iter().filter(|left| left.why == LeftOutWhy::Ignored) {
+        line(&mut text, &format!("left out {}: the repository ignores it", escape::line(&left.path.path)));
+    }
+    for note in &outcome.notes {
+        line(&mut text, &format!("note: {}", escape::line(&note.text)));
+    }
+    for next in &outcome.next {
+        line(&mut text, &format!("next: {}", escape::line(next)));
+    }
+    text
+}
+
+/// Why something could not be done, without what leads to it.
+pub(crate) fn stopped(outcome: &Outcome, colour: Colour) -> String {
+    let mut text = format!("sandtable: {}\n", escape::line(&outcome.message(0)));
+    reasons(&mut text, outcome, colour);
+    for next in outcome.next() {
+        line(&mut text, &format!("next: {}", escape::line(&next)));
+    }
+    text
+}
+
+fn reasons(text: &mut String, outcome: &Outcome, colour: Colour) {
+    match outcome {
         Outcome::Conflicts { conflicts } => {
             for conflict in conflicts {
-                line(format!("conflict {}: {}", conflict.path.path, conflict.text));
+                let label = colour.paint(Role::Error, "conflict");
+                let (path, words) = (escape::line(&conflict.path.path), escape::line(plain(&conflict.text)));
+                line(text, &format!("{label} {path} ({}): {words}", kind(conflict.kind)));
             }
         }
-        Outcome::Held { held } => {
-            for finding in held {
-                line(format!("held {}: {}", finding.path.path, finding.reason));
-            }
-        }
+        Outcome::Held { held } => grouped(text, held, colour),
         Outcome::Refused { refusal } => {
             for named in &refusal.paths {
-                line(format!("{}: {}", named.path.path, named.why));
+                line(text, &format!("{}: {}", escape::line(&named.path.path), escape::line(&named.why)));
             }
         }
         _ => {}
     }
-    for next in &outcome.next {
-        line(format!("next: {next}"));
+}
+
+/// By what they are, each with its reason.
+fn grouped(text: &mut String, held: &[Finding], colour: Colour) {
+    let mut groups: BTreeMap<&str, Vec<&Finding>> = BTreeMap::new();
+    for finding in held {
+        groups.entry(finding.group).or_default().push(finding);
     }
-    text
+    for (group, findings) in groups {
+        line(text, &format!("{}:", escape::line(group)));
+        for finding in findings {
+            let label = colour.paint(Role::Warning, "held");
+            let (path, reason) = (escape::line(&finding.path.path), escape::line(finding.reason));
+            line(text, &format!("  {label} {path}: {reason}"));
+        }
+    }
+}
+
+const fn kind(kind: ConflictKind) -> &'static str {
+    match kind {
+        ConflictKind::Content => "content",
+        ConflictKind::AddAdd => "added on both sides",
+        ConflictKind::ModifyDelete => "modified and deleted",
+        ConflictKind::RenameRename => "renamed to two names",
+        ConflictKind::RenameDelete => "renamed and deleted",
+        ConflictKind::RenameAdd => "renamed onto another",
+        ConflictKind::DirectoryRename => "directory renamed",
+        ConflictKind::FileDirectory => "file and directory",
+        ConflictKind::Mode => "mode",
+        ConflictKind::Type => "file and link",
+        ConflictKind::Binary => "binary",
+        ConflictKind::Submodule => "submodule",
+        ConflictKind::SourceChangedDuringRun => "changed in the source during the run",
+        ConflictKind::Other => "other",
+    }
+}
+
+/// Git's words without the label that we say already.
+fn plain(words: &str) -> &str {
+    match words.split_once("): ") {
+        Some((label, rest)) if label.starts_with("CONFLICT (") => rest,
+        _ => words,
+    }
+}
+
+fn line(text: &mut String, words: &str) {
+    writeln!(text, "  {words}").expect("writing to a string does not fail");
 }

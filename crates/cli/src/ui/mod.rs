@@ -21,6 +21,7 @@ pub(crate) mod style;
 pub(crate) mod summary;
 pub(crate) mod table;
 pub(crate) mod time;
+pub(crate) mod tool;
 
 use style::{Colour, Role};
 

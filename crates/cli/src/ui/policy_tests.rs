@@ -31,6 +31,7 @@ pub(crate) fn spec() -> Spec {
         base: Setting::default_value(Base::Source),
         mounts: vec![],
         expose: vec![],
+        tools: vec![],
         hide: vec![],
         agent_homes: vec![],
         env: vec![Setting::new(
@@ -96,6 +97,7 @@ pub(crate) fn resolved(spec: &Spec) -> ResolvedSpec {
             mount("/tmp", Content::Scratch { size: 1 }, "private"),
         ])
         .expect("nothing contradicts itself"),
+        tools: vec![],
         seeds: vec![Seed {
             source: HostPath::new("/home/u/.claude.json").expect("absolute"),
             place: ".claude.json".into(),
@@ -116,6 +118,7 @@ pub(crate) fn resolved(spec: &Spec) -> ResolvedSpec {
             program: HostPath::new("/usr/bin/slirp4netns").expect("absolute"),
         }),
         limits: spec.limits.clone(),
+        group_manager: None,
         ssh_agent: Agent::default(),
         secrets: spec.secrets.clone(),
         strictness: spec.strictness.clone(),

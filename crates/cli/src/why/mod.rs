@@ -80,40 +80,71 @@ fn host_of(word: &str) -> Option<String> {
     (is_address || word == "localhost" || name.is_some_and(|name| !name.is_empty())).then(|| word.to_owned())
 }
 
-/// Why a host can or cannot be reached.
+/// Whether the policy lets a host be reached. Nothing is tried: whether it answers is another matter.
 pub(crate) fn host(name: &str, network: &Setting<Network>) -> Why {
-    let (verdict, because) = match network.value {
-        Network::None => {
-            ("unreachable", "the network is `none`: a namespace of its own with nothing but loopback")
+    let own = is_loopback(name) && network.value != Network::Host;
+    let (verdict, because, change) = match network.value {
+        Network::None => (
+            "unreachable",
+            "the network is `none`: a namespace of its own with nothing but loopback",
+            "`--network nat` for outbound connections, `--network host` for this machine's network",
+        ),
+        Network::Nat if own => ("unreachable", NAT, "`--network host`"),
+        Network::Nat if is_version_6(name) => {
+            ("unreachable", "the network is `nat`, which carries no IPv6", "`--network host`")
         }
-        Network::Nat => {
-            ("reachable", "the network is `nat`: outbound connections only, and none to this machine")
+        Network::Proxied if own => ("unreachable", PROXIED, "`--network host`"),
+        Network::Proxied => ("allowed", PROXIED, "`--network none`"),
+        Network::Nat => ("allowed", NAT, "`--network none`"),
+        Network::Host => {
+            ("allowed", "the network is `host`: everything this machine can reach", "`--network none`")
         }
-        Network::Host => ("reachable", "the network is `host`: everything this machine can reach"),
     };
-    let local = name.starts_with("localhost")
-        || name.starts_with("127.")
-        || name.starts_with("[::1]")
-        || name == "::1";
-    let own = local && network.value != Network::Host;
-    let notes = own.then(|| {
-        "inside, loopback is the sandbox's own: no service of this machine listens there".to_owned()
-    });
-    let change = match network.value {
-        Network::None => {
-            Some("`--network nat` for outbound connections, `--network host` for this machine's network")
-        }
-        Network::Nat if own => Some("`--network host`"),
-        Network::Nat | Network::Host => Some("`--network none`"),
-    };
+    let mut notes = Vec::new();
+    if own {
+        notes.push(
+            "inside, loopback is the sandbox's own: no service of this machine listens there".to_owned(),
+        );
+    }
+    if verdict == "allowed" {
+        notes.push("nothing was tried: whether it answers is not known".to_owned());
+    }
     Why {
         subject: name.to_owned(),
         kind: "host",
-        verdict: if own { "unreachable" } else { verdict },
+        verdict,
         because: because.to_owned(),
         origin: Some(network.origin.clone()),
-        notes: notes.into_iter().collect(),
-        change: change.map(str::to_owned),
+        notes,
+        change: Some(change.to_owned()),
+    }
+}
+
+/// What a proxy command lets out.
+const PROXIED: &str =
+    "the network is `proxied`: what the proxy command lets through, for programs that use a proxy";
+const NAT: &str = "the network is `nat`: outbound connections to what this machine can reach, services on its own \
+     outward addresses among it, but not through its loopback";
+
+fn is_loopback(name: &str) -> bool {
+    let name = bare(name);
+    name == "localhost"
+        || name.ends_with(".localhost")
+        || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+fn is_version_6(name: &str) -> bool {
+    bare(name).parse::<IpAddr>().is_ok_and(|address| address.is_ipv6())
+}
+
+/// A host without brackets and port.
+fn bare(name: &str) -> &str {
+    if let Some((inner, _)) = name.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        return inner;
+    }
+    match name.rsplit_once(':') {
+        Some((host, port)) if !host.contains(':') && port.parse::<u16>().is_ok() => host,
+        _ => name,
     }
 }
 

@@ -73,11 +73,35 @@ fn a_host_is_decided_by_the_network() {
     let nat = Setting::default_value(Network::Nat);
     assert_eq!(
         (host("example.org", &nat).verdict, host("localhost:80", &nat).verdict),
-        ("reachable", "unreachable")
+        ("allowed", "unreachable")
     );
     let all = Setting::new(Network::Host, Origin::Flag { name: "--network".to_owned() });
     let why = host("127.0.0.1", &all);
-    assert_eq!((why.verdict, why.notes.len(), why.origin), ("reachable", 0, Some(all.origin)));
+    assert_eq!((why.verdict, why.notes.len(), why.origin), ("allowed", 1, Some(all.origin)));
+}
+
+#[test]
+fn nat_promises_no_more_than_it_carries() {
+    let nat = Setting::default_value(Network::Nat);
+    let verdict = |name: &str| host(name, &nat).verdict;
+    for name in [
+        "::1",
+        "[::1]:80",
+        "127.0.0.1:22",
+        "127.9.9.9",
+        "localhost",
+        "a.localhost",
+        "[2001:db8::1]:443",
+        "2001:db8::1",
+    ] {
+        assert_eq!(verdict(name), "unreachable", "{name}");
+    }
+    for name in ["localhost.example.org", "127.example.org:80", "192.0.2.1", "192.0.2.1:80"] {
+        assert_eq!(verdict(name), "allowed", "{name}");
+    }
+    let why = host("192.0.2.1", &nat);
+    assert!(why.because.contains("outward addresses"), "services of this machine are in reach: {why:?}");
+    assert_eq!(why.notes, ["nothing was tried: whether it answers is not known"]);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use rustix::event::PollFd;
 use rustix::fs::{FileType, Mode, OFlags, Stat, fchmod, fstat, fstatfs, open};
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
-use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
+use rustix::pipe::{PipeFlags, fcntl_getpipe_size, fcntl_setpipe_size, pipe_with};
 use rustix::process::geteuid;
 use rustix::stdio::{stderr, stdin, stdout};
 use rustix::termios::{Winsize, isatty};
@@ -22,7 +22,7 @@ use crate::wire::Stdio;
 /// The file system of pipes without a name.
 const PIPES: i64 = 0x5049_5045;
 
-/// What a pipe of ours holds: four times the usual, so that files are not carried in small pieces. No more: what
+/// What a pipe of a command holds: four times the usual, so that less is carried in small pieces. No more: what
 /// all pipes of a user hold is limited, and other programs of theirs would get tiny ones.
 const ROOM: usize = 256 << 10;
 
@@ -209,6 +209,7 @@ impl Wires {
             return Err(Errno::ISDIR);
         }
         if !isatty(&own) && !is_carried(&own, &found, flow) {
+            widen(&own);
             self.handed.push(own);
             return Ok(());
         }
@@ -222,8 +223,7 @@ impl Wires {
         // So that `/dev/stdout` and its like can be opened by a command with other ids. Who can reach the name
         // of a pipe can reach the pipe.
         fchmod(&read, Mode::from_raw_mode(0o666))?;
-        // A user who has many pipes already may not: the usual size does too.
-        let _usual_size = fcntl_setpipe_size(&write, ROOM);
+        widen(&write);
         match flow {
             Flow::In => {
                 let far_end = fcntl_dupfd_cloexec(&read, 3)?;
@@ -242,6 +242,17 @@ impl Wires {
             }
         }
         Ok(())
+    }
+}
+
+/// Gives a pipe room, if it is one and has less. A user who has many pipes already may not: the usual size does too.
+///
+/// The caller's own pipes are widened as well, as the command could do itself. It is in a session of its own, which
+/// the kernel schedules as a group of its own, so each change between it and its neighbours costs more than between
+/// two programs of one shell; with more room there are fewer of them.
+fn widen(stream: &OwnedFd) {
+    if fcntl_getpipe_size(stream).is_ok_and(|size| size < ROOM) {
+        let _usual_size = fcntl_setpipe_size(stream, ROOM);
     }
 }
 

@@ -6,14 +6,15 @@
 //! namespace, whose root is therefore the sandbox's own group. Nothing in here stops a launch: what could not
 //! be done is a control that is absent, and what reads back as set is one that is enforced.
 //!
-//! A user without privileges needs a group that was delegated to it. We do not ask systemd for one, which
-//! would need a D-Bus client; `systemd-run --user --scope` does that for us.
+//! A user without privileges needs a group that was delegated to it. Where systemd runs and ours was not, it
+//! is asked for one ([`systemd`]), by root too: groups that systemd keeps for itself are not ours to divide.
 
 mod cold;
 mod foreign;
 mod hierarchy;
 mod knob;
 mod place;
+mod systemd;
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -33,6 +34,7 @@ pub use cold::cold;
 pub(crate) use foreign::Foreign;
 use hierarchy::{Hierarchy, Version};
 use knob::{Knob, knobs};
+use systemd::Settled;
 
 /// How long the kernel may take to empty a group whose processes have ended.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -84,13 +86,25 @@ impl Group {
             }
         }
         if !two.is_empty() {
-            let found = place::version_two(&hierarchies, limits, &two);
-            group.refused.extend(found.refused);
-            if let Some(directory) = found.directory {
-                group.seat(Version::Two, directory, knobs_of(&found.carried, Version::Two, limits));
-            }
+            group.make_version_two(&hierarchies, limits, &two);
         }
         group
+    }
+
+    fn make_version_two(&mut self, hierarchies: &[Hierarchy], limits: &Limits, asked: &[Control]) {
+        let found = match systemd::settle(limits, hierarchies) {
+            Ok(Settled::WhereWeWere) => place::version_two(hierarchies, limits, asked),
+            Ok(Settled::Moved) => place::version_two(&Hierarchy::all(), limits, asked),
+            Err(error) => {
+                let why = format!("systemd gives us no control group: {error}");
+                self.refused.extend(asked.iter().map(|control| (*control, why.clone())));
+                return;
+            }
+        };
+        self.refused.extend(found.refused);
+        if let Some(directory) = found.directory {
+            self.seat(Version::Two, directory, knobs_of(&found.carried, Version::Two, limits));
+        }
     }
 
     /// Sets the limits of a directory that was just made.

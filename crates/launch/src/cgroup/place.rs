@@ -9,7 +9,7 @@ use fs_err as fs;
 
 use super::hierarchy::{Hierarchy, Version};
 use super::knob::{cause, controller};
-use super::remove;
+use super::{remove, systemd};
 use crate::op::Limits;
 use crate::report::Control;
 
@@ -31,7 +31,8 @@ pub(super) fn version_one(hierarchies: &[Hierarchy], control: Control) -> Option
 pub(super) fn version_two(hierarchies: &[Hierarchy], limits: &Limits, controls: &[Control]) -> Found {
     let unified = hierarchies.iter().find(|found| found.version == Version::Two);
     let ancestors = unified.into_iter().flat_map(|found| {
-        found.own.ancestors().take_while(|group| group.starts_with(&found.top)).map(Path::to_owned)
+        let last = highest(found, limits);
+        found.own.ancestors().take_while(move |group| group.starts_with(last)).map(Path::to_owned)
     });
     let mut why = "this machine has no such controller".to_owned();
     let mut best: Option<(PathBuf, Vec<Control>)> = None;
@@ -61,6 +62,12 @@ pub(super) fn version_two(hierarchies: &[Hierarchy], limits: &Limits, controls: 
     let left = controls.iter().filter(|control| !found.carried.contains(control));
     found.refused = left.map(|control| (*control, why.clone())).collect();
     found
+}
+
+/// How far up a place may be: what lies above the unit that we are in is systemd's, where there is one.
+fn highest<'a>(unified: &'a Hierarchy, limits: &Limits) -> &'a Path {
+    let unit = limits.manager.as_ref().and_then(|_| systemd::top_of_unit(&unified.own));
+    unit.filter(|unit| unit.starts_with(&unified.top)).unwrap_or(&unified.top)
 }
 
 /// Makes the group below `parent`. What an earlier launch left at that place is removed first.
@@ -151,7 +158,11 @@ mod tests {
         };
         let journal = root.path().join("journal");
         let group = "sandtable-a".to_owned();
-        (root, hierarchy, Limits { group, journal, memory: Some(1 << 30), cpus: Some(1), pids: Some(9) })
+        (
+            root,
+            hierarchy,
+            Limits { group, journal, memory: Some(1 << 30), cpus: Some(1), pids: Some(9), manager: None },
+        )
     }
 
     #[test]

@@ -57,6 +57,7 @@ pub struct Contained {
     pid: Pid,
     report: Report,
     groups: Foreign,
+    port: Option<OwnedFd>,
 }
 
 impl Door {
@@ -122,7 +123,9 @@ impl Contained {
     ) -> Result<Self, DoorError> {
         let pid = socket_peercred(&socket).map_err(DoorError::Wait)?.pid;
         wire::send(&socket, &Ask::Adopt(terms), &descriptors).map_err(DoorError::Lost)?;
-        let mut report = match wire::receive::<Tell>(&socket).map_err(DoorError::Lost)?.message {
+        let frame = wire::receive::<Tell>(&socket).map_err(DoorError::Lost)?;
+        let port = frame.descriptors.into_iter().next();
+        let mut report = match frame.message {
             Tell::Ready(report) => report,
             Tell::Failed(failure) => return Err(DoorError::Step(failure)),
             other => {
@@ -136,7 +139,12 @@ impl Contained {
         let found = Report { controls };
         wire::send(&socket, &Ask::Limits(found.clone()), &[]).map_err(DoorError::Lost)?;
         report.controls.extend(found.controls);
-        Ok(Self { socket: Some(socket), pid, report, groups })
+        Ok(Self { socket: Some(socket), pid, report, groups, port })
+    }
+
+    /// What listens at the port of the terms, once.
+    pub fn take_port(&mut self) -> Option<OwnedFd> {
+        self.port.take()
     }
 
     /// What holds.

@@ -9,13 +9,17 @@
 
 mod confine;
 mod door;
+pub mod outpost;
 mod verify;
 
-use std::ffi::OsString;
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::ffi::{OsStr, OsString};
+use std::net::SocketAddr;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, listen, socket_with};
 use serde::{Deserialize, Serialize};
 
 pub use door::{Contained, Door, DoorError};
@@ -23,6 +27,7 @@ pub use door::{Contained, Door, DoorError};
 use crate::host::HostView;
 use crate::init;
 use crate::op::{Beneath, Network};
+use crate::step::Context as _;
 use crate::sys::process::exit_now;
 use crate::wire::{self, Ask, Failure, Tell};
 
@@ -32,19 +37,37 @@ pub struct Terms {
     /// Where Landlock lets the workload do what; everything else is refused.
     pub landlock: Vec<Beneath>,
     pub network: Network,
+    /// A port of loopback inside whose clients the supervisor takes over.
+    #[serde(default)]
+    pub port: Option<u16>,
+    /// Directories that come before those of the image on PATH.
+    #[serde(default)]
+    pub search: Vec<String>,
     pub(crate) host: HostView,
 }
 
 impl Terms {
     /// Terms of the process that calls, which is the supervisor.
     pub fn new(landlock: Vec<Beneath>, network: Network) -> Result<Self, Errno> {
-        Ok(Self { landlock, network, host: HostView::look()? })
+        Ok(Self { landlock, network, port: None, search: Vec::new(), host: HostView::look()? })
+    }
+
+    /// The same, with a port of loopback inside.
+    #[must_use]
+    pub fn with_port(self, port: Option<u16>) -> Self {
+        Self { port, ..self }
+    }
+
+    /// The same with directories before those of the image on PATH.
+    #[must_use]
+    pub fn searching(self, search: Vec<String>) -> Self {
+        Self { search, ..self }
     }
 }
 
 /// Is PID 1 of a container until its supervisor is gone. `door` is the socket's path inside, `environment`
 /// what the image and the engine set: every command gets it below its own.
-pub fn serve(door: &Path, environment: Vec<OsString>) -> ! {
+pub fn serve(door: &Path, mut environment: Vec<OsString>) -> ! {
     let socket = match door::enter(door) {
         Ok(socket) => socket,
         Err(errno) => {
@@ -54,8 +77,11 @@ pub fn serve(door: &Path, environment: Vec<OsString>) -> ! {
         }
     };
     match begin(&socket) {
-        Ok((report, listener)) => {
-            if wire::send(&socket, &Tell::Ready(report.clone()), &[]).is_ok() {
+        Ok(Begun { report, listener, port, search }) => {
+            put_first(&mut environment, &search);
+            let handed: Vec<BorrowedFd<'_>> = port.iter().map(OwnedFd::as_fd).collect();
+            if wire::send(&socket, &Tell::Ready(report.clone()), &handed).is_ok() {
+                drop(port);
                 init::serve(init::Seat { supervisor: socket, listener, report, environment })
             }
         }
@@ -66,8 +92,18 @@ pub fn serve(door: &Path, environment: Vec<OsString>) -> ! {
     exit_now(125)
 }
 
+/// What PID 1 has once it is confined.
+struct Begun {
+    report: crate::report::Report,
+    listener: OwnedFd,
+    /// Handed to the supervisor with the report.
+    port: Option<OwnedFd>,
+    /// What comes first on PATH.
+    search: Vec<String>,
+}
+
 /// Takes the terms, confines this process by them, and reads back what holds.
-fn begin(socket: &OwnedFd) -> Result<(crate::report::Report, OwnedFd), Failure> {
+fn begin(socket: &OwnedFd) -> Result<Begun, Failure> {
     let lost = |error: wire::WireError| Failure { step: format!("hear the terms: {error}"), errno: 0 };
     let frame = wire::receive::<Ask>(socket).map_err(lost)?;
     let mut descriptors = frame.descriptors.into_iter();
@@ -76,10 +112,50 @@ fn begin(socket: &OwnedFd) -> Result<(crate::report::Report, OwnedFd), Failure> 
     else {
         return Err(Failure { step: "understand the terms".to_owned(), errno: 0 });
     };
-    let keep = [socket.as_fd(), listener.as_fd(), lock.as_fd()];
+    let port = terms.port.map(local_listener).transpose()?;
+    let keep: Vec<BorrowedFd<'_>> =
+        [socket, &listener, &lock].into_iter().chain(&port).map(OwnedFd::as_fd).collect();
     let confined = confine::confine(&terms, &keep)?;
     let report = verify::observe(&terms, &confined, &keep);
     // Held as long as this process lives: the lock of the layer.
     std::mem::forget(lock);
-    Ok((report, listener))
+    Ok(Begun { report, listener, port, search: terms.search })
+}
+
+/// Listens at `port` of loopback, in the network of this container.
+fn local_listener(port: u16) -> Result<OwnedFd, Failure> {
+    let listen = || -> Result<OwnedFd, Errno> {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let socket = socket_with(AddressFamily::INET, SocketType::STREAM, flags, None)?;
+        bind(&socket, &SocketAddr::from(([127, 0, 0, 1], port)))?;
+        listen(&socket, 128)?;
+        Ok(socket)
+    };
+    listen().context(|| format!("listen at port {port} inside"))
+}
+
+/// Puts directories before those that PATH has.
+fn put_first(environment: &mut [OsString], search: &[String]) {
+    let path = environment.iter_mut().find(|pair| pair.as_encoded_bytes().starts_with(b"PATH="));
+    if let (Some(pair), false) = (path, search.is_empty()) {
+        let mut first = OsString::from(format!("PATH={}:", search.join(":")));
+        first.push(OsStr::from_bytes(&pair.as_encoded_bytes()[b"PATH=".len()..]));
+        *pair = first;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tools_come_before_what_the_image_has() {
+        let before = || vec![OsString::from("HOME=/"), OsString::from("PATH=/usr/bin:/bin")];
+        let mut environment = before();
+        put_first(&mut environment, &["/opt/a/bin".to_owned(), "/opt/b".to_owned()]);
+        assert_eq!(environment, ["HOME=/", "PATH=/opt/a/bin:/opt/b:/usr/bin:/bin"]);
+        let mut environment = before();
+        put_first(&mut environment, &[]);
+        assert_eq!(environment, before());
+    }
 }

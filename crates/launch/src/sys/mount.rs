@@ -22,7 +22,9 @@ pub(crate) enum Depth {
     All,
 }
 
-/// Changes attributes of the (detached) mount behind `mount`.
+/// Changes attributes of the (detached) mount behind `mount`, and makes it private: a copy of a mount that is
+/// shared, as all are where systemd runs, is of the same group, and what is mounted on it would be mounted on the
+/// host as well.
 pub(crate) fn set_attributes(mount: impl AsFd, attributes: Attributes<'_>, depth: Depth) -> Result<()> {
     #[repr(C)]
     struct MountAttr {
@@ -34,7 +36,7 @@ pub(crate) fn set_attributes(mount: impl AsFd, attributes: Attributes<'_>, depth
     let id_map =
         attributes.id_map.map_or(0, |fd| fd.as_raw_fd().try_into().expect("descriptors are not negative"));
     let set = attributes.set | attributes.id_map.map_or(0, |_| libc::MOUNT_ATTR_IDMAP);
-    let request = MountAttr { set, clear: 0, propagation: 0, userns: id_map };
+    let request = MountAttr { set, clear: 0, propagation: libc::MS_PRIVATE, userns: id_map };
     let flags = libc::AT_EMPTY_PATH
         | match depth {
             Depth::One => 0,

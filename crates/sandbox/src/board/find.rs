@@ -5,7 +5,7 @@ use std::path::Path;
 use sandtable_store::id::ObjectId;
 use sandtable_store::meta::{MetaError, Snapshot};
 use sandtable_store::object::commit::SnapshotCommit;
-use sandtable_store::object::{ObjectKind, ReadObjects as _};
+use sandtable_store::object::{ObjectKind, ReadError, ReadObjects as _};
 use sandtable_store::state::State;
 use sandtable_store::store::Store;
 
@@ -21,6 +21,15 @@ pub struct Found {
 impl Found {
     pub fn state(&self) -> Result<State, Error> {
         Ok(self.store.state(&self.snapshot.id)?)
+    }
+
+    /// The bytes of a file; none if it is too large to be held in memory, or not stored.
+    pub fn blob(&self, id: &ObjectId) -> Result<Option<Vec<u8>>, Error> {
+        match self.store.objects().read_kind(id, ObjectKind::Blob) {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(ReadError::TooLarge { .. } | ReadError::Missing(_)) => Ok(None),
+            Err(error) => Err(Error::Store(error.into())),
+        }
     }
 }
 

@@ -53,6 +53,7 @@ mod tests {
             executable: None,
             environment: environment.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
             odd_variables: Vec::new(),
+            tools: Vec::new(),
         };
         let check = identities(Patient { host: &host, facts: machine });
         format!("{:?} {} ({})", check.status, check.why, check.mend.unwrap_or_default())

@@ -1,11 +1,20 @@
-//! Control groups: which kind the machine has, and whether we may make one of our own in them. Only told; what
-//! a limit needs is the business of whoever sets it.
+//! Control groups: which kind the machine has, whether we may make one of our own in them, and who would give us
+//! one. Only told; what a limit needs is the business of whoever sets it.
 
 use std::path::PathBuf;
 
 use super::Patient;
 use crate::facts::MountPoint;
-use crate::model::check::Check;
+use crate::model::check::{Check, Status};
+use crate::model::resolved::ManagerKind;
+use crate::resolve;
+
+/// What there is on a machine that systemd has started.
+const BOOTED: &str = "/run/systemd/system";
+
+/// Hands every controller that a limit needs on to the systemd of each user.
+const DELEGATE: &str = "sudo mkdir -p /etc/systemd/system/user@.service.d && printf '[Service]\\nDelegate=cpu memory pids\\n' \
+     | sudo tee /etc/systemd/system/user@.service.d/sandtable.conf && sudo systemctl daemon-reload";
 
 pub(super) fn control_groups(patient: Patient<'_>) -> Check {
     let (id, what) = ("machine.cgroups", "control groups");
@@ -30,7 +39,51 @@ pub(super) fn control_groups(patient: Patient<'_>) -> Check {
         writable += usize::from(patient.facts.writable(&place) == Ok(true));
     }
     let why = format!("{kind}; our own group can be written in {writable} of {count} hierarchies");
-    if writable > 0 { Check::ok(id, what, why) } else { Check::warn(id, what, why) }
+    let found = if writable > 0 { Check::ok(id, what, why) } else { Check::warn(id, what, why) };
+    // Where version 1 has the controllers systemd has none to give.
+    match new.first().filter(|_| old.is_empty()) {
+        Some(unified) => with_systemd(patient, unified, found),
+        None => found,
+    }
+}
+
+/// The same where systemd has the groups: what it would give us.
+fn with_systemd(patient: Patient<'_>, unified: &MountPoint, found: Check) -> Check {
+    let Some(manager) = resolve::group_manager_socket(patient.host) else { return found };
+    if patient.facts.accepts(manager.socket.as_path()) != Ok(true) {
+        return without_manager(patient, found);
+    }
+    let lacking = match manager.kind {
+        ManagerKind::System => Vec::new(),
+        ManagerKind::User => lacking(patient, unified),
+    };
+    let why = format!("{}; systemd gives a sandbox with limits one of its own", found.why);
+    if lacking.is_empty() {
+        return Check { status: Status::Ok, why, ..found };
+    }
+    let why = format!("{why}, but without {}", lacking.join(" and "));
+    Check { status: Status::Warn, why, ..found }.mend(DELEGATE)
+}
+
+/// Nobody can be asked. A user of a machine with systemd who is not logged in has no manager.
+fn without_manager(patient: Patient<'_>, found: Check) -> Check {
+    let systemd = patient.facts.kind(BOOTED).is_ok();
+    if found.status == Status::Ok || !systemd || patient.host.uid == 0 {
+        return found;
+    }
+    let why =
+        format!("{}; there is no systemd of yours that could give us one: you are not logged in", found.why);
+    let mend = format!("sudo loginctl enable-linger {}", patient.host.uid);
+    Check { why, ..found }.mend(mend)
+}
+
+/// The controllers of limits that the systemd of a user has not got itself. What cannot be seen is not said to lack.
+fn lacking(patient: Patient<'_>, unified: &MountPoint) -> Vec<&'static str> {
+    let uid = patient.host.uid;
+    let group = format!("user.slice/user-{uid}.slice/user@{uid}.service/cgroup.controllers");
+    let Ok(text) = patient.facts.read_small(unified.target.join(group), 4096) else { return Vec::new() };
+    let has = |name: &&str| text.split_ascii_whitespace().any(|word| word == *name);
+    ["cpu", "memory", "pids"].into_iter().filter(|name| !has(name)).collect()
 }
 
 /// The lines of `/proc/self/cgroup`: controllers (none for version 2) and the path of our group.

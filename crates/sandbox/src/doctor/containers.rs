@@ -3,12 +3,17 @@
 
 use std::path::{Path, PathBuf};
 
-use super::Patient;
+use super::{Patient, podman};
 use crate::facts::Said;
 use crate::model::check::Check;
-use crate::model::container::Questions;
+use crate::model::container::{Homeless, Questions};
 use crate::model::spec::EngineChoice;
 use crate::resolve::engine_variables;
+
+/// Directories that a program may make things in.
+const HOMES: &[&str] = &["HOME", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_DATA_HOME"];
+/// What nobody has.
+const NOWHERE: &str = "/nonexistent";
 
 /// What is known of a container engine; the last check that is no failure says how far it got.
 pub fn container_engine(engine: EngineChoice, patient: Patient<'_>, image: Option<&str>) -> Vec<Check> {
@@ -16,22 +21,29 @@ pub fn container_engine(engine: EngineChoice, patient: Patient<'_>, image: Optio
     let search = patient.host.environment.get("PATH").map_or("", String::as_str);
     let search: Vec<PathBuf> = search.split(':').map(PathBuf::from).collect();
     let what = format!("engine `{engine}`");
-    let Some(Questions { package, ask: words }) = Questions::of(engine) else { return Vec::new() };
+    let Some(questions) = Questions::of(engine) else { return Vec::new() };
+    let Questions { package, .. } = questions;
     let Ok(program) = patient.facts.program(engine.word(), &search) else {
         let check = Check::warn(&format!("engine.{engine}"), &what, "not installed");
         return vec![check.mend(format!("sudo apt-get install {package}"))];
     };
-    let said = if let Some(words) = words {
-        ask(patient, &program, words)
-    } else {
-        let stdout = format!("installed at `{}`", program.display());
-        Ok(Said { code: Some(0), stdout, stderr: String::new() })
-    };
+    let said = ask(patient, &program, questions.ask, questions.homeless);
     let mut checks = match said {
         Ok(Said { code: Some(0), stdout, .. }) => answers(engine, &what, stdout.trim(), patient),
         other => return vec![silent(&format!("engine.{engine}"), &what, other)],
     };
-    checks.extend(image.map(|image| presence(&id("image"), image, patient, &program)));
+    if engine == EngineChoice::Podman {
+        checks.extend(podman::checks(patient));
+    }
+    let reachable = engine != EngineChoice::Podman || podman::has_storage(patient);
+    checks.extend(image.map(|image| {
+        // To ask a Podman that has never run would make its directories.
+        if reachable {
+            presence(&id("image"), image, patient, &program)
+        } else {
+            absent(&id("image"), image, &program)
+        }
+    }));
     checks
 }
 
@@ -43,7 +55,7 @@ fn answers(engine: EngineChoice, what: &str, said: &str, patient: Patient<'_>) -
             format!("version {version}, runtime `{runtime}`, control groups of version {groups}"),
             security.contains("name=rootless"),
         ),
-        _ => (said.to_owned(), patient.host.uid != 0),
+        _ => (said.trim_start_matches("podman ").to_owned(), patient.host.uid != 0),
     };
     let rights = if rootless { Rights::Own } else { Rights::Root };
     vec![Check::ok(&format!("engine.{engine}"), what, text), rights.check(&format!("{engine}.rights"))]
@@ -55,9 +67,17 @@ enum Rights {
     Root,
 }
 
-fn ask(patient: Patient<'_>, program: &Path, arguments: &[&str]) -> Result<Said, String> {
-    let variables: Vec<(String, String)> =
-        engine_variables(patient.host).into_iter().map(|(name, variable)| (name, variable.value)).collect();
+fn ask(patient: Patient<'_>, program: &Path, arguments: &[&str], homeless: Homeless) -> Result<Said, String> {
+    let own = engine_variables(patient.host).into_iter().map(|(name, variable)| {
+        let home = homeless == Homeless::Yes && HOMES.contains(&name.as_str());
+        (name, if home { NOWHERE.to_owned() } else { variable.value })
+    });
+    let mut variables: Vec<(String, String)> = own.collect();
+    if homeless == Homeless::Yes {
+        let missing = HOMES.iter().filter(|name| !variables.iter().any(|(known, _)| known == *name));
+        let missing: Vec<_> = missing.map(|name| ((*name).to_owned(), NOWHERE.to_owned())).collect();
+        variables.extend(missing);
+    }
     patient.facts.output(program, arguments, &variables).map_err(|why| why.to_string())
 }
 
@@ -92,9 +112,14 @@ impl Rights {
 
 fn presence(id: &str, image: &str, patient: Patient<'_>, program: &Path) -> Check {
     let what = format!("image `{image}`");
-    match ask(patient, program, &["image", "inspect", "--format", "{{.Id}}", image]) {
+    match ask(patient, program, &["image", "inspect", "--format", "{{.Id}}", image], Homeless::No) {
         Ok(Said { code: Some(0), stdout, .. }) => Check::ok(id, &what, format!("here, as {}", stdout.trim())),
-        _ => Check::warn(id, &what, "not here; the first run fetches it")
-            .mend(format!("{} pull {image}", program.display())),
+        _ => absent(id, image, program),
     }
+}
+
+fn absent(id: &str, image: &str, program: &Path) -> Check {
+    let what = format!("image `{image}`");
+    Check::warn(id, &what, "not here; the first run fetches it")
+        .mend(format!("{} pull {image}", program.display()))
 }

@@ -9,7 +9,9 @@ mod cgroups;
 mod containers;
 mod kernel;
 mod nesting;
+mod podman;
 mod root;
+mod selinux;
 mod state;
 #[cfg(test)]
 mod tests;
@@ -52,7 +54,12 @@ pub fn foundations(patient: Patient<'_>) -> Vec<Check> {
 
 /// What is good to have: a launch does not need it.
 pub fn surroundings(patient: Patient<'_>) -> Vec<Check> {
-    vec![tools::git(patient), agent::identities(patient), cgroups::control_groups(patient)]
+    vec![
+        tools::git(patient),
+        agent::identities(patient),
+        cgroups::control_groups(patient),
+        selinux::mode(patient),
+    ]
 }
 
 /// Whether an engine that cannot be launched by this version is here.

@@ -17,17 +17,24 @@ fn machine(uid: u32) -> Fake {
         .owner("/home/ann", 1000, 1000)
 }
 
-fn examined(uid: u32, machine: &Fake) -> Vec<Check> {
+fn host(uid: u32) -> Host {
     let home = HostPath::new("/home/ann").unwrap();
-    let host = Host {
+    Host {
         uid,
         gid: uid,
         data: home.join(".local/share/sandtable"),
         home: Some(home),
         executable: None,
-        environment: [("PATH".to_owned(), "/usr/bin".to_owned())].into(),
+        environment: [("PATH", "/usr/bin"), ("USER", "ann")]
+            .map(|(a, b)| (a.to_owned(), b.to_owned()))
+            .into(),
         odd_variables: Vec::new(),
-    };
+        tools: Vec::new(),
+    }
+}
+
+fn examined(uid: u32, machine: &Fake) -> Vec<Check> {
+    let host = host(uid);
     let patient = Patient { host: &host, facts: machine };
     [foundations(patient), surroundings(patient)].concat()
 }
@@ -149,4 +156,84 @@ fn control_groups_are_told_by_kind() {
         "hybrid: version 1 with version 2 beside it; our own group can be written in 1 of 2 hierarchies"
     );
     assert_eq!(told(&machine(1000)), "none are mounted");
+}
+
+/// What is found about Podman, and about SELinux.
+fn podman(uid: u32, machine: &Fake) -> String {
+    let host = host(uid);
+    let patient = Patient { host: &host, facts: machine };
+    let checks = super::container_engine(EngineChoice::Podman, patient, Some("tools:1"));
+    let line = |check: &Check| {
+        let mend = check.mend.as_ref().map(|mend| format!("\n  -> {mend}")).unwrap_or_default();
+        format!("{} {}: {}{mend}", check.status.word(), check.id, check.why)
+    };
+    checks.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn podman_is_examined_without_being_started() {
+    let here = |uid| {
+        machine(uid).file("/usr/bin/podman", "").said(
+            "/usr/bin/podman --version",
+            0,
+            ["podman version 4.3.1\n", ""],
+        )
+    };
+    insta::assert_snapshot!(podman(1000, &machine(1000)), @"");
+    insta::assert_snapshot!(podman(1000, &here(1000)), @"");
+    let ready = here(1000)
+        .file("/usr/bin/newuidmap", "")
+        .file("/usr/bin/slirp4netns", "")
+        .file("/dev/net/tun", "")
+        .mode("/dev/net/tun", 0o666)
+        .file("/etc/subuid", "ann:100000:65536\n")
+        .file("/etc/subgid", "1000:100000:65536\n")
+        .mount("/sys/fs/cgroup", "cgroup2")
+        .dir("/home/ann/.local/share/containers/storage")
+        .said("/usr/bin/podman image inspect --format {{.Id}} tools:1", 0, ["abc\n", ""]);
+    insta::assert_snapshot!(podman(1000, &ready), @"");
+    insta::assert_snapshot!(podman(0, &here(0)), @"");
+}
+
+#[test]
+fn selinux_is_told() {
+    let told = |machine: &Fake| {
+        let checks = examined(1000, machine);
+        checks.into_iter().find(|check| check.id == "machine.selinux").unwrap().status
+    };
+    assert_eq!(told(&machine(1000)), Status::Ok);
+    assert_eq!(told(&machine(1000).file("/sys/fs/selinux/enforce", "1")), Status::Warn);
+    assert_eq!(told(&machine(1000).file("/sys/fs/selinux/enforce", "0")), Status::Ok);
+}
+
+#[test]
+fn a_systemd_that_would_give_a_control_group_is_found() {
+    let told = |uid: u32, machine: &Fake| {
+        let checks = examined(uid, machine);
+        let check = checks.into_iter().find(|check| check.id == "machine.cgroups").unwrap();
+        let mend = check.mend.map(|mend| format!("\n-> {mend}")).unwrap_or_default();
+        format!("{}: {}{mend}", check.status, check.why)
+    };
+    let plain = |uid: u32| {
+        machine(uid)
+            .mount("/sys/fs/cgroup", "cgroup2")
+            .dir("/sys/fs/cgroup/session-1.scope")
+            .file("/proc/self/cgroup", "0::/session-1.scope\n")
+            .dir("/run/systemd/system")
+    };
+    insta::assert_snapshot!(told(1000, &plain(1000)), @"
+    warn: version 2; our own group can be written in 0 of 1 hierarchies; there is no systemd of yours that could give us one: you are not logged in
+    -> sudo loginctl enable-linger 1000
+    ");
+    let socket = "/run/user/1000/systemd/private";
+    insta::assert_snapshot!(told(1000, &plain(1000).socket(socket)), @"ok: version 2; our own group can be written in 0 of 1 hierarchies; systemd gives a sandbox with limits one of its own");
+    let controllers = "/sys/fs/cgroup/user.slice/user-1000.slice/user@1000.service/cgroup.controllers";
+    insta::assert_snapshot!(told(1000, &plain(1000).socket(socket).file(controllers, "memory pids\n")), @r"
+    warn: version 2; our own group can be written in 0 of 1 hierarchies; systemd gives a sandbox with limits one of its own, but without cpu
+    -> sudo mkdir -p /etc/systemd/system/user@.service.d && printf '[Service]\nDelegate=cpu memory pids\n' | sudo tee /etc/systemd/system/user@.service.d/sandtable.conf && sudo systemctl daemon-reload
+    ");
+    let root = plain(0).socket("/run/systemd/private");
+    insta::assert_snapshot!(told(0, &root), @"ok: version 2; our own group can be written in 1 of 1 hierarchies; systemd gives a sandbox with limits one of its own");
+    let dead = plain(1000).dead_socket(socket);
+    assert!(told(1000, &dead).starts_with("warn: "), "{}", told(1000, &dead));
 }

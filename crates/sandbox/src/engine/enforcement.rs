@@ -66,8 +66,8 @@ impl Refusal {
         let without = "`--best-effort` runs without it and says in the record what is lost";
         if self.0.iter().any(|missing| Control::LIMITS.contains(&missing.control)) {
             return format!(
-                "a limit needs a control group of your own: `systemd-run --user --scope -p Delegate=yes sandtable run …` \
-                 starts in one, and root can delegate one\n{without}"
+                "a limit needs a control group of your own, which systemd gives to whoever is logged in: \
+                 `sandtable doctor` says what is in the way\n{without}"
             );
         }
         without.to_owned()

@@ -17,10 +17,11 @@ use sandtable_launch::supervisor;
 use super::ssh_agent::{self, relay};
 use super::{Engine, Handles, LaunchError, Place, Plan, Running, fingerprint, nat};
 use crate::model::agent::Forwarding;
-use crate::model::limits::Limits;
 use crate::model::mount::{Content, FileIdentity, HostAccess, Mount, Ownership, Pins};
 use crate::model::path::HostPath;
-use crate::model::resolved::{EngineName, HelperKind, NetworkHelper, ResolvedSpec};
+use crate::model::resolved::{
+    EngineName, GroupManager, HelperKind, ManagerKind, NetworkHelper, ResolvedSpec,
+};
 use crate::model::spec::Network;
 
 /// The file of a sandbox that names its control groups while it runs.
@@ -48,7 +49,7 @@ impl Engine for Native {
             network: network(spec),
             ops: spec.mounts.iter().map(|mount| lower(mount, spec, place)).collect(),
             landlock: landlock(spec),
-            limits: limits(&spec.limits, place),
+            limits: limits(spec, place),
             relay: agent_relay(spec, place),
         }))
     }
@@ -114,16 +115,26 @@ impl Running for Launched {
 }
 
 /// The control group. The time a command has is the session's business.
-pub(super) fn limits(asked: &Limits, place: &Place) -> Option<op::Limits> {
+pub(super) fn limits(spec: &ResolvedSpec, place: &Place) -> Option<op::Limits> {
+    let asked = &spec.limits;
     let limits = op::Limits {
         group: group(&place.directory),
         journal: place.directory.join(JOURNAL).into(),
         memory: asked.memory.as_ref().map(|limit| limit.value.bytes()),
         cpus: asked.cpus.as_ref().map(|limit| limit.value.thousandths()),
         pids: asked.pids.as_ref().map(|limit| limit.value.count()),
+        manager: spec.group_manager.as_ref().map(|manager| group_manager(manager, spec.identity.uid)),
     };
     let any = limits.memory.is_some() || limits.cpus.is_some() || limits.pids.is_some();
     any.then_some(limits)
+}
+
+fn group_manager(manager: &GroupManager, uid: u32) -> op::Manager {
+    let whose = match manager.kind {
+        ManagerKind::System => op::Whose::System,
+        ManagerKind::User => op::Whose::User { uid },
+    };
+    op::Manager { socket: manager.socket.as_path().to_owned(), whose }
 }
 
 /// The name of a control group: the sandbox's, which its directory ends in, and one for the whole directory as
@@ -139,7 +150,7 @@ fn network(spec: &ResolvedSpec) -> op::Network {
         (Network::Nat, Some(NetworkHelper { kind: HelperKind::Slirp4netns, program })) => {
             op::Network::Nat { program: program.as_path().to_owned() }
         }
-        (Network::None | Network::Nat, _) => op::Network::Own,
+        (Network::None | Network::Proxied | Network::Nat, _) => op::Network::Own,
     }
 }
 
@@ -296,6 +307,12 @@ pub(super) fn remedy(error: &supervisor::LaunchError) -> Option<String> {
         (Step { step, .. }, Errno::PERM) if step.contains("`/proc`") => Some(
             "part of `/proc` is covered here, as in most containers, so the kernel allows no new one: run outside the \
              container, or start it with `--security-opt systempaths=unconfined`"
+                .to_owned(),
+        ),
+        (Step { step, .. }, Errno::NOTDIR | Errno::LOOP) if step.starts_with("make the ") => Some(
+            "a command of this sandbox has put a file or a link where a directory was: move it away in the sandbox's own \
+             directory, `sandtable/sandboxes/NAME/home` below `XDG_DATA_HOME` or `~/.local/share`. No link of a sandbox \
+             is followed, and nothing of its work is lost"
                 .to_owned(),
         ),
         (Step { .. }, Errno::STALE) => Some("run the command again".to_owned()),

@@ -1,18 +1,23 @@
-//! Many blobs with one call.
+//! Many blobs at once: read here, and by one call of git where that does not work.
 
 use std::collections::BTreeMap;
 
 use sandtable_store::id::ObjectId;
+use sandtable_store::object::ObjectKind;
 
 use super::error::Error;
 use super::git::GitError;
 use super::scratch::Scratch;
+use super::trees::{Failed, NotUnderstood, or_git};
 
 /// How large each is.
 pub(super) fn sizes(scratch: &Scratch, ids: &[ObjectId]) -> Result<BTreeMap<ObjectId, u64>, Error> {
-    if ids.is_empty() {
-        return Ok(BTreeMap::new());
-    }
+    let trees = scratch.trees();
+    let ours: Result<_, NotUnderstood> = ids.iter().map(|id| Ok((*id, trees.blob_size(id)?))).collect();
+    or_git(ours.map_err(Failed::from), || sizes_by_git(scratch, ids))
+}
+
+fn sizes_by_git(scratch: &Scratch, ids: &[ObjectId]) -> Result<BTreeMap<ObjectId, u64>, Error> {
     let call = scratch.call().args(["cat-file", "--buffer", "--batch-check=%(objectname) %(objectsize)"]);
     let answer = call.output_with(&listed(ids))?;
     let mut found = BTreeMap::new();
@@ -26,9 +31,13 @@ pub(super) fn sizes(scratch: &Scratch, ids: &[ObjectId]) -> Result<BTreeMap<Obje
 
 /// The bytes of each.
 pub(super) fn contents(scratch: &Scratch, ids: &[ObjectId]) -> Result<BTreeMap<ObjectId, Vec<u8>>, Error> {
-    if ids.is_empty() {
-        return Ok(BTreeMap::new());
-    }
+    let trees = scratch.trees();
+    let read = |id: &ObjectId| Ok((*id, trees.read(id, ObjectKind::Blob)?));
+    let ours: Result<_, NotUnderstood> = ids.iter().map(read).collect();
+    or_git(ours.map_err(Failed::from), || contents_by_git(scratch, ids))
+}
+
+fn contents_by_git(scratch: &Scratch, ids: &[ObjectId]) -> Result<BTreeMap<ObjectId, Vec<u8>>, Error> {
     let call = scratch.call().args(["cat-file", "--buffer", "--batch=%(objectname) %(objectsize)"]);
     let answer = call.output_with(&listed(ids))?;
     let (mut found, mut rest) = (BTreeMap::new(), answer.as_slice());

@@ -1,13 +1,14 @@
 //! From the bytes of a file to the blob that git keeps of it, and back, as far as git does this without another
 //! program: line ends, encodings, `$Id$`. Filters that programs implement are never run; their paths are known.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use sandtable_store::RelPath;
 use sandtable_store::id::ObjectId;
 use sandtable_store::object::{ObjectKind, hash};
 
 use super::error::Error;
+use super::lookup::lookup;
 use super::scratch::Scratch;
 
 const ATTRIBUTES: [&str; 6] = ["text", "crlf", "eol", "ident", "working-tree-encoding", "filter"];
@@ -55,6 +56,10 @@ impl Conversion {
         paths: &[&RelPath],
     ) -> Result<(), Error> {
         if paths.is_empty() {
+            return Ok(());
+        }
+        if !says_anything(scratch, tree, paths)? {
+            self.paths.extend(paths.iter().map(|path| ((*path).clone(), self.default.clone())));
             return Ok(());
         }
         let input: Vec<u8> = paths.iter().flat_map(|path| [path.as_bytes(), b"\0"].concat()).collect();
@@ -139,6 +144,16 @@ impl Conversion {
     fn rule(&self, path: &RelPath) -> &Rule {
         self.paths.get(path).unwrap_or(&self.default)
     }
+}
+
+/// Whether any directory above these paths has attributes in a tree.
+fn says_anything(scratch: &Scratch, tree: &ObjectId, paths: &[&RelPath]) -> Result<bool, Error> {
+    let folders: BTreeSet<RelPath> =
+        paths.iter().flat_map(|path| std::iter::successors(path.parent(), RelPath::parent)).collect();
+    let files: Vec<RelPath> =
+        folders.iter().filter_map(|folder| folder.join(b".gitattributes").ok()).collect();
+    // A path too long to have a file of attributes beside it.
+    Ok(files.len() < folders.len() || !lookup(scratch, tree, files.iter())?.is_empty())
 }
 
 impl Rule {

@@ -14,7 +14,7 @@ use std::process::Stdio;
 use std::sync::LazyLock;
 
 use sandtable_store::id::{IdError, ObjectId};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::model::path::HostPath;
 use crate::process::{Cli, CliError, Finished};
@@ -27,7 +27,7 @@ pub const FOLDERS: [&str; 5] =
     ["/usr/local/bin", "/usr/bin", "/bin", "/opt/homebrew/bin", "/run/current-system/sw/bin"];
 
 /// The first three numbers of a version.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Version(pub u32, pub u32, pub u32);
 
 /// A git that was found and is new enough.
@@ -72,6 +72,37 @@ impl Git {
         Ok(Self { program, version })
     }
 
+    /// The same, remembering in the directory `state` which program said what about itself: it is asked again once the
+    /// file is another.
+    pub fn find_known(
+        folders: impl IntoIterator<Item = impl Into<PathBuf>>,
+        state: &HostPath,
+    ) -> Result<Self, GitError> {
+        let folders: Vec<PathBuf> = folders.into_iter().map(Into::into).collect();
+        let file = state.as_path().join("git.json");
+        let look = |program: &HostPath| Some(Look::of(&fs_err::metadata(program.as_path()).ok()?));
+        let known: Option<Known> =
+            fs_err::read(&file).ok().and_then(|text| serde_json::from_slice(&text).ok());
+        let first = folders.iter().map(|folder| folder.join("git")).find(|path| path.is_file());
+        let first = first.and_then(|path| HostPath::new(path).ok());
+        if let (Some(known), Some(program)) = (known, &first)
+            && known.program == *program
+            && look(program) == Some(known.look)
+            && known.version >= MINIMUM
+        {
+            return Ok(Self { program: known.program, version: known.version });
+        }
+        let found = Self::find(folders)?;
+        if let Some(look) = look(&found.program) {
+            let known = Known { program: found.program.clone(), version: found.version, look };
+            let text = serde_json::to_vec(&known).expect("plain data");
+            // Not to be able to remember is no harm.
+            let written = fs_err::create_dir_all(state.as_path()).and_then(|()| fs_err::write(&file, text));
+            drop(written);
+        }
+        Ok(found)
+    }
+
     pub const fn version(&self) -> Version {
         self.version
     }
@@ -79,6 +110,28 @@ impl Git {
     /// A call on one git directory, which is never searched for.
     pub(super) fn call(&self, git_dir: &Path) -> Call {
         Call::of(self.program.clone()).variable("GIT_DIR", git_dir)
+    }
+}
+
+/// What a program said about itself, and what tells it from another one in its place.
+#[derive(Debug, Serialize, Deserialize)]
+struct Known {
+    program: HostPath,
+    version: Version,
+    look: Look,
+}
+
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Look {
+    ino: u64,
+    size: u64,
+    ctime: (i64, i64),
+}
+
+impl Look {
+    fn of(meta: &std::fs::Metadata) -> Self {
+        use std::os::unix::fs::MetadataExt as _;
+        Self { ino: meta.ino(), size: meta.size(), ctime: (meta.ctime(), meta.ctime_nsec()) }
     }
 }
 
@@ -273,6 +326,27 @@ mod tests {
         fs_err::set_permissions(&program, mode).unwrap();
         let error = Git::find([folder.path()]).unwrap_err();
         assert!(matches!(error, GitError::TooOld { found: Version(2, 30, 2), .. }), "{error}");
+    }
+
+    #[test]
+    fn a_known_git_is_asked_again_when_it_is_another() {
+        let folder = tempfile::tempdir().unwrap();
+        let (program, state) =
+            (folder.path().join("git"), HostPath::new(folder.path().join("state")).unwrap());
+        let install = |version: &str| {
+            fs_err::remove_file(&program).ok();
+            fs_err::write(&program, format!("#!/bin/sh\necho git version {version}\n")).unwrap();
+            let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+            fs_err::set_permissions(&program, mode).unwrap();
+        };
+        let version = || Git::find_known([folder.path()], &state).map(|git| git.version());
+        install("2.47.1");
+        assert_eq!(version().unwrap(), Version(2, 47, 1));
+        assert_eq!(version().unwrap(), Version(2, 47, 1));
+        install("2.48.0.more");
+        assert_eq!(version().unwrap(), Version(2, 48, 0));
+        install("2.30.1");
+        assert!(version().is_err());
     }
 
     #[test]

@@ -1,24 +1,36 @@
 //! The user's index, read from a copy and made anew in a copy.
 
+mod rewrite;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use fs_err as fs;
 use sandtable_store::RelPath;
+use sandtable_store::dir::Meta;
 use sandtable_store::id::{HashKind, ObjectId};
 use sandtable_store::object::Hasher;
+use sandtable_store::source::index::Index as Plain;
 
 use super::error::Error;
 use super::git::GitError;
 use super::scratch::{Scratch, index_info};
-use super::tree::{Change, Entry, staged};
+use super::tree::{Change, Entry, Mode, staged};
 
 /// A copy of the index at one moment.
 #[derive(Debug)]
 pub(super) struct Index {
-    copy: PathBuf,
+    git_dir: PathBuf,
+    data: Option<Vec<u8>>,
     /// What the file was; none where there was none.
     pub(super) digest: Option<ObjectId>,
+}
+
+/// An index that is not yet in its place.
+pub(super) enum Made {
+    Bytes(Vec<u8>),
+    /// By git, with the times of the files it found.
+    File(PathBuf),
 }
 
 /// What the index says about a path.
@@ -32,25 +44,30 @@ pub(super) struct Indexed {
 }
 
 impl Index {
-    /// Copies the index of a worktree, with what it consists of.
-    pub(super) fn copy(scratch: &Scratch, git_dir: &Path) -> Result<Self, Error> {
+    /// Copies the index of a worktree.
+    pub(super) fn copy(git_dir: &Path) -> Result<Self, Error> {
+        let data = match fs::read(git_dir.join("index")) {
+            Ok(bytes) => Some(bytes),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
+            Err(error) => return Err(error.into()),
+        };
+        let digest = data.as_deref().map(digest);
+        Ok(Self { git_dir: git_dir.to_owned(), data, digest })
+    }
+
+    /// The copy as a file in the scratch repository, with what it consists of.
+    fn file(&self, scratch: &Scratch) -> Result<PathBuf, Error> {
         let copy = scratch.path().join("index");
-        for entry in fs::read_dir(git_dir)? {
+        let (Some(data), false) = (&self.data, copy.exists()) else { return Ok(copy) };
+        for entry in fs::read_dir(&self.git_dir)? {
             let path = entry?.path();
             let name = path.file_name().unwrap_or_default();
             if name.as_encoded_bytes().starts_with(b"sharedindex.") {
                 fs::copy(&path, scratch.path().join(name))?;
             }
         }
-        let digest = match fs::read(git_dir.join("index")) {
-            Ok(bytes) => {
-                fs::write(&copy, &bytes)?;
-                Some(digest(&bytes))
-            }
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
-            Err(error) => return Err(error.into()),
-        };
-        Ok(Self { copy, digest })
+        fs::write(&copy, data)?;
+        Ok(copy)
     }
 
     /// What it says about these paths.
@@ -59,12 +76,29 @@ impl Index {
         scratch: &Scratch,
         paths: &BTreeSet<&RelPath>,
     ) -> Result<BTreeMap<RelPath, Indexed>, Error> {
+        let Some(data) = &self.data else { return Ok(BTreeMap::new()) };
+        let Ok(read) = Plain::parse(data, scratch.format(), 0) else {
+            return self.entries_by_git(scratch, paths);
+        };
+        let known = |path: &&RelPath| {
+            let entry = read.find(path.as_bytes())?;
+            let (unmerged, skipped) = (entry.is_unmerged(), entry.is_skipped());
+            let mode = Mode::of_bits(entry.mode);
+            let entry = mode.map(|mode| Entry { mode, id: entry.id });
+            Some(((*path).clone(), Indexed { entry, unmerged, skipped }))
+        };
+        Ok(paths.iter().filter_map(known).collect())
+    }
+
+    fn entries_by_git(
+        &self,
+        scratch: &Scratch,
+        paths: &BTreeSet<&RelPath>,
+    ) -> Result<BTreeMap<RelPath, Indexed>, Error> {
         let mut found: BTreeMap<RelPath, Indexed> = BTreeMap::new();
-        if self.digest.is_none() {
-            return Ok(found);
-        }
+        let copy = self.file(scratch)?;
         let names: BTreeSet<&[u8]> = paths.iter().map(|path| path.as_bytes()).collect();
-        let call = scratch.call().index(&self.copy).args(["ls-files", "-z", "-v", "--stage", "--full-name"]);
+        let call = scratch.call().index(&copy).args(["ls-files", "-z", "-v", "--stage", "--full-name"]);
         for field in call.output()?.split(|byte| *byte == 0).filter(|field| field.len() > 2) {
             let name = field.iter().position(|byte| *byte == b'\t').map_or(&b""[..], |at| &field[at + 1..]);
             if !names.contains(name) {
@@ -79,16 +113,22 @@ impl Index {
         Ok(found)
     }
 
-    /// The index after the result, as a file in the scratch repository.
+    /// The index after the result. `files` are those that are known to be what the result says.
     pub(super) fn with(
         &self,
         scratch: &Scratch,
         changes: &[Change],
-        skipped: &[&RelPath],
-    ) -> Result<PathBuf, Error> {
+        (skipped, files): (&[&RelPath], &BTreeMap<RelPath, Meta>),
+    ) -> Result<Made, Error> {
+        let new = |change: &Change| change.new.map(|new| (new, files.get(&change.path).copied()));
+        let edits = changes.iter().map(|change| (change.path.as_bytes(), new(change))).collect();
+        let plain = self.data.as_deref().filter(|_| skipped.is_empty());
+        if let Some(made) = plain.and_then(|data| rewrite::rewritten(data, scratch.format(), &edits)) {
+            return Ok(Made::Bytes(made));
+        }
         let made = scratch.path().join("new.index");
-        if self.digest.is_some() {
-            fs::copy(&self.copy, &made)?;
+        if self.data.is_some() {
+            fs::copy(self.file(scratch)?, &made)?;
         }
         let edits = changes.iter().map(|change| (&change.path, change.new));
         let input = index_info(edits, scratch.format());
@@ -99,7 +139,7 @@ impl Index {
             let mark = call.args(["update-index", "--skip-worktree", "-z", "--stdin"]);
             mark.output_with(&names)?;
         }
-        Ok(made)
+        Ok(Made::File(made))
     }
 }
 
@@ -112,6 +152,11 @@ pub(super) fn refresh(scratch: &Scratch, index: &Path, root: &Path, paths: &[&Re
     let call = scratch.call().work_tree(root).index(index).args(["add", "--refresh", "--ignore-errors"]);
     let call = call.args(["--pathspec-from-file=-", "--pathspec-file-nul"]);
     let _told: Result<_, GitError> = call.finished(Some(&names), &[0, 1]);
+}
+
+/// A short name for a policy, the same for the same one.
+pub fn policy_name(record: &[u8]) -> String {
+    digest(record).short(16)
 }
 
 pub(super) fn digest(bytes: &[u8]) -> ObjectId {

@@ -13,6 +13,7 @@ use super::git::GitError;
 use super::review::Contents;
 use super::scratch::Scratch;
 use super::tree::{Entry, Mode, foreign};
+use super::trees::{Failed, NotUnderstood, entry, or_git};
 
 /// How many bytes of paths one call is given.
 const CHUNK: usize = 64 * 1024;
@@ -23,6 +24,16 @@ pub(super) fn lookup<'a>(
     tree: &ObjectId,
     paths: impl IntoIterator<Item = &'a RelPath>,
 ) -> Result<BTreeMap<RelPath, Entry>, Error> {
+    let paths: Vec<&RelPath> = paths.into_iter().collect();
+    let trees = scratch.trees();
+    let ours: Result<Vec<_>, NotUnderstood> =
+        paths.iter().map(|path| Ok(((*path).clone(), trees.at(tree, path)?))).collect();
+    let known = |(path, found): (RelPath, Option<_>)| Some((path, found.as_ref().and_then(entry)?));
+    let ours = ours.map(|found| found.into_iter().filter_map(known).collect());
+    or_git(ours.map_err(Failed::from), || by_git(scratch, tree, &paths))
+}
+
+fn by_git(scratch: &Scratch, tree: &ObjectId, paths: &[&RelPath]) -> Result<BTreeMap<RelPath, Entry>, Error> {
     let mut found = BTreeMap::new();
     let (mut chunk, mut size): (Vec<&RelPath>, usize) = (Vec::new(), 0);
     for path in paths {
@@ -110,9 +121,11 @@ impl Contents for TreeContents<'_> {
     }
 
     fn has(&self, path: &RelPath) -> Result<bool, Error> {
-        let name = OsStr::from_bytes(path.as_bytes());
-        let call =
-            self.scratch.call().args(["ls-tree", "-z", "--full-tree"]).id(&self.tree).arg("--").arg(name);
-        Ok(!call.output()?.is_empty())
+        let ours = self.scratch.trees().at(&self.tree, path).map(|found| found.is_some());
+        or_git(ours.map_err(Failed::from), || {
+            let name = OsStr::from_bytes(path.as_bytes());
+            let call = self.scratch.call().args(["ls-tree", "-z", "--full-tree"]).id(&self.tree);
+            Ok(!call.arg("--").arg(name).output()?.is_empty())
+        })
     }
 }

@@ -10,6 +10,7 @@ mod convert;
 mod deliver;
 mod error;
 pub mod git;
+mod history;
 mod ignore;
 mod index;
 mod lookup;
@@ -17,6 +18,7 @@ pub mod outcome;
 mod place;
 mod plan;
 mod preflight;
+mod recorded;
 mod request;
 pub mod review;
 mod scratch;
@@ -24,14 +26,24 @@ mod select;
 mod story;
 pub mod target;
 pub mod tree;
+mod trees;
+mod union;
 mod worktree;
 
 pub use conflict::{Conflict, ConflictKind};
 pub use error::Error;
 pub use git::Git;
+pub use index::policy_name;
 pub use outcome::{MergeOutcome, Outcome, Reason, Refusal};
-pub use request::{Approvals, CommitText, Effect, Identity, Means, MergeRequest, Mode};
+pub use recorded::Recorded;
+pub use request::{
+    Approvals, BaseHead, CommitText, Effect, History, Identity, Means, MergeRequest, Mode, Way,
+};
+/// The changes of a file, to choose from.
+pub use sandtable_store::diff::Hunks;
 /// What paths and objects are called in a request.
 pub use sandtable_store::path::PathError;
 pub use sandtable_store::{RelPath, id::ObjectId};
-pub use story::{Undo, merge, merge as execute_merge, recover, undo};
+pub use select::is_below;
+pub use story::{Planned, Undo, merge, merge as execute_merge, merge_watched, recover, redo, undo};
+pub use target::base_head;

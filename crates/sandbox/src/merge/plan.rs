@@ -4,22 +4,26 @@ use std::collections::BTreeSet;
 
 use sandtable_store::RelPath;
 use sandtable_store::id::ObjectId;
+use sandtable_store::object::ObjectKind;
+use sandtable_store::object::commit::references;
 
 use super::conflict::{Conflict, ConflictKind, Merged, Stages, merged};
 use super::convert::Conversion;
 use super::error::Error;
 use super::git::{GitError, Version};
+use super::history::{self, Commits};
 use super::index::Index;
 use super::outcome::{LeftOut, Note, PathText, Reason, Refusal};
 use super::place::Place;
 use super::preflight;
-use super::request::{Means, MergeRequest, Mode};
+use super::request::{Means, MergeRequest, Mode, Way};
 use super::review::Finding;
 use super::scratch::Scratch;
 use super::select::{Selection, Selector};
 use super::story::Undo;
 use super::target::{self, History, Repository, Target};
 use super::tree::{Change, Entry};
+use super::union::union;
 use super::worktree::{Seen, Worktree};
 
 /// The oldest git that merges trees rather than commits.
@@ -80,6 +84,8 @@ pub(super) struct Plan {
     pub(super) index: Option<Index>,
     /// Paths that the user's sparse checkout does not show.
     pub(super) unshown: BTreeSet<RelPath>,
+    /// Commits made inside that come along.
+    pub(super) history: Option<Commits>,
 }
 
 /// Whether the target had moved since the base.
@@ -116,8 +122,6 @@ pub(super) fn plan(
     if selection.changes.is_empty() {
         return Err(Halt::UpToDate);
     }
-    refuse_drifted(&selection.changes, request)?;
-    let seen: BTreeSet<RelPath> = selection.changes.iter().map(|change| change.path.clone()).collect();
     let mut plan = started(scratch, target, request, (head, selection));
     match request.mode {
         Mode::Patch(_) => {}
@@ -127,8 +131,13 @@ pub(super) fn plan(
     if plan.delivery.is_empty() {
         return Err(Halt::UpToDate);
     }
+    refuse_drifted(&plan.delivery, request)?;
     let selector = Selector { means, request, scratch: &plan.scratch, target: &plan.target, head };
-    selector.look_at_result(&seen, (&plan.delivery, &plan.result), report)?;
+    selector.look_over((&plan.delivery, &plan.result), report)?;
+    plan.history = match &request.history {
+        Some(history) => history::bring(&plan, &selector, history, report)?,
+        None => None,
+    };
     preflight::case(&plan)?;
     preflight::notes(&plan, request, report);
     Ok(plan)
@@ -159,6 +168,7 @@ fn started(
         attributes: start,
         index: None,
         unshown: BTreeSet::new(),
+        history: None,
     }
 }
 
@@ -208,6 +218,9 @@ impl Plan {
     fn merged(&self, ours: &ObjectId) -> Result<Merged, Halt> {
         if *ours == self.base {
             return Ok(Merged { tree: self.theirs, conflicts: Vec::new() });
+        }
+        if let Some(tree) = union(&self.scratch, &self.base, (ours, &self.theirs))? {
+            return Ok(Merged { tree, conflicts: Vec::new() });
         }
         // Git tells people of the sides by the names it was given for them.
         for (name, tree) in [("ours", ours), ("theirs", &self.theirs)] {
@@ -286,28 +299,32 @@ fn refuse_drifted(changes: &[Change], request: &MergeRequest) -> Result<(), Halt
     if conflicts.is_empty() { Ok(()) } else { Err(Halt::Conflicts(conflicts)) }
 }
 
-/// The way back from a merge: the branch is still at its commit, and goes to the commit before.
-pub(super) fn reverse(means: &Means, place: &Place, request: &Undo) -> Result<(Plan, ObjectId), Halt> {
+/// A merge that is taken back or done again, while the branch is still where that left it.
+pub(super) fn turn(means: &Means, place: &Place, request: &Undo, way: Way) -> Result<(Plan, ObjectId), Halt> {
     let target = target::read(means, &request.target)??;
     let moved = |text: &str| Halt::from(Refusal::new(Reason::Moved, text));
     let Target::Repository(repository) = &target else {
         return Err(moved("there is no repository any more"));
     };
     preflight::undoable(repository)?;
-    if repository.head.tip() != Some(&request.commit) {
-        return Err(moved("the branch is not where the merge left it"));
-    }
-    let objects = repository.objects();
-    let format = request.commit.kind();
-    let scratch = Scratch::new(&means.git, place.scratch("undo"), format, &[&objects])?;
+    let scratch =
+        Scratch::new(&means.git, place.scratch("undo"), request.commit.kind(), &[&repository.objects()])?;
     let scratch = scratch.with_settings(repository.settings.passed_on());
-    let before = scratch.call().args(["rev-parse", "-q", "--verify", &format!("{}^1", request.commit)]);
-    let before = before.finished(None, &[0, 1, 128])?;
-    if !before.status.success() {
+    let Ok(commit) = scratch.trees().read(&request.commit, ObjectKind::Commit) else {
+        return Err(moved("the repository does not have the commit of the merge any more"));
+    };
+    let parents = references(&commit).map(|found| found.parents).unwrap_or_default();
+    let Some(before) = parents.first().copied() else {
         return Err(moved("the merge made the first commit, and there is none to go back to"));
+    };
+    let (from, to) = match way {
+        Way::Back => (request.commit, before),
+        Way::There => (before, request.commit),
+    };
+    if repository.head.tip() != Some(&from) {
+        return Err(moved("the branch is not where it was left"));
     }
-    let before = super::git::object(&before.stdout)?;
-    let (ours, result) = (scratch.tree_of(&request.commit)?, scratch.tree_of(&before)?);
+    let (ours, result) = (scratch.tree_of(&from)?, scratch.tree_of(&to)?);
     let delivery = scratch.changes(&ours, &result)?;
     let conversion = Conversion::new(target.autocrlf());
     let mut plan = Plan {
@@ -324,7 +341,8 @@ pub(super) fn reverse(means: &Means, place: &Place, request: &Undo) -> Result<(P
         attributes: ours,
         index: None,
         unshown: BTreeSet::new(),
+        history: None,
     };
     preflight::files(&mut plan)?;
-    Ok((plan, before))
+    Ok((plan, to))
 }

@@ -1,10 +1,10 @@
 //! What is asked of a merge.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use sandtable_store::RelPath;
 use sandtable_store::id::ObjectId;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::git::Git;
 use crate::model::path::HostPath;
@@ -28,6 +28,11 @@ pub struct MergeRequest {
     pub only: Vec<RelPath>,
     /// Not these paths nor what is below them.
     pub exclude: Vec<RelPath>,
+    /// Of these files only these hunks, by the numbers that [`Hunks`](sandtable_store::diff::Hunks) gives them.
+    pub hunks: BTreeMap<RelPath, BTreeSet<usize>>,
+    /// Brings the commits made inside along.
+    pub history: Option<History>,
+    pub way: Way,
     pub approvals: Approvals,
     /// Paths that somebody changed in the source while the sandbox ran: no side is taken on them.
     pub drifted: BTreeSet<RelPath>,
@@ -39,8 +44,33 @@ impl MergeRequest {
     /// taken away again needs no approval.
     #[must_use]
     pub fn reversed(&self) -> Self {
-        Self { base: self.snapshot, snapshot: self.base, approvals: Approvals::All, ..self.clone() }
+        Self { way: Way::Back, approvals: Approvals::All, ..self.clone() }
     }
+}
+
+/// Whether work is brought over or taken back again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Way {
+    #[default]
+    There,
+    Back,
+}
+
+/// Where the commits that were made inside are found, and what they stand on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct History {
+    /// What the sandbox changed in its git directory, as the snapshot has it.
+    pub layer: Option<ObjectId>,
+    /// Where `HEAD` was when the sandbox was made.
+    pub head: BaseHead,
+}
+
+/// Where a source's `HEAD` was.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BaseHead {
+    /// The full name of the branch.
+    pub branch: Option<String>,
+    pub commit: Option<ObjectId>,
 }
 
 /// How the work is handed over.

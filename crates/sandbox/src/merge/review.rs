@@ -42,6 +42,11 @@ pub struct Finding {
 }
 
 impl Finding {
+    fn new(change: &Change, rule: &'static str, line: &'static Described) -> Self {
+        let exact = change.path.clone();
+        Self { path: (&exact).into(), group: &line.group, rule, reason: &line.reason, exact }
+    }
+
     /// The path as bytes.
     pub const fn rel_path(&self) -> &RelPath {
         &self.exact
@@ -57,17 +62,22 @@ pub struct Review {
     pub approved: Vec<Finding>,
 }
 
+/// Only what no approval lets through.
+pub fn refusals(changes: &[Change], contents: &impl Contents) -> Result<Vec<Finding>, Error> {
+    let mut refused = Vec::new();
+    for change in changes {
+        for kind in content::refused(change, contents)? {
+            refused.push(Finding::new(change, kind, described(&RULES.refused, kind)));
+        }
+    }
+    Ok(refused)
+}
+
 /// Looks over every change. A path may be held for several reasons and is listed with each.
 pub fn review(changes: &[Change], contents: &impl Contents, approvals: &Approvals) -> Result<Review, Error> {
     let mut review = Review::default();
     for change in changes {
-        let finding = |rule: &'static str, line: &'static Described| Finding {
-            path: (&change.path).into(),
-            group: &line.group,
-            rule,
-            reason: &line.reason,
-            exact: change.path.clone(),
-        };
+        let finding = |rule: &'static str, line: &'static Described| Finding::new(change, rule, line);
         for kind in content::refused(change, contents)? {
             review.refused.push(finding(kind, described(&RULES.refused, kind)));
         }

@@ -11,10 +11,12 @@ use std::path::{Path, PathBuf};
 use fs_err as fs;
 use sandtable_store::RelPath;
 use sandtable_store::id::{HashKind, ObjectId};
+use sandtable_store::object::ObjectKind;
 
 use super::error::Error;
 use super::git::{Call, Git};
 use super::tree::{Change, Entry, changes};
+use super::trees::{Failed, Trees, or_git};
 
 /// An empty directory that stands for the work tree where there is none, so that git looks at no other.
 const NONE: &str = "none";
@@ -27,6 +29,7 @@ pub(super) struct Scratch {
     format: HashKind,
     /// Settings that are data: how lines end, what the file system can do.
     settings: Vec<(String, String)>,
+    trees: Trees,
 }
 
 impl Scratch {
@@ -44,7 +47,8 @@ impl Scratch {
             list.push(b'\n');
         }
         fs::write(path.join("objects/info/alternates"), list)?;
-        Ok(Self { git: git.clone(), path, format, settings: Vec::new() })
+        let trees = Trees::new(&path.join("objects"), format);
+        Ok(Self { git: git.clone(), path, format, settings: Vec::new(), trees })
     }
 
     pub(super) fn with_settings(mut self, settings: Vec<(String, String)>) -> Self {
@@ -68,14 +72,21 @@ impl Scratch {
         self.git.call(&self.path).settings(&self.settings).work_tree(&self.path.join(NONE))
     }
 
+    /// Objects of this repository and all it borrows, read without git.
+    pub(super) const fn trees(&self) -> &Trees {
+        &self.trees
+    }
+
     /// The tree of a commit.
     pub(super) fn tree_of(&self, commit: &ObjectId) -> Result<ObjectId, Error> {
-        let name = format!("{commit}^{{tree}}");
-        Ok(self.call().args(["rev-parse", "--verify", "--end-of-options", &name]).object()?)
+        or_git(self.trees.tree_of(commit).map_err(Failed::from), || {
+            let name = format!("{commit}^{{tree}}");
+            Ok(self.call().args(["rev-parse", "--verify", "--end-of-options", &name]).object()?)
+        })
     }
 
     pub(super) fn empty_tree(&self) -> Result<ObjectId, Error> {
-        Ok(self.call().arg("mktree").object_with(b"")?)
+        self.trees.write(ObjectKind::Tree, b"")
     }
 
     /// What differs between two trees, without renames.
@@ -83,8 +94,10 @@ impl Scratch {
         if from == to {
             return Ok(Vec::new());
         }
-        let call = self.call().args(["diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev"]);
-        changes(&call.args(["--no-ext-diff", "--no-textconv"]).id(from).id(to).output()?)
+        or_git(self.trees.changes(from, to), || {
+            let call = self.call().args(["diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev"]);
+            changes(&call.args(["--no-ext-diff", "--no-textconv"]).id(from).id(to).output()?)
+        })
     }
 
     /// `tree` with some entries exchanged, added or removed.
@@ -93,10 +106,15 @@ impl Scratch {
         tree: &ObjectId,
         edits: impl IntoIterator<Item = (&'a RelPath, Option<Entry>)>,
     ) -> Result<ObjectId, Error> {
-        let input = index_info(edits, self.format);
-        if input.is_empty() {
+        let edits: Vec<(&RelPath, Option<Entry>)> = edits.into_iter().collect();
+        if edits.is_empty() {
             return Ok(*tree);
         }
+        or_git(self.trees.edited(tree, &edits), || self.edited_by_git(tree, &edits))
+    }
+
+    fn edited_by_git(&self, tree: &ObjectId, edits: &[(&RelPath, Option<Entry>)]) -> Result<ObjectId, Error> {
+        let input = index_info(edits.iter().copied(), self.format);
         let index = self.path.join("edit.index");
         self.call().index(&index).arg("read-tree").id(tree).output()?;
         self.call().index(&index).args(["update-index", "-z", "--index-info"]).output_with(&input)?;
@@ -112,12 +130,13 @@ impl Scratch {
     }
 
     pub(super) fn blob(&self, id: &ObjectId) -> Result<Vec<u8>, Error> {
-        Ok(self.call().args(["cat-file", "blob"]).id(id).output()?)
+        or_git(self.trees.read(id, ObjectKind::Blob).map_err(Failed::from), || {
+            Ok(self.call().args(["cat-file", "blob"]).id(id).output()?)
+        })
     }
 
     pub(super) fn write_blob(&self, content: &[u8]) -> Result<ObjectId, Error> {
-        let call = self.call().args(["hash-object", "-w", "--no-filters", "--stdin"]);
-        Ok(call.object_with(content)?)
+        self.trees.write(ObjectKind::Blob, content)
     }
 }
 

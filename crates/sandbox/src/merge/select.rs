@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use sandtable_store::RelPath;
+use sandtable_store::diff::Hunks;
 use sandtable_store::id::ObjectId;
 
 use super::convert::Conversion;
@@ -12,8 +13,8 @@ use super::ignore::ignored;
 use super::lookup::{TreeContents, lookup};
 use super::outcome::{LeftOut, LeftOutWhy, Named, Reason, Refusal};
 use super::plan::{Halt, Report};
-use super::request::{Means, MergeRequest, Mode};
-use super::review::{Finding, review};
+use super::request::{Means, MergeRequest, Mode, Way};
+use super::review::{Finding, refusals, review};
 use super::scratch::Scratch;
 use super::target::{Repository, Target};
 use super::tree::{Change, Entry};
@@ -42,11 +43,47 @@ impl Selector<'_> {
         let base = self.scratch.tree_of(&self.request.base)?;
         let snapshot = self.scratch.tree_of(&self.request.snapshot)?;
         let all = self.scratch.changes(&base, &snapshot)?;
-        let total = all.len();
-        let asked = self.asked_for(all, report)?;
-        let tracked = self.tracked(asked, &snapshot, report)?;
-        self.look_over(&tracked, &snapshot, report)?;
-        self.trees(base, snapshot, (tracked, total))
+        let asked = self.asked_for(all.clone(), report)?;
+        let chosen = self.chosen(asked, report)?;
+        let tracked = self.tracked(chosen, &snapshot, report)?;
+        self.refuse_unsafe(&tracked, &snapshot)?;
+        let amount = if tracked == all { Amount::All } else { Amount::Some };
+        let selection = self.trees(base, snapshot, (tracked, amount))?;
+        Ok(match self.request.way {
+            Way::There => selection,
+            Way::Back => selection.reversed(),
+        })
+    }
+
+    /// Of some files, some hunks.
+    fn chosen(&self, changes: Vec<Change>, report: &mut Report) -> Result<Vec<Change>, Halt> {
+        let mut found = Vec::new();
+        for change in changes {
+            let Some(numbers) = self.request.hunks.get(&change.path) else {
+                found.push(change);
+                continue;
+            };
+            let read = |entry: Option<Entry>| match entry {
+                Some(entry) if entry.mode.is_regular() => self.scratch.blob(&entry.id),
+                _ => Ok(Vec::new()),
+            };
+            let (old, new) = (read(change.old)?, read(change.new)?);
+            let whole = [change.old, change.new].into_iter().flatten().any(|entry| !entry.mode.is_regular());
+            let hunks = Hunks::of(&old, &new).filter(|hunks| !whole && hunks.count() > 0);
+            let all = hunks.as_ref().map_or(1, Hunks::count);
+            match hunks {
+                _ if numbers.is_empty() => {
+                    report.leave_out(std::iter::once(&change.path), LeftOutWhy::Selection);
+                }
+                Some(hunks) if numbers.len() < all => {
+                    let id = self.scratch.write_blob(&hunks.taken(numbers))?;
+                    let mode = change.new.or(change.old).map_or(super::tree::Mode::File, |entry| entry.mode);
+                    found.push(Change { new: Some(Entry { mode, id }), ..change });
+                }
+                _ => found.push(change),
+            }
+        }
+        Ok(found)
     }
 
     /// `--only` and `--exclude`, and an error for one that names nothing.
@@ -92,37 +129,31 @@ impl Selector<'_> {
         Ok(changes.into_iter().filter(|change| !ignored.contains(&change.path)).collect())
     }
 
-    /// A rename of the user's may have led a change to a path that nobody looked at: that path is looked at too.
-    pub(super) fn look_at_result(
+    /// Looks at what arrives, where it arrives: a rename of the user's may have led it elsewhere, and what the target has
+    /// already needs nobody's approval.
+    pub(super) fn look_over(
         &self,
-        seen: &BTreeSet<RelPath>,
         (delivery, result): (&[Change], &ObjectId),
         report: &mut Report,
     ) -> Result<(), Halt> {
-        let elsewhere: Vec<Change> =
-            delivery.iter().filter(|change| !seen.contains(&change.path)).cloned().collect();
-        if elsewhere.is_empty() { Ok(()) } else { self.look_over(&elsewhere, result, report) }
+        let reviewed = review(delivery, &self.contents(delivery, result)?, &self.request.approvals)?;
+        report.approved.extend(reviewed.approved);
+        refused(&reviewed.refused)?;
+        if reviewed.held.is_empty() { Ok(()) } else { Err(Halt::Held(reviewed.held)) }
     }
 
-    fn look_over(&self, changes: &[Change], tree: &ObjectId, report: &mut Report) -> Result<(), Halt> {
+    /// Before anything is made of the work: what is never brought over.
+    fn refuse_unsafe(&self, changes: &[Change], tree: &ObjectId) -> Result<(), Halt> {
+        refused(&refusals(changes, &self.contents(changes, tree)?)?)
+    }
+
+    fn contents(&self, changes: &[Change], tree: &ObjectId) -> Result<TreeContents<'_>, Error> {
         let fresh =
             changes.iter().filter(|change| change.old.map(|old| old.id) != change.new.map(|new| new.id));
         let blobs =
             fresh.filter_map(|change| change.new).filter(|new| new.mode != super::tree::Mode::Gitlink);
         let ids: BTreeSet<ObjectId> = blobs.map(|new| new.id).collect();
-        let ids: Vec<ObjectId> = ids.into_iter().collect();
-        let contents = TreeContents::new(self.scratch, *tree, &ids)?;
-        let reviewed = review(changes, &contents, &self.request.approvals)?;
-        report.approved.extend(reviewed.approved);
-        if !reviewed.refused.is_empty() {
-            let named = |finding: &Finding| Named::new(finding.rel_path(), finding.reason);
-            let paths = reviewed.refused.iter().map(named).collect();
-            return Err(Refusal::of(Reason::Unsafe, "a change is never brought over", paths).into());
-        }
-        if !reviewed.held.is_empty() {
-            return Err(Halt::Held(reviewed.held));
-        }
-        Ok(())
+        TreeContents::new(self.scratch, *tree, &ids.into_iter().collect::<Vec<_>>())
     }
 
     /// The two trees, with files as git keeps them.
@@ -130,14 +161,14 @@ impl Selector<'_> {
         &self,
         base: ObjectId,
         snapshot: ObjectId,
-        (changes, total): (Vec<Change>, usize),
+        (changes, amount): (Vec<Change>, Amount),
     ) -> Result<Selection, Halt> {
         let converted = match (self.target, &self.head) {
             (Target::Repository(repository), Some(head)) => self.converted(repository, head, &changes)?,
             _ => None,
         };
         match converted {
-            None if changes.len() == total => Ok(Selection { base, theirs: snapshot, changes }),
+            None if amount == Amount::All => Ok(Selection { base, theirs: snapshot, changes }),
             None => {
                 let edits = changes.iter().map(|change| (&change.path, change.new));
                 let theirs = self.scratch.edited(&base, edits)?;
@@ -215,6 +246,31 @@ impl Selector<'_> {
     }
 }
 
+impl Selection {
+    /// The same, taken back.
+    fn reversed(self) -> Self {
+        let back = |change: Change| Change { old: change.new, new: change.old, ..change };
+        Self { base: self.theirs, theirs: self.base, changes: self.changes.into_iter().map(back).collect() }
+    }
+}
+
+/// How much of the work was selected.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Amount {
+    All,
+    Some,
+}
+
+/// What no approval lets through.
+fn refused(findings: &[Finding]) -> Result<(), Halt> {
+    if findings.is_empty() {
+        return Ok(());
+    }
+    let named = |finding: &Finding| Named::new(finding.rel_path(), finding.reason);
+    let paths = findings.iter().map(named).collect();
+    Err(Refusal::of(Reason::Unsafe, "a change is never brought over", paths).into())
+}
+
 impl Report {
     fn leave_out<'a>(&mut self, paths: impl Iterator<Item = &'a RelPath>, why: LeftOutWhy) {
         self.left_out.extend(paths.map(|path| LeftOut { path: path.into(), why }));
@@ -222,7 +278,7 @@ impl Report {
 }
 
 /// Whether a path is another one or lies below it.
-fn is_below(path: &RelPath, above: &RelPath) -> bool {
+pub fn is_below(path: &RelPath, above: &RelPath) -> bool {
     let rest = path.as_bytes().strip_prefix(above.as_bytes());
     above.is_root() || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
 }

@@ -7,14 +7,31 @@ use super::deliver::{self, Delivery, Move, Stop};
 use super::error::Error;
 use super::outcome::{Delivered, MergeOutcome, Outcome, Reason, Recovered, Refusal, SCHEMA};
 use super::place::Place;
-use super::plan::{Concurrency, Halt, Plan, Report, plan, reverse};
-use super::request::{Effect, Means, MergeRequest, Mode};
+use super::plan::{Concurrency, Halt, Plan, Report, plan, turn};
+use super::request::{Effect, Means, MergeRequest, Mode, Way};
 use super::target::Target;
 use crate::model::path::HostPath;
 
 /// Brings work over, or tells how it would be brought. Whatever the outcome, nothing of the work is lost, and unless
 /// the outcome is a success the target is as it was.
 pub fn merge(means: &Means, request: &MergeRequest) -> Result<MergeOutcome, Error> {
+    merge_watched(means, request, &mut |_| {})
+}
+
+/// What is about to be delivered.
+#[derive(Debug)]
+pub struct Planned<'a> {
+    /// What it would come to.
+    pub outcome: &'a Outcome,
+    pub changes: &'a [Delivered],
+}
+
+/// The same; `hears` is told what will be delivered before the first byte is.
+pub fn merge_watched(
+    means: &Means,
+    request: &MergeRequest,
+    hears: &mut dyn FnMut(&Planned<'_>),
+) -> Result<MergeOutcome, Error> {
     let place = Place::lock(&means.state, &request.target)?;
     let recovered = deliver::recover(&means.git, &place)?;
     let mut report = Report::default();
@@ -22,8 +39,10 @@ pub fn merge(means: &Means, request: &MergeRequest) -> Result<MergeOutcome, Erro
     let (outcome, changes) = match planned {
         Ok(plan) => {
             let changes: Vec<Delivered> = plan.delivery.iter().map(Delivered::from).collect();
+            let planned = would_be(&plan, request);
+            hears(&Planned { outcome: &planned, changes: &changes });
             let outcome = match request.effect {
-                Effect::Plan => would_be(&plan, request),
+                Effect::Plan => planned,
                 Effect::Deliver => {
                     let delivery = Delivery { means, place: &place, plan: &plan };
                     delivered(deliver::deliver(&delivery, request))
@@ -52,13 +71,26 @@ pub struct Undo {
 
 /// Takes a merge back, if the branch is still where the merge left it and nobody has changed its files since.
 pub fn undo(means: &Means, request: &Undo) -> Result<Outcome, Error> {
+    turned(means, request, Way::Back)
+}
+
+/// Does a merge again that was taken back, under the same conditions.
+pub fn redo(means: &Means, request: &Undo) -> Result<Outcome, Error> {
+    turned(means, request, Way::There)
+}
+
+fn turned(means: &Means, request: &Undo, way: Way) -> Result<Outcome, Error> {
     let place = Place::lock(&means.state, &request.target)?;
     deliver::recover(&means.git, &place)?;
-    let (plan, to) = match reverse(means, &place, request) {
+    let (plan, to) = match turn(means, &place, request, way) {
         Ok(planned) => planned,
         Err(halt) => return halted(halt),
     };
-    let to = Move { new: to, message: format!("sandtable: undo of {}", request.commit.short(12)) };
+    let word = match way {
+        Way::Back => "undo",
+        Way::There => "redo",
+    };
+    let to = Move { new: to, message: format!("sandtable: {word} of {}", request.commit.short(12)) };
     let delivery = Delivery { means, place: &place, plan: &plan };
     let branch = branch_of(&plan);
     Ok(delivered(delivery.move_branch(&to).map(|()| Outcome::FastForward { branch, commit: Some(to.new) })))
@@ -135,7 +167,11 @@ fn told(
         target: request.target.clone(),
         base: request.base,
         snapshot: request.snapshot,
-        next: outcome.next(),
+        next: if request.effect == Effect::Plan && outcome.is_success() {
+            Vec::new()
+        } else {
+            outcome.next()
+        },
         outcome,
         changes,
         left_out: report.left_out,
@@ -159,7 +195,7 @@ impl Outcome {
     }
 
     /// One sentence for people.
-    fn message(&self, changes: usize) -> String {
+    pub fn message(&self, changes: usize) -> String {
         let files = if changes == 1 { "1 file".to_owned() } else { format!("{changes} files") };
         match self {
             Self::UpToDate => "the target has it all already".to_owned(),
@@ -174,7 +210,12 @@ impl Outcome {
                 format!("{files} written to `{name}`")
             }
             Self::Conflicts { conflicts } => {
-                format!("{} conflicts; nothing was touched", conflicts.len())
+                let count = if conflicts.len() == 1 {
+                    "1 conflict".to_owned()
+                } else {
+                    format!("{} conflicts", conflicts.len())
+                };
+                format!("{count}; nothing was touched")
             }
             Self::Held { held } => {
                 let mut paths: Vec<&RelPath> = held.iter().map(super::review::Finding::rel_path).collect();
@@ -187,7 +228,7 @@ impl Outcome {
     }
 
     /// What to do now.
-    fn next(&self) -> Vec<String> {
+    pub fn next(&self) -> Vec<String> {
         let words: &[&str] = match self {
             Self::Conflicts { .. } => &[
                 "`--exclude` the conflicting paths, or",
@@ -196,6 +237,9 @@ impl Outcome {
             Self::Held { .. } => &["look at them with `diff`, then `--approve PATH`, or `--exclude PATH`"],
             Self::RolledBack { .. } => &["try again"],
             Self::Refused { refusal } => refusal.reason.next(),
+            Self::FastForward { .. } | Self::Merged { .. } | Self::Applied => {
+                &["`undo` takes it back, while nothing else has moved"]
+            }
             _ => &[],
         };
         words.iter().map(|&word| word.to_owned()).collect()

@@ -1,9 +1,10 @@
 //! The state of the directory the work goes to, read without running anything from it.
 //!
-//! Git is asked about two things only: its configuration, as a list of words, and where `HEAD` is. Everything
+//! Git is asked for its configuration, as a list of words, and for where `HEAD` is if that is not plain to see. Everything
 //! else is looked up in files. Nothing is written, locked or repaired.
 
 mod locate;
+mod refs;
 mod settings;
 
 use std::path::{Path, PathBuf};
@@ -16,7 +17,7 @@ pub use settings::Settings;
 use super::error::Error;
 use super::git::Git;
 use super::outcome::{Reason, Refusal};
-use super::request::Means;
+use super::request::{BaseHead, Means};
 use crate::model::choice::choice;
 use crate::model::path::HostPath;
 
@@ -139,7 +140,7 @@ pub fn read(means: &Means, directory: &HostPath) -> Result<Result<Target, Refusa
     if let Some(refusal) = foreign_owner(&found, &settings)? {
         return Ok(Err(refusal));
     }
-    let head = head(&means.git, &found.git_dir)?;
+    let head = head(&means.git, &found.git_dir, &found.common_dir)?;
     let locks = locks(&found, &head);
     let root = found.root.filter(|_| !settings.is_true("core.bare"));
     Ok(Ok(Target::Repository(Box::new(Repository {
@@ -156,8 +157,22 @@ pub fn read(means: &Means, directory: &HostPath) -> Result<Result<Target, Refusa
     }))))
 }
 
+/// Where the `HEAD` of a source is, if that is plain to see.
+pub fn base_head(source: &HostPath) -> Option<BaseHead> {
+    let Ok(locate::Found::Repository(found)) = locate::repository(source) else { return None };
+    let head = refs::head(&found.git_dir, &found.common_dir)?;
+    Some(BaseHead { branch: head.branch().map(str::to_owned), commit: head.tip().copied() })
+}
+
 /// Where `HEAD` is now.
-pub(super) fn head(git: &Git, git_dir: &Path) -> Result<Head, Error> {
+pub(super) fn head(git: &Git, git_dir: &Path, common_dir: &Path) -> Result<Head, Error> {
+    match refs::head(git_dir, common_dir) {
+        Some(head) => Ok(head),
+        None => head_by_git(git, git_dir),
+    }
+}
+
+fn head_by_git(git: &Git, git_dir: &Path) -> Result<Head, Error> {
     let name = git.call(git_dir).args(["symbolic-ref", "-q", "HEAD"]).finished(None, &[0, 1])?;
     let name = String::from_utf8_lossy(&name.stdout).trim().to_owned();
     let tip = git.call(git_dir).args(["rev-parse", "-q", "--verify", "HEAD^{commit}"]);

@@ -28,6 +28,17 @@ impl Mode {
         }
     }
 
+    /// From the bits that an index has.
+    pub(super) const fn of_bits(bits: u32) -> Option<Self> {
+        Some(match bits {
+            0o100_644 | 0o100_664 => Self::File,
+            0o100_755 => Self::Executable,
+            0o120_000 => Self::Symlink,
+            0o160_000 => Self::Gitlink,
+            _ => return None,
+        })
+    }
+
     /// `None` for no entry; an error for what has no place in a list of files.
     fn parsed(text: &str) -> Result<Option<Self>, GitError> {
         Ok(Some(match text {

@@ -37,6 +37,12 @@ pub struct ContainerRequest {
     pub flag_guard: Setting<FlagGuard>,
     pub ports: Vec<Setting<Port>>,
     pub build: Setting<Build>,
+    /// The command of a proxy that is the only way out, word by word.
+    #[serde(default)]
+    pub proxy: Option<Setting<Vec<String>>>,
+    /// A port for a debugger, if one is wanted.
+    #[serde(default)]
+    pub debug: Option<Setting<Port>>,
     /// Where people are sent when an image cannot be had.
     pub support: Setting<String>,
 }
@@ -49,11 +55,15 @@ impl Default for ContainerRequest {
             flag_guard: Setting::default_value(FlagGuard::Refuse),
             ports: Vec::new(),
             build: Setting::default_value(Build::No),
+            proxy: None,
+            debug: None,
             support: Setting::default_value(SUPPORT.to_owned()),
         }
     }
 }
 
+/// Where a proxy command listens, in its own container and, for the command, inside.
+pub const PROXY_PORT: u16 = 8877;
 /// Where people are sent by default.
 pub const SUPPORT: &str = "https://github.com/vybestack/llxprt-code/discussions";
 
@@ -67,13 +77,20 @@ const fn many() -> Lowers {
     Lowers::Many
 }
 
+choice! {
+    /// Whether a program is asked as if its caller had no home directory.
+    Homeless { No = "no", Yes = "yes" }
+}
+
 /// What an engine's program is asked about itself, and the package it comes in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Questions {
     pub package: &'static str,
     /// Arguments that only look: version, runtime, version of control groups and rights, with semicolons between
-    /// them. None for a program that makes directories whatever it is asked.
-    pub ask: Option<&'static [&'static str]>,
+    /// them; or the version alone.
+    pub ask: &'static [&'static str],
+    /// Whether it makes directories of its own whatever it is asked, and has to be asked without a home.
+    pub homeless: Homeless,
 }
 
 impl Questions {
@@ -82,13 +99,16 @@ impl Questions {
         match engine {
             EngineChoice::Docker => Some(Self {
                 package: "docker.io",
-                ask: Some(&[
+                ask: &[
                     "info",
                     "--format",
                     "{{.ServerVersion}};{{.DefaultRuntime}};{{.CgroupVersion}};{{.SecurityOptions}}",
-                ]),
+                ],
+                homeless: Homeless::No,
             }),
-            EngineChoice::Podman => Some(Self { package: "podman", ask: None }),
+            EngineChoice::Podman => {
+                Some(Self { package: "podman", ask: &["--version"], homeless: Homeless::Yes })
+            }
             EngineChoice::Auto | EngineChoice::Native | EngineChoice::Seatbelt => None,
         }
     }
@@ -112,6 +132,9 @@ pub struct Container {
     /// The project's own recipe for the image, when that is built first.
     #[serde(default)]
     pub build: Option<Recipe>,
+    /// The command of the proxy, when that is the way out.
+    #[serde(default)]
+    pub proxy: Option<Setting<Vec<String>>>,
     /// Where people are sent when an image cannot be had.
     pub support: Setting<String>,
 }

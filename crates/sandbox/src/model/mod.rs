@@ -19,3 +19,4 @@ pub mod seatbelt;
 pub mod secret;
 pub mod setting;
 pub mod spec;
+pub mod tool;

@@ -104,6 +104,7 @@ pub fn profile(
             Network::None => Ok((SeatbeltProfile::PermissiveClosed, Network::None)),
             Network::Host => Ok((SeatbeltProfile::PermissiveOpen, Network::Host)),
             Network::Nat => Err(Unsupported::Nat),
+            Network::Proxied => Err(Unsupported::Proxy { profile: SeatbeltProfile::PermissiveProxied }),
         };
     };
     let meant = match profile.traffic() {

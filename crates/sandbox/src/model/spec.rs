@@ -15,6 +15,7 @@ use super::profile::Profile;
 use super::seatbelt::SeatbeltProfile;
 use super::secret::Secret;
 use super::setting::Setting;
+use super::tool::ToolRequest;
 
 /// Everything a user can ask of a sandbox.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,6 +35,9 @@ pub struct Spec {
     pub mounts: Vec<Setting<MountRequest>>,
     /// Paths, or names of bundles: shown read-only at their own places.
     pub expose: Vec<Setting<PathBuf>>,
+    /// Tools that are shown read-only, with their programs on PATH.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<Setting<ToolRequest>>,
     /// What of the workspace is not shown.
     pub hide: Vec<Setting<HidePattern>>,
     /// Paths, or names of agents: private copy-on-write views of their settings.
@@ -98,8 +102,8 @@ choice! {
 }
 
 choice! {
-    /// Which network the sandbox sees: none, a way out only, or the host's.
-    Network { None = "none", Nat = "nat", Host = "host" }
+    /// Which network the sandbox sees: none, only what a proxy lets through, a way out, or the host's.
+    Network { None = "none", Proxied = "proxied", Nat = "nat", Host = "host" }
 }
 
 choice! {

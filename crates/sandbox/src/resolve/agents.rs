@@ -10,7 +10,7 @@ use super::case::{Case, Home};
 use super::data::policy;
 use super::error::Error;
 use super::source::Workspace;
-use super::{Asked, expose, overlay, user_mounts, warnings};
+use super::{Asked, expose, homes, overlay, user_mounts, warnings};
 use crate::facts::Kind;
 use crate::model::mount::Mount;
 use crate::model::path::HostPath;
@@ -123,7 +123,14 @@ impl View<'_> {
         match entry.kind {
             Kind::Directory => {
                 let layer = format!("agent-{}", self.asked.mounts.len());
-                let (content, copied) = overlay::cow_or_copy(self.case, &shown.real, &layer)?;
+                // One layer cannot be mounted at two places.
+                let twice = self.case.container.is_some() && homes::of(self.case).len() > 1;
+                let (content, copied) = if twice {
+                    let why = "the home directory has two names".to_owned();
+                    (overlay::copy(self.case, &shown.real, &layer), Some(why))
+                } else {
+                    overlay::cow_or_copy(self.case, &shown.real, &layer)?
+                };
                 if let Some(why) = copied {
                     self.found.push(warnings::agent_home_copied(&shown.real, &why));
                 }

@@ -114,6 +114,9 @@ fn network(network: Network) -> &'static str {
         Network::None => {
             "None but your own loopback. Nothing can be downloaded, and no service of the machine reached."
         }
+        Network::Proxied => {
+            "Only what a proxy lets through. Programs find it by `HTTP_PROXY` and `HTTPS_PROXY`; nothing else gets out."
+        }
         Network::Nat => "Outbound connections work. Services on the machine's loopback cannot be reached.",
         Network::Host => "The machine's own network, with all its services.",
     }

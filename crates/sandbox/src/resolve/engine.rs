@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use super::error::Error;
-use super::{flags, search};
+use super::{flags, proxy, search};
 use crate::facts::{Facts, Said};
 use crate::host::Host;
 use crate::model::container::{Build, Container, EngineRights, Lowers};
@@ -50,6 +50,7 @@ pub(super) struct Chosen {
     /// Why it is the one.
     pub(super) reason: String,
     pub(super) platform: Platform,
+    pub(super) network: Setting<Network>,
     pub(super) image: Option<ResolvedImage>,
     pub(super) container: Option<Container>,
 }
@@ -58,7 +59,8 @@ pub(super) struct Chosen {
 pub(super) fn choose(spec: &Spec, host: &Host, facts: &dyn Facts) -> Result<Chosen, Error> {
     let platform = facts.platform().unwrap_or_default();
     let (engine, reason) = by_name(spec, platform, &|name| program(name, host, facts).is_some())?;
-    let plain = Chosen { engine, reason, platform, image: None, container: None };
+    let network = proxy::network(spec, engine)?;
+    let plain = Chosen { engine, reason, platform, network, image: None, container: None };
     if let (EngineName::Native | EngineName::Seatbelt, Some(what)) = (engine, containers_only(spec)) {
         return Err(Error::ContainersOnly { what, engine });
     }
@@ -69,6 +71,8 @@ pub(super) fn choose(spec: &Spec, host: &Host, facts: &dyn Facts) -> Result<Chos
             let program = needed(engine, host, facts)?;
             let image = image(spec, engine)?;
             let container = container(engine, program, spec, &Machine { host, facts })?;
+            let container = proxy::with_command(container, spec, plain.network.value);
+            let container = with_ports(container, spec, plain.network.value)?;
             Ok(Chosen { image: Some(image), container: Some(container), ..plain })
         }
     }
@@ -188,9 +192,6 @@ fn container(
         _ => EngineRights::Rootless,
     };
     flags::check(&spec.container)?;
-    if let (Network::None, Some(port)) = (spec.network.value, spec.container.ports.first()) {
-        return Err(Error::PortWithoutNetwork { port: port.value });
-    }
     Ok(Container {
         program: HostPath::new(program).map_err(Error::MountPath)?,
         variables,
@@ -201,10 +202,24 @@ fn container(
         },
         init: host.executable.clone().ok_or(Error::NoExecutable)?,
         flags: spec.container.flags.clone(),
-        ports: spec.container.ports.clone(),
+        ports: Vec::new(),
         build: None,
+        proxy: None,
         support: spec.container.support.clone(),
     })
+}
+
+/// The ports that are published. One for a debugger is a wish: without a network nobody could reach it.
+fn with_ports(container: Container, spec: &Spec, network: Network) -> Result<Container, Error> {
+    let mut ports = spec.container.ports.clone();
+    let unconnected = matches!(network, Network::None | Network::Proxied);
+    if let (true, Some(port)) = (unconnected, ports.first()) {
+        return Err(Error::PortWithoutNetwork { port: port.value });
+    }
+    let published = |debug: &&Setting<_>| !ports.iter().any(|port| port.value == debug.value);
+    let debug = spec.container.debug.as_ref().filter(|_| network == Network::Nat).filter(published).cloned();
+    ports.extend(debug);
+    Ok(Container { ports, ..container })
 }
 
 fn program(name: &str, host: &Host, facts: &dyn Facts) -> Option<PathBuf> {

@@ -16,13 +16,16 @@ mod expose;
 mod flags;
 mod gitconfig;
 mod glob;
+mod groups;
 mod hide;
 mod home;
 mod homes;
 mod identity;
 mod mode;
 mod network;
+mod node;
 mod overlay;
+mod proxy;
 mod remedy;
 mod renew;
 mod repository;
@@ -36,6 +39,7 @@ mod system;
 #[cfg(test)]
 pub(crate) mod tests;
 mod toolchains;
+mod tools;
 mod user_mounts;
 mod warnings;
 
@@ -43,6 +47,7 @@ pub use card::{CARD, CARD_VARIABLE};
 pub use data::Reasoned;
 pub use environment::environment_rules;
 pub use error::Error;
+pub use groups::socket as group_manager_socket;
 pub use hide::Hidden;
 pub use mode::WORKSPACE;
 pub use renew::renew;
@@ -69,12 +74,15 @@ pub fn resolve(spec: &Spec, host: &Host, facts: &dyn Facts) -> Result<ResolvedSp
     let chosen = engine::choose(spec, host, facts)?;
     let case = Case::new(spec, host, facts, chosen.engine)?.contained(chosen.container.as_ref());
     let (seatbelt, network) = if chosen.engine.makes_views() {
-        (None, spec.network.clone())
+        (None, chosen.network.clone())
     } else {
         seatbelt::check(&case).map(|(profile, network)| (Some(profile), network))?
     };
     let network_helper = if case.container.is_none() { network::helper(&case, &network)? } else { None };
+    network::check_rootless(&case, &network)?;
     let mut warnings = Vec::new();
+    proxy::check_use(spec, network.value, &mut warnings);
+    node::check_debugger(&case, network.value, &mut warnings);
     let workspace = source::find(&case, &mut warnings)?;
     overlay::check_state(&case.state, facts)?;
     let mode = mode::choose(&case, &workspace, &mut warnings)?;
@@ -90,13 +98,18 @@ pub fn resolve(spec: &Spec, host: &Host, facts: &dyn Facts) -> Result<ResolvedSp
     let ssh_agent = ssh_agent::decide(&spec.ssh_agent, &surroundings, &mut warnings)?;
     let agent = ssh_agent::mounts(&case, &workspace, &ssh_agent, engine);
     let rootfs = rootfs::find(&case)?;
-    let own = OwnMounts { workspace: workspace.mounts(&case, &mode)?, home, asked, agent };
+    let tools = tools::mounts(&case)?;
+    let own = OwnMounts { workspace: workspace.mounts(&case, &mode)?, home, asked, agent, tools };
     let mounts =
         mounts(&case, &workspace, own, &mut Around { rootfs: rootfs.as_ref(), warnings: &mut warnings })?;
     identity::check_owners(&case, &workspace.root, &mut warnings);
     let mut environment = environment::build(&case, &mounts, rootfs.as_ref(), &mut warnings);
+    tools::add_variables(&case, &mut environment);
     environment.append(&mut variables);
+    environment.append(&mut proxy::variables(host, network.value));
+    environment.append(&mut node::debugger(&case, network.value));
     environment.append(&mut environment::asked(&case)?);
+    node::fit_memory(&case, &mut environment);
     environment.append(&mut environment::last(&ssh_agent, engine));
     card::with_card(ResolvedSpec {
         engine: chosen.engine,
@@ -112,12 +125,14 @@ pub fn resolve(spec: &Spec, host: &Host, facts: &dyn Facts) -> Result<ResolvedSp
         mode,
         base: spec.base.clone(),
         mounts,
+        tools: host.tools.clone(),
         seeds,
         hide: spec.hide.clone(),
         environment,
         network,
         network_helper,
         limits: spec.limits.clone(),
+        group_manager: groups::manager(&spec.limits, engine, host, facts),
         ssh_agent,
         secrets: spec.secrets.clone(),
         strictness: spec.strictness.clone(),
@@ -162,6 +177,7 @@ struct OwnMounts {
     home: Vec<Mount>,
     asked: Vec<Mount>,
     agent: Vec<Mount>,
+    tools: Vec<Mount>,
 }
 
 /// What the file system is built around, and who hears of it.
@@ -179,18 +195,15 @@ fn mounts(
     around: &mut Around<'_>,
 ) -> Result<MountTable, Error> {
     let Around { rootfs, warnings } = around;
-    let OwnMounts { workspace: mut mounts, home, asked, agent } = own;
     if case.container.is_some() {
-        return contained_mounts(
-            case,
-            workspace,
-            OwnMounts { workspace: mounts, home, asked, agent },
-            warnings,
-        );
+        return contained_mounts(case, workspace, own, warnings);
     }
+    let OwnMounts { workspace: mut mounts, home, asked, agent, tools } = own;
     let mut system =
         if case.engine.makes_views() { system::mounts(case, *rootfs)? } else { seatbelt::mounts(case)? };
     system.retain(|mount| mount.target != workspace.root.same_inside());
+    tools::make_room(case, &tools, &mut system)?;
+    mounts.extend(tools);
     let mut shown = gitconfig::mounts(case, workspace, warnings);
     shown.extend(agent);
     // Tools of the host are built for the host's libraries, not for those of an image.
@@ -220,11 +233,15 @@ fn contained_mounts(
     own: OwnMounts,
     warnings: &mut Vec<Warning>,
 ) -> Result<MountTable, Error> {
-    let OwnMounts { workspace: mut mounts, home, asked, agent } = own;
+    let OwnMounts { workspace: mut mounts, home, asked, agent, tools } = own;
+    mounts.extend(tools);
     let mut shown = gitconfig::mounts(case, workspace, warnings);
     shown.extend(agent);
     shown = homes::at_each(shown, &homes::of(case));
     shown.extend(contained::virtual_environment(case, workspace));
+    let (views, asked): (Vec<Mount>, Vec<Mount>) =
+        asked.into_iter().partition(|mount| matches!(mount.content, Content::Cow { .. }));
+    let asked: Vec<Mount> = homes::at_each(asked, &homes::of(case)).into_iter().chain(views).collect();
     shown.retain(|mount| asked.iter().all(|request| request.target != mount.target));
     mounts.extend(contained::without_links(home));
     mounts.extend(asked);

@@ -5,9 +5,11 @@ use super::case::Case;
 use super::error::Error;
 use super::search;
 use crate::facts::Kind;
+use crate::model::container::EngineRights;
 use crate::model::mount::{Content, HostAccess, Mount, Ownership};
 use crate::model::path::{BoxPath, HostPath};
-use crate::model::resolved::{HelperKind, NetworkHelper};
+use crate::model::platform::Os;
+use crate::model::resolved::{EngineName, HelperKind, NetworkHelper};
 use crate::model::setting::{Origin, Setting};
 use crate::model::spec::Network;
 
@@ -22,6 +24,11 @@ pub(super) fn helper(case: &Case<'_>, network: &Setting<Network>) -> Result<Opti
     if network.value != Network::Nat {
         return Ok(None);
     }
+    carriers(case).map(Some)
+}
+
+/// The program that carries packets, and the device for them.
+fn carriers(case: &Case<'_>) -> Result<NetworkHelper, Error> {
     let facts = case.facts;
     let search = search::directories(case.host);
     let found = HelperKind::ALL.iter().find_map(|kind| {
@@ -30,15 +37,23 @@ pub(super) fn helper(case: &Case<'_>, network: &Setting<Network>) -> Result<Opti
     });
     let helper = found.ok_or(Error::NetworkHelperMissing)?;
     match facts.kind(TUNNEL) {
-        Ok(device) if device.readable => Ok(Some(helper)),
+        Ok(device) if device.readable => Ok(helper),
         _ => Err(Error::NetworkDevice { path: TUNNEL.into() }),
     }
+}
+
+/// Without root an engine carries packets itself, with the same program and device.
+pub(super) fn check_rootless(case: &Case<'_>, network: &Setting<Network>) -> Result<(), Error> {
+    let needs = matches!(network.value, Network::Nat | Network::Proxied) && case.engine == EngineName::Podman;
+    let rootless = case.container.is_some_and(|container| container.rights == EngineRights::Rootless);
+    let here = case.facts.platform().unwrap_or_default().os == Os::Linux;
+    if needs && rootless && here { carriers(case).map(drop) } else { Ok(()) }
 }
 
 /// The resolver's configuration for a sandbox that shows an image, at the place where every image has it.
 pub(super) fn resolver_of_image(case: &Case<'_>) -> Option<Mount> {
     let content = match case.spec.network.value {
-        Network::None => return None,
+        Network::None | Network::Proxied => return None,
         Network::Nat => Content::Text { contents: format!("nameserver {NAME_SERVER}\n") },
         Network::Host => {
             let source = HostPath::new(case.facts.real_path(RESOLVER).ok()?).ok()?;

@@ -1,11 +1,11 @@
 //! What a sandbox that was made before means now, when it is launched again: the user's own small files may have
-//! been written anew since, and the ssh-agent is another one with every login. Everything else stays as it was
+//! been written anew since, and the ssh-agent is another one with every login, as systemd's user manager is. Everything else stays as it was
 //! recorded.
 
 use super::error::Error;
 use super::gitconfig::FILES;
 use super::ssh_agent::Surroundings;
-use super::{environment, ssh_agent};
+use super::{environment, groups, ssh_agent};
 use crate::facts::{Entry, Facts, Kind};
 use crate::host::Host;
 use crate::model::agent;
@@ -34,6 +34,7 @@ pub fn renew(resolved: &mut ResolvedSpec, host: &Host, facts: &dyn Facts) -> Res
     mounts.retain_mut(|mount| !sources.iter().any(|path| shows(mount, path)) || is_there(mount, facts));
     resolved.mounts = MountTable::new(mounts).map_err(Error::Conflict)?;
     resolved.ssh_agent = found;
+    resolved.group_manager = groups::manager(&resolved.limits, resolved.engine, host, facts);
     Ok(())
 }
 

@@ -58,7 +58,7 @@ pub(super) fn mounts(case: &Case<'_>, rootfs: Option<&Rootfs>) -> Result<Vec<Mou
         }
     }
     mounts.extend(match case.spec.network.value {
-        Network::None => None,
+        Network::None | Network::Proxied => None,
         Network::Nat => network::resolver(case),
         Network::Host => resolver(case),
     });

@@ -2,8 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::model::container::Port;
 use crate::model::path::HostPath;
 use crate::model::resolved::Warning;
+use crate::model::setting::Origin;
 
 pub(super) fn git_directory_outside(root: &HostPath, why: &str) -> Warning {
     let text = format!("git will not work inside: the git directory of `{root}` lies elsewhere and {why}");
@@ -118,4 +120,17 @@ pub(super) fn image_entries(odd: &[PathBuf]) -> Warning {
     let names: Vec<String> = odd.iter().take(5).map(|path| format!("`{}`", path.display())).collect();
     let text = format!("{} entries of the image cannot be shown: {}", odd.len(), names.join(", "));
     Warning::new("image-entries", text)
+}
+
+pub(super) fn proxy_unused(origin: &Origin) -> Warning {
+    let text = format!("nothing goes through the proxy command of {origin}: there is no network inside");
+    Warning::new("proxy-unused", text)
+}
+
+pub(super) fn debugger_unreachable(port: Port, origin: &Origin) -> Warning {
+    let text = format!(
+        "{origin} asks for a debugger at port {}, which is not published: use `--network nat`",
+        port.host
+    );
+    Warning::new("debugger-unreachable", text)
 }

@@ -4,6 +4,7 @@
 //! is told to stop: what was removed in so short a time is then named by its directory. After the command
 //! one more look over the source finds the drift; the layers are read by `store`.
 
+use std::collections::BTreeSet;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -167,7 +168,14 @@ fn changes(directory: &SandboxDirectory, record: &Record) -> Result<(Changes, Ve
         git: GitState::Untouched,
         skipped: Vec::new(),
     };
+    let mut seen = BTreeSet::new();
     for mount in record.resolved.mounts.iter() {
+        if let Content::Copy { layer, .. } = &mount.content
+            && !seen.insert(layer)
+        {
+            // The same directory once more, at another name of the home directory.
+            continue;
+        }
         let (layer, found) = match &mount.content {
             Content::Cow { source, layer, pins, .. } => (layer, read_layer(directory, source, layer, *pins)),
             Content::Copy { source, layer, .. } => {

@@ -121,6 +121,14 @@ impl Sandboxes {
         Ok(())
     }
 
+    /// Removes the control groups that supervisors left which nobody has heard of since. Nothing of these sandboxes may
+    /// be in use.
+    pub(super) fn reap_all_groups(&self) {
+        for name in self.names().unwrap_or_default() {
+            self.at(&name).reap_groups();
+        }
+    }
+
     fn entries(&self) -> Result<Vec<String>, Error> {
         let entries = match fs::read_dir(self.root.as_path()) {
             Ok(entries) => entries,

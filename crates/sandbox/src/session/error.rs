@@ -102,6 +102,8 @@ pub enum Error {
     },
     #[error(transparent)]
     Board(#[from] board::Error),
+    #[error(transparent)]
+    Merge(#[from] crate::merge::Error),
     #[error("the sandbox `{name}` could not be held still")]
     Freeze {
         name: SandboxName,
@@ -170,6 +172,7 @@ impl Error {
             Self::Launch(error) => error.blame(),
             Self::Board(error) => error.blame(),
             Self::Proof(error) => error.blame(),
+            Self::Merge(error) => error.blame(),
             Self::Image { source, .. } => image_blame(source),
             _ => Blame::Machine,
         }
@@ -207,6 +210,7 @@ impl Error {
             Self::Layer { .. } => "layer",
             Self::Board(error) => error.code(),
             Self::Proof(error) => error.code(),
+            Self::Merge(error) => error.code(),
             Self::Interrupted => "interrupted",
         }
     }
@@ -242,9 +246,10 @@ impl Error {
 
 /// An image that cannot be read or written is the machine's matter; one that is refused has to change.
 fn image_blame(error: &sandtable_store::image::Error) -> Blame {
-    use sandtable_store::image::Error::{File, Read, Write};
+    use sandtable_store::archive::Error::{Read, Write};
+    use sandtable_store::image::Error::{Archive, File};
     match error {
-        File { .. } | Read(_) | Write { .. } => Blame::Machine,
+        File { .. } | Archive(Read(_) | Write { .. }) => Blame::Machine,
         _ => Blame::Input,
     }
 }

@@ -80,6 +80,9 @@ pub(super) fn copies(
     let _over = Over(watcher);
     for mount in wanted {
         let Content::Copy { source, layer, identity } = &mount.content else { continue };
+        if file.copies.contains_key(layer) {
+            continue;
+        }
         let target = place.join(layer);
         fs::create_dir(target.as_path()).map_err(Error::state("make", target.as_path()))?;
         let hidden = Hidden::of(resolved);

@@ -3,6 +3,7 @@
 //! There is no daemon. Everything is on disk, and a file lock says what runs: whoever holds the lock of a
 //! sandbox supervises it, and when that process dies the kernel releases the lock and ends the sandbox.
 
+pub mod back;
 mod capture;
 mod create;
 mod directory;
@@ -26,6 +27,7 @@ mod run;
 pub mod states;
 mod supervise;
 mod task;
+pub mod tools;
 mod watcher;
 
 use std::ffi::OsString;

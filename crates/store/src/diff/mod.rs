@@ -8,6 +8,7 @@
 //! attributes of its own, or these changed. Times and owners are no difference. States are foreign: the number of
 //! changes, the size of what is read and the time it takes are bounded, and an answer that is not whole says so.
 
+mod hunks;
 mod record;
 mod rename;
 pub mod render;
@@ -17,6 +18,7 @@ mod walk;
 
 use std::time::Instant;
 
+pub use hunks::Hunks;
 pub use record::{Record, RecordedChange, RecordedSide, SCHEMA};
 pub(crate) use walk::side_by_side;
 
@@ -30,7 +32,7 @@ use crate::state::{State, StateError};
 pub struct Options {
     /// Whether removed and added files are paired.
     pub renames: Renames,
-    /// Contents larger than this are not compared line by line.
+    /// Contents larger than this are not compared line by line; with 0 none is looked at, and no lines are counted.
     pub file_bytes: u64,
     /// After how many changes to stop.
     pub changes: usize,
@@ -143,8 +145,10 @@ pub fn diff(objects: &dyn ReadObjects, from: &State, to: &State, options: &Optio
         rename::pair(objects, &mut diff, options)?;
     }
     diff.changes.sort_by(|one, two| one.path.cmp(&two.path));
-    for change in &mut diff.changes {
-        diff.truncated |= measure(objects, change, options)? == Measured::InPart;
+    if options.file_bytes > 0 {
+        for change in &mut diff.changes {
+            diff.truncated |= measure(objects, change, options)? == Measured::InPart;
+        }
     }
     Ok(diff)
 }

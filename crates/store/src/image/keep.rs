@@ -14,10 +14,10 @@ use rustix::fs::{Mode, OFlags, syncfs};
 use serde::{Deserialize, Serialize};
 
 use super::oci::Layout;
-use super::plant::{Tree, Whiteouts};
-use super::stream::{Hashing, Stream};
-use super::tar::Reader;
 use super::{Error, Limits};
+use crate::archive::plant::{Tree, Whiteouts};
+use crate::archive::stream::{Hashing, Stream};
+use crate::archive::{Error as ArchiveError, Reader};
 use crate::dir::open_named;
 use crate::lock::FileLock;
 use crate::remove::remove_tree;
@@ -156,7 +156,7 @@ impl Images {
         let unpack = |tree: &mut Tree| {
             let mut archive = Reader::new(Stream::new(Hashing::new(open_file(path)?))?, self.limits);
             tree.unpack(&mut archive, Whiteouts::AreFiles)?;
-            let (hash, _) = archive.into_inner().into_inner().finish().map_err(Error::Read)?;
+            let (hash, _) = archive.into_inner().into_inner().finish().map_err(ArchiveError::Read)?;
             let same = hash == survey.hash;
             if same { Ok(Vec::new()) } else { Err(Error::Digest { name: path.display().to_string() }) }
         };
@@ -273,7 +273,7 @@ impl Survey {
         if manifest && !layout && !system {
             return Err(Error::DockerArchive);
         }
-        let (hash, _) = archive.into_inner().into_inner().finish().map_err(Error::Read)?;
+        let (hash, _) = archive.into_inner().into_inner().finish().map_err(ArchiveError::Read)?;
         Ok(Self { hash, holds: if layout { Holds::Layout } else { Holds::Root } })
     }
 }

@@ -7,10 +7,10 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use super::plant::{Tree, Whiteouts, removals};
-use super::stream::{Hashing, Stream, sha256};
-use super::tar::Reader;
 use super::{Error, Limits};
+use crate::archive::plant::{Tree, Whiteouts, removals};
+use crate::archive::stream::{Hashing, Stream, sha256};
+use crate::archive::{Error as ArchiveError, Reader};
 use crate::dir::{open_below, open_file, stat_at};
 use crate::path::RelPath;
 
@@ -38,8 +38,6 @@ pub(super) struct Image {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Descriptor {
-    #[serde(default)]
-    media_type: String,
     digest: String,
     size: u64,
     platform: Option<Platform>,
@@ -111,13 +109,10 @@ impl Layout {
             return Err(Error::NoSuchPlatform { wanted: wanted(), found });
         }
         if layers.len() > MOST_LAYERS {
-            return Err(Error::TooLarge(format!("{MOST_LAYERS} layers")));
+            return Err(ArchiveError::TooLarge(format!("{MOST_LAYERS} layers")).into());
         }
         for layer in &layers {
             hash_of(layer)?;
-            if layer.media_type.contains("zstd") {
-                return Err(Error::Compression("zstd"));
-            }
         }
         let environment = configuration.config.and_then(|defaults| defaults.env).unwrap_or_default();
         Ok(Image { digest: hash_of(manifest)?.to_owned(), environment, layers })
@@ -140,12 +135,12 @@ impl Layout {
         &self,
         layer: &Descriptor,
         limits: Limits,
-        each: impl FnOnce(&mut Reader<Stream<Hashing<File>>>) -> Result<T, Error>,
+        each: impl FnOnce(&mut Reader<Stream<Hashing<File>>>) -> Result<T, ArchiveError>,
     ) -> Result<T, Error> {
         let hash = hash_of(layer)?;
         let mut archive = Reader::new(Stream::new(Hashing::new(self.blob(hash)?))?, limits);
         let answer = each(&mut archive)?;
-        let found = archive.into_inner().into_inner().finish().map_err(Error::Read)?;
+        let found = archive.into_inner().into_inner().finish().map_err(ArchiveError::Read)?;
         if found != (hash.to_owned(), layer.size) {
             return Err(Error::Digest { name: layer.digest.clone() });
         }

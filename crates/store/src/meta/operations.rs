@@ -83,7 +83,12 @@ impl Meta {
 
     /// Writes down what was done, and moves the head with it.
     pub fn append(&self, draft: &OperationDraft) -> Result<Operation, MetaError> {
-        self.transaction(Durability::Durable, |transaction| append(transaction, draft))
+        self.append_as(draft, Durability::Durable)
+    }
+
+    /// The same, for something whose loss in a power cut would be no harm.
+    pub fn append_as(&self, draft: &OperationDraft, durability: Durability) -> Result<Operation, MetaError> {
+        self.transaction(durability, |transaction| append(transaction, draft))
     }
 }
 

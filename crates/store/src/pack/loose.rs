@@ -1,14 +1,15 @@
 //! Loose objects: one file each, in the user's repository. They are read when a source is onboarded; the store
-//! itself has none.
+//! itself has none. They are written into repositories that last for one operation.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::deflate::deflate;
 use super::inflate::Inflate;
 use super::input::Input;
 use super::{EntryError, limit};
-use crate::id::ObjectId;
-use crate::object::{Object, ObjectKind};
+use crate::id::{HashKind, ObjectId};
+use crate::object::{Object, ObjectKind, WriteError};
 
 /// The longest header that there can be, and some more.
 const HEAD: usize = 64;
@@ -49,6 +50,23 @@ pub fn stream(
 ) -> Result<Option<u64>, EntryError> {
     let Some(file) = open(objects, id)? else { return Ok(None) };
     Loose::start(&file)?.each(to).map(Some)
+}
+
+/// Writes an object into a directory that nobody else works in: a crash may leave half a file.
+pub fn write(
+    objects: &Path,
+    hash: HashKind,
+    (kind, data): (ObjectKind, &[u8]),
+) -> Result<ObjectId, WriteError> {
+    let id = crate::object::hash(hash, kind, data)?;
+    let path = path(objects, &id);
+    let mut whole = format!("{kind} {}\0", data.len()).into_bytes();
+    whole.extend_from_slice(data);
+    let mut stream = Vec::new();
+    deflate(&whole, &mut stream);
+    let folder = path.parent().expect("it is below the directory");
+    let written = fs_err::create_dir_all(folder).and_then(|()| fs_err::write(&path, stream));
+    written.map(|()| id).map_err(WriteError::Io)
 }
 
 fn open(objects: &Path, id: &ObjectId) -> Result<Option<std::fs::File>, EntryError> {

@@ -49,6 +49,18 @@ pub enum Unusable {
     Extension([u8; 4]),
 }
 
+impl IndexEntry<'_> {
+    /// It has several versions: a merge is not finished.
+    pub const fn is_unmerged(&self) -> bool {
+        self.flags.any(Flags::STAGE)
+    }
+
+    /// It is not meant to be in the directory.
+    pub const fn is_skipped(&self) -> bool {
+        self.flags.any(Flags::SKIP_WORKTREE)
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Look {
     ctime: (u32, u32),

@@ -231,6 +231,9 @@ fn large_binary_and_odd_entries_are_told_and_bounded() {
         (ChangeKind::ModeChanged, &[Flag::Mode, Flag::Attributes][..])
     );
     assert_eq!(of("link").kind, ChangeKind::TypeChanged);
+    // Who asks for paths alone gets all of them.
+    let (_, paths) = compared(&old, &new, &Options { file_bytes: 0, ..Options::default() });
+    assert!(!paths.truncated && paths.changes.len() == found.changes.len());
     let cut = render::Options { output_bytes: 10, ..render::Options::default() };
     assert!(render::unified(&mut Vec::new(), &objects, &found, &cut).unwrap().truncated);
     // A line of ten megabytes that may be read is still cut where it is shown.

@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use super::board::{DEEDS, Deed};
 use super::lab::{Lab, Maybe};
 use super::measure::{Rounds, measure};
 use super::outcome::RowOutcome;
@@ -11,7 +12,7 @@ use super::peers::{CODEX, SRT, bwrap_like, bwrap_minimal, unshare, words};
 use super::process::{Caller, Invocation};
 use super::row::{Contender, Entry, OURS, Row, Target};
 use super::tree::grow;
-use super::{jobs, memory};
+use super::{board, jobs, memory, merging, size};
 
 /// Bubblewrap's two lines, the containers, and git, as the report names them.
 pub const LIKE: &str = "bwrap, like for like";
@@ -39,30 +40,37 @@ pub enum Work {
     Capture { files: u32 },
     ExecRunning,
     ExecStopped,
+    Merge,
     Compile,
     Pipe { megabytes: u32 },
     Memory { idle: u32 },
+    Board { deed: Deed, files: u32 },
+    Size { snapshots: u32 },
 }
 
 impl Work {
     /// Files in the workspace.
     fn files(self) -> u32 {
         match self {
-            Self::Start { files } | Self::Capture { files } => files,
+            Self::Start { files } | Self::Capture { files } | Self::Board { files, .. } => files,
             Self::Compile => jobs::SOURCES,
             Self::Mounts
             | Self::Burst
             | Self::ExecRunning
             | Self::ExecStopped
+            | Self::Merge
             | Self::Pipe { .. }
-            | Self::Memory { .. } => USUAL,
+            | Self::Memory { .. }
+            | Self::Size { .. } => USUAL,
         }
     }
 
     /// The last part of the id of a row that exists at several sizes.
     fn size(self) -> String {
         match self {
-            Self::Start { files } | Self::Capture { files } => format!("/{}", short(files)),
+            Self::Start { files } | Self::Capture { files } | Self::Board { files, .. } => {
+                format!("/{}", short(files))
+            }
             _ => String::new(),
         }
     }
@@ -77,6 +85,8 @@ pub struct Extent {
     pub megabytes: u32,
     /// Sandboxes that are held at once.
     pub idle: u32,
+    /// Snapshots of the row about their size.
+    pub snapshots: u32,
 }
 
 /// A row that can be built.
@@ -104,9 +114,16 @@ pub fn catalogue(extent: Extent) -> Vec<Item> {
         }
         add("exec-running", Work::ExecRunning);
         add("exec-stopped", Work::ExecStopped);
+        add("merge", Work::Merge);
         add("compile", Work::Compile);
         add("pipe", Work::Pipe { megabytes: extent.megabytes });
         add("memory", Work::Memory { idle: extent.idle });
+        for (kind, deed) in DEEDS {
+            for &files in extent.files {
+                add(kind, Work::Board { deed, files });
+            }
+        }
+        add("store-size", Work::Size { snapshots: extent.snapshots });
     }
     items
 }
@@ -118,11 +135,21 @@ pub fn short(files: u32) -> String {
 
 /// Builds a row and measures it.
 pub fn outcome(lab: &mut Lab, item: &Item, rounds: Rounds) -> RowOutcome {
+    let rounds = match item.work {
+        Work::Board { .. } => board::ROUNDS.at_most(rounds),
+        _ => rounds,
+    };
     let mut outcome = measure(&build(lab, item), rounds);
     if let Work::Memory { idle } = item.work
         && let Ok(place) = place(lab, item)
     {
         let (entries, targets) = memory::measure(&place, idle);
+        outcome = RowOutcome { unit: "KiB", entries, targets, ..outcome };
+    }
+    if let Work::Size { snapshots } = item.work
+        && let Ok(place) = place(lab, item)
+    {
+        let (entries, targets) = size::measure(&place, snapshots);
         outcome = RowOutcome { unit: "KiB", entries, targets, ..outcome };
     }
     outcome
@@ -181,9 +208,12 @@ fn title(work: Work) -> String {
         Work::Capture { files } => format!("run that changes one file, with capture, {} files", short(files)),
         Work::ExecRunning => "exec into a running sandbox".to_owned(),
         Work::ExecStopped => "exec into a stopped sandbox".to_owned(),
+        Work::Merge => "merge of ten changed files with a branch that has moved".to_owned(),
         Work::Compile => format!("compile job of {} C files", jobs::SOURCES),
         Work::Pipe { megabytes } => format!("{megabytes} MB from a pipe through a sandbox to a pipe"),
         Work::Memory { idle } => format!("memory (PSS) of each of {idle} idle sandboxes"),
+        Work::Board { deed, files } => deed.title(files),
+        Work::Size { snapshots } => format!("what {snapshots} snapshots of ten edits each take on disk"),
     }
 }
 
@@ -196,10 +226,13 @@ fn note(work: Work) -> Option<&'static str> {
         Work::Mounts => Some("The difference to the lines without extra mounts is what the mounts cost."),
         Work::Burst => None,
         Work::Capture { .. } => Some(
-            "The capture of today reads the layer and writes the outcome. Durable capture into a store comes in \
-             a later part and will be measured by this row.",
+            "The state is recorded and durable when the command ends. The first run of a source also records what \
+             it stands on; here the source is known already.",
         ),
         Work::ExecRunning | Work::ExecStopped => Some("No target; for orientation."),
+        Work::Merge => Some(
+            "Ours looks the work over, checks its objects strictly, and can be undone; both leave commit, index and files.",
+        ),
         Work::Compile => Some(
             "The whole run is timed, with the start and the end of the sandbox. On the host every round compiles \
              in a fresh copy of the sources.",
@@ -209,6 +242,8 @@ fn note(work: Work) -> Option<&'static str> {
              own shows what the kernel's grouping of sessions (`sched_autogroup_enabled`) costs without a sandbox.",
         ),
         Work::Memory { .. } => Some("One look while all are held; each sandbox is one sample."),
+        Work::Board { deed, .. } => deed.note(),
+        Work::Size { .. } => Some("One look, after the maintenance of each; the first state is part of it."),
     }
 }
 
@@ -229,7 +264,9 @@ fn targets(work: Work) -> Vec<Target> {
         ],
         Work::Burst => vec![Target::Within { milliseconds: 1000.0 }],
         Work::Capture { .. } => vec![Target::Ratio { peer: GIT, at_most: 2.0 }],
-        Work::ExecRunning | Work::ExecStopped | Work::Memory { .. } => Vec::new(),
+        Work::ExecRunning | Work::ExecStopped | Work::Memory { .. } | Work::Size { .. } => Vec::new(),
+        Work::Board { deed, .. } => deed.targets(),
+        Work::Merge => vec![Target::Ratio { peer: merging::GIT, at_most: 1.5 }],
         Work::Compile => vec![Target::Ratio { peer: jobs::HOST, at_most: 1.03 }],
         Work::Pipe { .. } => vec![Target::Ratio { peer: jobs::CAT, at_most: 1.1 }],
     }
@@ -243,10 +280,12 @@ fn entries(lab: &mut Lab, place: &Place, work: Work) -> Vec<Entry> {
         Work::Capture { .. } => capture(place),
         Work::ExecRunning => exec_running(lab, place),
         Work::ExecStopped => exec_stopped(lab, place),
+        Work::Merge => merging::merge(place),
         Work::Compile => jobs::compile(place),
         Work::Pipe { megabytes } => jobs::pipe(place, megabytes),
-        // Nothing of it is timed.
-        Work::Memory { .. } => Vec::new(),
+        Work::Board { deed, .. } => deed.entries(place),
+        // Nothing of them is timed.
+        Work::Memory { .. } | Work::Size { .. } => Vec::new(),
     }
 }
 
@@ -405,12 +444,18 @@ mod tests {
 
     #[test]
     fn every_row_has_an_id_of_its_own_for_both_callers() {
-        let items = catalogue(Extent { files: &[1000, 78_000], megabytes: 256, idle: 50 });
+        let items = catalogue(Extent { files: &[1000, 78_000], megabytes: 256, idle: 50, snapshots: 100 });
         let ids: BTreeSet<_> = items.iter().map(|item| item.id.as_str()).collect();
         assert_eq!(ids.len(), items.len());
-        for id in
-            ["start/root/1k", "start/user/78k", "burst/root", "capture/user/1k", "compile/user", "pipe/root"]
-        {
+        for id in [
+            "start/root/1k",
+            "start/user/78k",
+            "burst/root",
+            "capture/user/1k",
+            "merge/user",
+            "compile/user",
+            "pipe/root",
+        ] {
             assert!(ids.contains(id), "{id}");
         }
     }

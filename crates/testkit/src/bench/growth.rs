@@ -10,6 +10,9 @@ use super::row::OURS;
 /// Flat means: no more than this times the smallest size, which leaves room for the noise of medians.
 pub const FLAT: f64 = 1.15;
 
+/// What is promised not to grow with the tree.
+const FLAT_KINDS: [&str; 3] = ["start/", "snapshot/", "rollback/"];
+
 /// One kind of row over the sizes.
 #[derive(Clone, Debug, Serialize)]
 pub struct Growth {
@@ -55,8 +58,8 @@ fn over_sizes(id: &str, rows: &[&RowOutcome]) -> Growth {
         Series { name: name.to_owned(), points }
     });
     let series: Vec<_> = series.filter(|series| !series.points.is_empty()).collect();
-    // Only the start is promised to be flat.
-    let flat = id.starts_with("start/").then(|| judge_flat(&series));
+    let is_flat = FLAT_KINDS.iter().any(|kind| id.starts_with(kind));
+    let flat = is_flat.then(|| judge_flat(&series));
     Growth { id: id.to_owned(), series, flat }
 }
 
@@ -114,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_start_is_promised_to_be_flat() {
+    fn only_what_is_promised_to_be_flat_is_judged() {
         let rows = [row("capture/user/1k", 1000, 5), row("capture/user/10k", 10_000, 50)];
         assert_eq!(growth(&rows)[0].flat, None);
     }

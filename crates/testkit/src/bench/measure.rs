@@ -16,6 +16,12 @@ pub struct Rounds {
     pub timed: usize,
 }
 
+impl Rounds {
+    pub(super) fn at_most(self, other: Self) -> Self {
+        Self { warm_up: self.warm_up.min(other.warm_up), timed: self.timed.min(other.timed) }
+    }
+}
+
 /// How long a program in the background may take until it can be used.
 const READY: Duration = Duration::from_secs(10);
 

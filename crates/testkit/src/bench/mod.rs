@@ -2,6 +2,7 @@
 //! whether it was reached. Nothing is left out in silence: a peer that is absent or fails is in the report
 //! with the reason. Everything happens in one directory that the wrapper `bench/run` makes and removes.
 
+pub mod board;
 pub mod catalogue;
 pub mod growth;
 pub mod jobs;
@@ -9,11 +10,13 @@ pub mod lab;
 pub mod machine;
 pub mod measure;
 pub mod memory;
+pub mod merging;
 pub mod outcome;
 pub mod peers;
 pub mod process;
 pub mod report;
 pub mod row;
+pub mod size;
 pub mod stats;
 pub mod tree;
 
@@ -57,8 +60,8 @@ impl Options {
     fn extent(&self) -> Extent {
         let idle = self.idle.unwrap_or(50);
         match self.scale {
-            Scale::Full => Extent { files: &[1000, 10_000, 78_000], megabytes: 1024, idle },
-            Scale::Quick => Extent { files: &[1000, 10_000], megabytes: 256, idle },
+            Scale::Full => Extent { files: &[1000, 10_000, 78_000], megabytes: 1024, idle, snapshots: 100 },
+            Scale::Quick => Extent { files: &[1000, 10_000], megabytes: 256, idle, snapshots: 20 },
         }
     }
 

@@ -122,6 +122,14 @@ pub fn judge(target: &Target, entries: &[EntryOutcome]) -> Judged {
             reached: ours.map(|ours| format!("{ours:.1} ms")),
             verdict: Verdict::of(ours.map(|ours| ours <= milliseconds)),
         },
+        Target::Over { floor, milliseconds } => {
+            let over = ours.zip(median(floor)).map(|(ours, floor)| ours - floor);
+            Judged {
+                promise: format!("≤ {floor} + {milliseconds:.0} ms"),
+                reached: over.map(|over| format!("{floor} {over:+.1} ms")),
+                verdict: Verdict::of(over.map(|over| over <= milliseconds)),
+            }
+        }
         Target::Added { unloaded, peer, peer_unloaded, at_most } => {
             let added = ours.zip(median(unloaded)).map(|(with, without)| with - without);
             let theirs = median(peer).zip(median(peer_unloaded)).map(|(with, without)| with - without);
@@ -195,6 +203,14 @@ pub(super) mod tests {
         let target = Target::Within { milliseconds: 1000.0 };
         assert_eq!(verdict(&target, &[measured(OURS, 1000)]).1, Verdict::Pass);
         assert_eq!(verdict(&target, &[measured(OURS, 1001)]).1, Verdict::Miss);
+    }
+
+    #[test]
+    fn what_nobody_can_do_without_is_not_counted() {
+        let target = Target::Over { floor: "syncs", milliseconds: 10.0 };
+        let at = |ours| verdict(&target, &[measured(OURS, ours), measured("syncs", 5)]);
+        assert_eq!(at(15), (Some("syncs +10.0 ms".into()), Verdict::Pass));
+        assert_eq!(at(16).1, Verdict::Miss);
     }
 
     #[test]

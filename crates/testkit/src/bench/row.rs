@@ -70,6 +70,8 @@ pub enum Target {
     Faster { peer: &'static str, at_least: f64 },
     /// An absolute time.
     Within { milliseconds: f64 },
+    /// At most so much more than the peer, which does what nobody can do without.
+    Over { floor: &'static str, milliseconds: f64 },
     /// What the load adds to us, against what it adds to the peer.
     Added { unloaded: &'static str, peer: &'static str, peer_unloaded: &'static str, at_most: f64 },
 }

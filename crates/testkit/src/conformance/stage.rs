@@ -85,6 +85,7 @@ impl Stage {
         fill_home(env);
         fill_source(env, &source);
         let (loopback, outside, listeners) = listen(env);
+        let outside = world.outside().unwrap_or(outside);
         let process = env.run("sh").args(["-c", "read nothing", SECRET]).waiting();
         let before = fingerprint(env, &source);
         Self { env: world, source, loopback, outside, process, before, _listeners: listeners }
@@ -145,6 +146,14 @@ impl Stage {
 }
 
 impl World {
+    /// What can be reached by a way out, where there is one.
+    fn outside(&self) -> Option<SocketAddr> {
+        match self {
+            Self::Plain(_) => None,
+            Self::Contained(world) => world.outside_address(),
+        }
+    }
+
     fn env(&self) -> &TestEnv {
         match self {
             Self::Plain(env) => env,

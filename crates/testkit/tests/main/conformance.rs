@@ -3,6 +3,7 @@
 use sandtable_testkit::conformance::container::{self, Container};
 use sandtable_testkit::conformance::{self, Engine, Stage, Verdict, native::Native, null};
 use sandtable_testkit::container::{Contained, Kind};
+use sandtable_testkit::counts;
 use sandtable_testkit::env::{Caller, TestEnv};
 use sandtable_testkit::require;
 
@@ -36,15 +37,45 @@ fn podman_stops_what_it_promises_to_for_an_ordinary_user() {
     contained(Kind::Podman, Caller::ordinary());
 }
 
+#[test]
+fn docker_stops_with_a_way_out_what_it_promises_to() {
+    with_way_out(Kind::Docker, Caller::Same);
+}
+
+#[test]
+fn docker_stops_with_a_way_out_what_it_promises_to_for_an_ordinary_user() {
+    with_way_out(Kind::Docker, Caller::ordinary());
+}
+
+#[test]
+fn podman_stops_with_a_way_out_what_it_promises_to() {
+    with_way_out(Kind::Podman, Caller::Same);
+}
+
+#[test]
+fn podman_stops_with_a_way_out_what_it_promises_to_for_an_ordinary_user() {
+    with_way_out(Kind::Podman, Caller::ordinary());
+}
+
+fn with_way_out(kind: Kind, caller: Caller) {
+    let Some(world) = Contained::with_way_out(kind, caller) else { return };
+    let engine = Container::of(&world);
+    let mut stage = Stage::set_contained(world);
+    judge(&engine, &conformance::run_some(&engine, &mut stage, counts::of("nat-cases")));
+}
+
 /// Every case on a container engine. What comes out differently than on the native engine is a line of the
 /// table, with its reason, or a failure.
 fn contained(kind: Kind, caller: Caller) {
     let Some(world) = Contained::new(kind, caller) else { return };
     let engine = Container::of(&world);
     let mut stage = Stage::set_contained(world);
-    let verdicts = conformance::run(&engine, &mut stage);
-    require::say(&conformance::summary(&engine, &verdicts));
-    let odd = |verdict: &&Verdict| !container::is_as_known(&engine, verdict);
+    judge(&engine, &conformance::run(&engine, &mut stage));
+}
+
+fn judge(engine: &dyn Engine, verdicts: &[Verdict]) {
+    require::say(&conformance::summary(engine, verdicts));
+    let odd = |verdict: &&Verdict| !container::is_as_known(engine, verdict);
     let odd: Vec<String> = verdicts.iter().filter(odd).map(Verdict::describe).collect();
     assert!(odd.is_empty(), "{}: {}", engine.name(), odd.join("\n"));
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use sandtable_testkit::agent::SshAgent;
 use sandtable_testkit::container::{Contained, Kind};
+use sandtable_testkit::counts;
 use sandtable_testkit::env::Caller;
 use sandtable_testkit::fingerprint::Fingerprint;
 
@@ -232,7 +233,7 @@ fn the_agent_is_inside_where_it_is_wanted() {
 #[test]
 fn many_at_once_do_not_collide() {
     each(|world, source| {
-        let count = 5;
+        let count = counts::of("containers-at-once");
         let children: Vec<_> = (0..count)
             .map(|number| {
                 let script = format!("echo {number} > own; cat own");

@@ -137,3 +137,22 @@ fn the_agent_of_somebody_else_is_relayed_into_containers() {
         assert!(ended.stdout.contains(agent.fingerprint()), "{kind:?}: {} {}", ended.stdout, ended.stderr);
     }
 }
+
+#[test]
+fn a_place_of_a_mount_that_was_replaced_is_said_with_the_way_out() {
+    let Some(env) = TestEnv::of_the_executable_as(Caller::ordinary()) else { return };
+    let source = env.repository("r");
+    env.file(&env.home().join(".config/git/config"), "[core]\n\tabbrev = 12\n");
+    let script = "mv ~/.config ~/old && ln -s /etc ~/.config";
+    env.run_script(&source, &["--name", "a"], script).expect_code(0).unused();
+    let exec = || env.sandtable().directory(&source).args(["exec", "a", "--", "true"]).ended();
+    let refused = exec();
+    assert_eq!(refused.code, 125, "{}", refused.stderr);
+    for word in [".config/git/config", "sandboxes/NAME/home", "move it away"] {
+        assert!(refused.stderr.contains(word), "{word}: {}", refused.stderr);
+    }
+    // As it says.
+    let home = env.sandboxes().join("a/home");
+    fs_err::rename(home.join(".config"), home.join("moved")).unwrap();
+    exec().expect_code(0).unused();
+}

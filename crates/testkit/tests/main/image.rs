@@ -191,7 +191,7 @@ fn a_wrong_image_is_explained() {
     let named = world.run(Path::new("busybox"), &["--rm", "--engine", "native"], "true");
     assert_eq!(named.code, 2, "{}", named.stderr);
     assert!(named.stderr.contains("--engine docker"), "{}", named.stderr);
-    explained(&world.file("zstd.tar", b"\x28\xb5\x2f\xfd rest"), 2, "zstd");
+    explained(&world.file("bzip2.tar", b"BZh9 rest"), 2, "bzip2");
     explained(&world.file("text", b"no archive at all"), 2, "damaged");
 }
 

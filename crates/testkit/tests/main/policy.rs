@@ -133,7 +133,7 @@ fn why_agrees_with_what_happens_inside() {
     }
     assert_eq!(why(&["example.org"])["verdict"], "unreachable");
     let open = why(&["example.org", "--network", "host"]);
-    assert_eq!((&open["verdict"], &open["origin"]["name"]), (&"reachable".into(), &"--network".into()));
+    assert_eq!((&open["verdict"], &open["origin"]["name"]), (&"allowed".into(), &"--network".into()));
     assert_eq!(why(&["TERM"])["verdict"], "passed");
     assert_eq!(why(&["HOME"])["verdict"], "made");
     assert_eq!(why(&["DEPLOY_TOKEN"])["verdict"], "dropped");

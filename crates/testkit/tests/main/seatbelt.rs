@@ -43,6 +43,7 @@ fn spec() -> Spec {
         base: Setting::default_value(Base::Source),
         mounts: Vec::new(),
         expose: Vec::new(),
+        tools: Vec::new(),
         hide: Vec::<Setting<HidePattern>>::new(),
         agent_homes: Vec::new(),
         env: Vec::new(),

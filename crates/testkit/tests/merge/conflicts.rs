@@ -259,5 +259,8 @@ fn results_are_those_of_git_on_generated_histories() {
             (other, judgement) => panic!("seed {}: {other:?}, but git says {judgement:?}", seed + round),
         }
     }
-    assert!(clean > 0 && conflicting > 0, "both kinds were met: {clean} clean, {conflicting} in conflict");
+    let met = format!("{clean} clean, {conflicting} in conflict");
+    // A dozen histories may be of one kind by chance; hundreds are not.
+    assert!(clean + conflicting > 0 && (!counts::is_long() || clean.min(conflicting) > 20), "{met}");
+    say(&met);
 }

@@ -25,6 +25,41 @@ fn every_form_of_index_is_kept_valid() {
         world.succeeds(&world.request(base, Mode::Merge));
         assert_eq!(world.status(), "?? later.txt\n", "{settings:?}");
         assert_eq!(world.git(&["ls-files", "new.txt"]), "new.txt\n");
+        // The cached trees are those of the entries, and times are those of the files: nothing need be read again.
+        assert_eq!(world.git(&["write-tree"]), world.git(&["rev-parse", "HEAD^{tree}"]), "{settings:?}");
+    }
+}
+
+#[test]
+fn an_index_made_here_is_the_one_that_git_would_have_made() {
+    for format in ["sha1", "sha256"] {
+        let world = World::with_init(&[&format!("--object-format={format}")]);
+        world.write("gone/a", "a\n");
+        world.write("gone/b/c", "c\n");
+        world.write("file", "becomes a directory\n");
+        world.commit("more");
+        let base = world.enter();
+        fs_err::remove_dir_all(world.inside().join("gone")).unwrap();
+        fs_err::remove_file(world.inside().join("file")).unwrap();
+        for (path, text) in
+            [("file/in", "x\n"), ("src/deep/er/util.c", "int other;\n"), ("z", ""), ("a.b", "x\n")]
+        {
+            world.inside_write(path, text);
+        }
+        world.write("staged.txt", "mine\n");
+        world.git(&["add", "staged.txt"]);
+        world.succeeds(&world.request(base, Mode::Merge));
+        let entries = world.git(&["ls-files", "--stage"]);
+        world.git(&["update-index", "--force-write-index", "--refresh"]);
+        assert_eq!(world.git(&["ls-files", "--stage"]), entries);
+        world.git(&["rm", "-q", "--cached", "staged.txt"]);
+        assert_eq!(world.git(&["write-tree"]), world.git(&["rev-parse", "HEAD^{tree}"]), "{format}");
+        assert_eq!(world.status(), "?? staged.txt\n");
+
+        let world = World::with_init(&[&format!("--object-format={format}")]);
+        let base = changed(&world);
+        world.succeeds(&world.request(base, Mode::Merge));
+        assert_eq!(world.git(&["diff-files"]), "", "every file looks as the index says, unread");
     }
 }
 

@@ -10,5 +10,6 @@ mod forms;
 mod hand_over;
 mod races;
 mod states;
+mod table;
 mod trees;
 mod world;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use sandtable_sandbox::merge::git::FOLDERS;
 use sandtable_sandbox::merge::{
-    Approvals, CommitText, Effect, Git, Means, MergeOutcome, MergeRequest, Mode, Outcome, Reason, merge,
+    Approvals, CommitText, Effect, Git, Means, MergeOutcome, MergeRequest, Mode, Outcome, Reason, Way, merge,
 };
 use sandtable_sandbox::model::path::HostPath;
 use sandtable_store::RelPath;
@@ -199,6 +199,9 @@ impl World {
             effect: Effect::Deliver,
             only: Vec::new(),
             exclude: Vec::new(),
+            hunks: BTreeMap::new(),
+            history: None,
+            way: Way::There,
             approvals: Approvals::None,
             drifted: BTreeSet::new(),
             commit: CommitText { message: "Work".to_owned(), ..CommitText::default() },

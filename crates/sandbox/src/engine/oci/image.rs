@@ -113,6 +113,14 @@ impl Cause {
         }
     }
 
+    /// What is wrong, in the launcher's own words where the image is not there.
+    pub(super) fn verdict(self) -> &'static str {
+        match self {
+            Self::Platform => "is for another kind of machine",
+            _ => "is missing or could not be pulled",
+        }
+    }
+
     pub(super) fn remedy(self, image: &str) -> String {
         match self {
             Self::NotHere => "let it be fetched: `--pull missing`".to_owned(),
@@ -139,11 +147,15 @@ struct Call<'a> {
 impl Call<'_> {
     /// What the engine calls the image, if it has it.
     fn id(&self) -> Result<Option<String>, Error> {
-        let call = engine(self.container).args(["image", "inspect", "--format", "{{.Id}}", self.image]);
+        let format = "{{.Id}};{{.Architecture}}";
+        let call = engine(self.container).args(["image", "inspect", "--format", format, self.image]);
         let finished = call.finish().map_err(Error::Call)?;
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
         if finished.status.success() {
-            return Ok(Some(text(&finished.stdout)).filter(|id| !id.is_empty()));
+            let said = text(&finished.stdout);
+            let (id, architecture) = said.split_once(';').unwrap_or((&said, ""));
+            self.check(architecture)?;
+            return Ok(Some(id.to_owned()).filter(|id| !id.is_empty()));
         }
         let said = text(&finished.stderr);
         let missing = ["no such image", "image not known", "failed to find image", "no such object"];
@@ -151,6 +163,21 @@ impl Call<'_> {
             return Ok(None);
         }
         Err(Error::of_engine(CliError::Failed { argv: call.argv(), status: finished.status, stderr: said }))
+    }
+
+    /// Programs of another kind of machine would not run. Whoever asks for a platform by name knows why they do.
+    fn check(&self, architecture: &str) -> Result<(), Error> {
+        let here = match std::env::consts::ARCH {
+            "x86_64" => "amd64",
+            "aarch64" => "arm64",
+            other => other,
+        };
+        let asked = self.container.flags.iter().any(|flag| flag.value.starts_with("--platform"));
+        if asked || architecture.is_empty() || architecture == here {
+            return Ok(());
+        }
+        let said = format!("it is for `{architecture}`, and this machine is `{here}`");
+        Err(self.failed(Cause::Platform, said))
     }
 
     fn pull(&self, hears: &dyn Preparation) -> Result<(), Error> {

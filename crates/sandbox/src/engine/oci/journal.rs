@@ -19,7 +19,7 @@ use crate::process::Cli;
 /// The file in the sandbox's directory.
 const FILE: &str = "container.json";
 /// Directories in it that are there only while the container is.
-const PASSING: &[&str] = &["inside", "door"];
+const PASSING: &[&str] = &["inside", "door", "proxy"];
 /// The hidden subcommand that empties directories.
 pub const SWEEP: &str = "__sweep";
 
@@ -32,6 +32,11 @@ pub(super) struct Journal {
     variables: BTreeMap<String, Variable>,
     container: String,
     volumes: Vec<String>,
+    /// The container beside it, and the network.
+    #[serde(default)]
+    proxy: Option<String>,
+    #[serde(default)]
+    network: Option<String>,
     works: Vec<PathBuf>,
     image: String,
     init: PathBuf,
@@ -47,6 +52,8 @@ impl Journal {
             variables: plan.variables.clone(),
             container: plan.name.clone(),
             volumes: plan.volumes.iter().map(|volume| volume.name.clone()).collect(),
+            proxy: plan.proxy.as_ref().map(|proxy| proxy.name.clone()),
+            network: plan.network_name.clone(),
             works: plan.works.clone(),
             image: image.map(|arg| arg.value.clone()).unwrap_or_default(),
             init: plan.init.clone(),
@@ -65,9 +72,15 @@ impl Journal {
         let Ok(engine) = program(self.program.clone(), &self.variables) else { return };
         // Failing means that it is gone already, or that the engine does not answer: then the next call tries.
         let gone = |call: Cli| call.finish().is_ok_and(|done| done.status.success() || is_gone(&done.stderr));
-        let mut all = gone(engine.clone().args(["rm", "--force", "--volumes", &self.container]));
+        let mut all = true;
+        for container in [Some(&self.container), self.proxy.as_ref()].into_iter().flatten() {
+            all &= gone(engine.clone().args(["rm", "--force", "--volumes", container]));
+        }
         for volume in &self.volumes {
             all &= gone(engine.clone().args(["volume", "rm", "--force", volume]));
+        }
+        if let Some(network) = &self.network {
+            all &= gone(engine.clone().args(["network", "rm", network]));
         }
         all &= self.works.iter().all(|work| self.sweep(&engine, work));
         for name in PASSING {
@@ -130,7 +143,14 @@ pub(in crate::engine) fn has_left(directory: &HostPath) -> bool {
 
 fn is_gone(stderr: &[u8]) -> bool {
     let said = String::from_utf8_lossy(stderr).to_lowercase();
-    ["no such container", "no such volume", "no container with", "no volume with", "not found"]
-        .iter()
-        .any(|words| said.contains(words))
+    [
+        "no such container",
+        "no such volume",
+        "no such network",
+        "no container with",
+        "no volume with",
+        "not found",
+    ]
+    .iter()
+    .any(|words| said.contains(words))
 }

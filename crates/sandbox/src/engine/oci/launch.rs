@@ -17,9 +17,11 @@ use sandtable_launch::report::Report;
 use super::image::{Cause, engine_of};
 use super::journal::Journal;
 use super::plan::ContainerPlan;
+use super::{Dialect, proxy};
 use crate::engine::ssh_agent::Guard;
 use crate::engine::{Handles, Running};
 use crate::model::blame::Blame;
+use crate::model::container::PROXY_PORT;
 use crate::model::path::PathError;
 use crate::process::CliError;
 
@@ -31,7 +33,7 @@ const PATIENCE_AT_THE_END: Duration = Duration::from_secs(20);
 /// Why there is no container. Nothing has run.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("the sandbox image `{image}` is missing or could not be pulled{}", behind(said))]
+    #[error("the sandbox image `{image}` {}{}", cause.verdict(), behind(said))]
     Image { image: String, cause: Cause, said: String, support: String },
     #[error("the sandbox image `{image}` could not be built from `{}`{}", file.display(), behind(said))]
     Build { image: String, file: PathBuf, said: String, support: String },
@@ -41,8 +43,12 @@ pub enum Error {
     Denied { said: String },
     #[error("the engine could not start the container: {said}")]
     Refused { said: String, cause: Option<Cause>, image: String },
+    #[error("a port that is to be published is taken: {said}")]
+    PortTaken { said: String },
     #[error("the container did not reach its supervisor within {} seconds{}", PATIENCE.as_secs(), behind(said))]
     Silent { said: String },
+    #[error("the proxy command `{command}` is no way out: {said}")]
+    Proxy { command: String, said: String },
     #[error(transparent)]
     Door(#[from] DoorError),
     #[error(transparent)]
@@ -81,6 +87,9 @@ impl Error {
         if lower.contains("no such image") || lower.contains("unable to find image") {
             return Self::Image { image, cause: Cause::NotHere, said, support: plan.support.clone() };
         }
+        if lower.contains("port is already allocated") || lower.contains("address already in use") {
+            return Self::PortTaken { said };
+        }
         let cause = Some(Cause::of(&said)).filter(|cause| *cause == Cause::Platform);
         Self::Refused { said, cause, image }
     }
@@ -88,7 +97,9 @@ impl Error {
     pub fn blame(&self) -> Blame {
         match self {
             Self::Image { cause: Cause::NotHere | Cause::Unknown | Cause::Platform, .. }
-            | Self::Build { .. } => Blame::Input,
+            | Self::Build { .. }
+            | Self::PortTaken { .. }
+            | Self::Proxy { .. } => Blame::Input,
             _ => Blame::Machine,
         }
     }
@@ -108,6 +119,8 @@ impl Error {
             Self::Denied { .. } => "engine-denied",
             Self::Refused { .. } => "container-refused",
             Self::Silent { .. } => "container-silent",
+            Self::Proxy { .. } => "proxy",
+            Self::PortTaken { .. } => "port-taken",
             _ => "launch",
         }
     }
@@ -128,6 +141,12 @@ impl Error {
                 "`sudo usermod -aG docker $USER` and log in again, or use `--engine podman`, which needs no group"
                     .to_owned(),
             ),
+            Self::Proxy { .. } => Some(format!(
+                "the program must be in the image and listen at port {PROXY_PORT}; `--network none` goes without"
+            )),
+            Self::PortTaken { .. } => {
+                Some("name another port of this machine: `--publish OTHER:PORT`".to_owned())
+            }
             Self::Refused { cause: Some(cause), image, .. } => Some(cause.remedy(image)),
             _ => None,
         }
@@ -145,8 +164,9 @@ pub(super) struct Launched {
     client: Option<Child>,
     journal: Journal,
     directory: PathBuf,
-    /// Outlives the container.
+    /// Both outlive the container.
     agent: Guard,
+    proxy: Option<proxy::Guard>,
 }
 
 /// Starts the container of `plan` and returns when its PID 1 has reported what holds.
@@ -155,9 +175,16 @@ pub(super) fn launch(plan: &ContainerPlan, handles: &Handles<'_>, agent: Guard) 
     journal.clear(&plan.directory);
     journal.write(&plan.directory)?;
     // From here on dropping it removes what was made.
-    let mut launched =
-        Launched { contained: None, client: None, journal, directory: plan.directory.clone(), agent };
+    let mut launched = Launched {
+        contained: None,
+        client: None,
+        journal,
+        directory: plan.directory.clone(),
+        agent,
+        proxy: None,
+    };
     furnish(plan)?;
+    launched.proxy = proxy::start(plan)?;
     let door = Door::make(&plan.door)?;
     let words = memfd_create("words", MemfdFlags::CLOEXEC).map_err(Error::Host)?;
     let heard = File::from(words.try_clone().map_err(|_| Error::Host(Errno::MFILE))?);
@@ -172,7 +199,12 @@ pub(super) fn launch(plan: &ContainerPlan, handles: &Handles<'_>, agent: Guard) 
         return Err(if Instant::now() < end { Error::of_start(said, plan) } else { Error::Silent { said } });
     };
     let terms = Terms::new(plan.landlock.clone(), plan.network.clone()).map_err(Error::Host)?;
-    let contained = Contained::adopt(socket, terms, [handles.control, handles.lock], plan.limits.as_ref())?;
+    let terms = terms.with_port(plan.proxy.as_ref().map(|_| PROXY_PORT)).searching(plan.search.clone());
+    let mut contained =
+        Contained::adopt(socket, terms, [handles.control, handles.lock], plan.limits.as_ref())?;
+    if let (Some(proxy), Some(port)) = (&mut launched.proxy, contained.take_port()) {
+        proxy.take(port);
+    }
     launched.contained = Some(contained);
     Ok(launched)
 }
@@ -193,7 +225,19 @@ fn furnish(plan: &ContainerPlan) -> Result<(), Error> {
         fs::write(&file.path, &file.contents)
             .map_err(|source| Error::File { path: file.path.clone(), source })?;
     }
+    if let Some(proxy) = &plan.proxy {
+        made(&proxy.directory)?;
+    }
     let label = format!("sandtable.directory={}", plan.directory.display());
+    if let Some(network) = &plan.network_name {
+        let call = engine_of(plan)?.args(["network", "create", "--driver", "bridge", "--label", &label]);
+        let call = match plan.dialect {
+            Dialect::Docker => call,
+            // Names of neighbours are of no use where there are none, and other networks are not reached.
+            Dialect::Podman => call.args(["--disable-dns", "--opt", "isolate=true"]),
+        };
+        call.arg(network).output().map_err(Error::of_engine)?;
+    }
     for volume in &plan.volumes {
         let options = format!("o={}", volume.options);
         let kind =
@@ -218,6 +262,9 @@ impl Running for Launched {
     fn run(&self, invocation: Invocation, started: &mut dyn FnMut()) -> Result<Ending, AttachError> {
         attach::run(self.contained().socket(), invocation, |_| {
             self.agent.start();
+            if let Some(proxy) = &self.proxy {
+                proxy.carry();
+            }
             started();
         })
     }
@@ -250,19 +297,26 @@ impl Drop for Launched {
             let _already_ended = client.kill();
             let _already_taken = client.wait();
         }
+        // Its container goes by itself when nobody holds it.
+        drop(self.proxy.take());
         self.journal.clear(&self.directory);
     }
 }
 
 /// The last that the engine or PID 1 said.
-fn last_words(mut heard: File) -> String {
+pub(super) fn last_words(mut heard: File) -> String {
     let mut text = Vec::new();
     let read = heard.rewind().and_then(|()| heard.read_to_end(&mut text));
     let text = String::from_utf8_lossy(&text);
-    let hint = |line: &&str| !line.trim().is_empty() && !line.starts_with("See '");
-    let lines: Vec<&str> = text.lines().filter(hint).rev().take(3).collect();
+    let lines: Vec<&str> = text.lines().filter(|line| is_telling(line)).rev().take(3).collect();
     match read {
         Ok(_) if !lines.is_empty() => lines.into_iter().rev().collect::<Vec<_>>().join("; "),
         _ => "it said nothing".to_owned(),
     }
+}
+
+/// Whether a line is about what went wrong, and not advice or a complaint about something else.
+fn is_telling(line: &str) -> bool {
+    let aside = line.starts_with("See '") || line.starts_with("WARNING:");
+    !line.trim().is_empty() && !aside && !(line.starts_with("time=") && line.contains(" level=warning "))
 }

@@ -4,20 +4,21 @@
 use sandtable_launch::op;
 
 use super::plan::{Arg, ContainerPlan, Part};
-use super::{Dialect, mounts};
+use super::{Dialect, mounts, proxy};
 use crate::engine::{Place, native};
 use crate::model::container::{Container, EngineRights};
 use crate::model::image::ResolvedImage;
 use crate::model::resolved::{ResolvedSpec, Secrecy};
 use crate::model::setting::Origin;
 use crate::model::spec::Network;
+use crate::model::tool::ProvidedDep;
 
 /// Our own executable inside.
 pub(super) const INIT: &str = "/.sandtable/init";
 /// The directory of the door inside.
-const DOOR: &str = "/.sandtable/door";
+pub(super) const DOOR: &str = "/.sandtable/door";
 /// The socket in it.
-const SOCKET: &str = "/.sandtable/door/socket";
+pub(super) const SOCKET: &str = "/.sandtable/door/socket";
 /// The hidden subcommand that is PID 1.
 pub const SUBCOMMAND: &str = "__container";
 
@@ -28,6 +29,10 @@ pub(super) struct Words {
 }
 
 impl Words {
+    pub(super) fn new() -> Self {
+        Self { argv: Vec::new(), part: Part::Base }
+    }
+
     /// Adds words of the current part that nobody asked for.
     pub(super) fn add<const N: usize>(&mut self, words: [&str; N]) {
         self.add_for(&Origin::Default, words);
@@ -54,14 +59,14 @@ impl Words {
 pub(super) fn lower(dialect: Dialect, spec: &ResolvedSpec, place: &Place) -> ContainerPlan {
     let container = spec.container.as_ref().expect("resolve has found the engine");
     let name = container_name(place);
-    let mut words = Words { argv: Vec::new(), part: Part::Base };
+    let mut words = Words::new();
     base(&mut words, dialect, spec, place);
     words.begin(Part::Flags);
     for flag in &container.flags {
         words.add_for(&flag.origin, [&flag.value]);
     }
     limits(&mut words, spec);
-    network(&mut words, dialect, spec, container);
+    let network_name = network(&mut words, dialect, spec, place);
     words.begin(Part::Mounts);
     let door = place.directory.join("door");
     let own = [
@@ -92,12 +97,15 @@ pub(super) fn lower(dialect: Dialect, spec: &ResolvedSpec, place: &Place) -> Con
         support: container.support.value.clone(),
         name,
         volumes: needs.volumes,
+        network_name,
+        proxy: proxy::lower(dialect, spec, place),
         files: needs.files,
         works: needs.works,
         door: door.into(),
         landlock: native::landlock(spec),
         network: if spec.network.value == Network::Host { op::Network::Host } else { op::Network::Own },
-        limits: native::limits(&spec.limits, place),
+        search: ProvidedDep::search_path(&spec.tools),
+        limits: native::limits(spec, place),
         agent: needs.agent,
         argv: words.argv,
         concealed: concealed.map(|(name, _)| name.clone()).collect(),
@@ -120,6 +128,13 @@ fn image_name(spec: &ResolvedSpec) -> String {
 fn base(words: &mut Words, dialect: Dialect, spec: &ResolvedSpec, place: &Place) {
     words.add(["run", "--rm", "--pull=never", "--sig-proxy=false"]);
     words.add(["--name", &container_name(place), "--hostname", place.name.as_str()]);
+    labels(words, place);
+    words.add(["--entrypoint", INIT, "--workdir", &spec.directory.to_string()]);
+    walls(words, dialect);
+}
+
+/// By which what a killed supervisor left is found.
+pub(super) fn labels(words: &mut Words, place: &Place) {
     for label in [
         format!("sandtable.sandbox={}", place.name),
         format!("sandtable.directory={}", place.directory),
@@ -128,7 +143,10 @@ fn base(words: &mut Words, dialect: Dialect, spec: &ResolvedSpec, place: &Place)
     ] {
         words.add(["--label", &label]);
     }
-    words.add(["--entrypoint", INIT, "--workdir", &spec.directory.to_string()]);
+}
+
+/// What every container of ours goes without.
+pub(super) fn walls(words: &mut Words, dialect: Dialect) {
     words.add(["--cap-drop=ALL", "--security-opt", "no-new-privileges"]);
     words.add(["--read-only", "--no-healthcheck", "--cgroupns=private", "--ipc=private"]);
     if dialect == Dialect::Podman {
@@ -153,15 +171,30 @@ fn limits(words: &mut Words, spec: &ResolvedSpec) {
     }
 }
 
-fn network(words: &mut Words, dialect: Dialect, spec: &ResolvedSpec, container: &Container) {
+/// Adds the words for the network, and gives the name of one that has to be made before.
+fn network(words: &mut Words, dialect: Dialect, spec: &ResolvedSpec, place: &Place) -> Option<String> {
     words.begin(Part::Network);
-    let name = match (spec.network.value, dialect, container.rights) {
-        (Network::None, _, _) => "none",
-        (Network::Host, _, _) => "host",
-        (Network::Nat, Dialect::Podman, EngineRights::Rootless) => "slirp4netns",
-        (Network::Nat, _, _) => "bridge",
+    let container = spec.container.as_ref().expect("resolve has found the engine");
+    let own = own_network(dialect, container, place);
+    let (name, made) = match spec.network.value {
+        Network::None => ("none", None),
+        // The way out is a socket; the network is the proxy's.
+        Network::Proxied => ("none", own.as_deref()),
+        Network::Host => ("host", None),
+        Network::Nat => (own.as_deref().unwrap_or(USER_MODE), own.as_deref()),
     };
     words.add_for(&spec.network.origin, ["--network", name]);
+    made.map(str::to_owned)
+}
+
+/// A way out by a program of the caller's instead of a network of the engine's.
+pub(super) const USER_MODE: &str = "slirp4netns";
+
+/// The network of one sandbox. On the engine's common one its neighbours could reach it. Without root, Podman has
+/// no networks but a way out for each container.
+pub(super) fn own_network(dialect: Dialect, container: &Container, place: &Place) -> Option<String> {
+    let rootless = (dialect, container.rights) == (Dialect::Podman, EngineRights::Rootless);
+    (!rootless).then(|| container_name(place))
 }
 
 /// A concealed variable is no word of a command line, which everybody on the machine can read, nor part of what

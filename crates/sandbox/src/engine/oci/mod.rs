@@ -11,6 +11,7 @@ mod launch;
 mod lower;
 mod mounts;
 pub mod plan;
+mod proxy;
 
 use std::fmt;
 
@@ -72,6 +73,9 @@ pub(super) fn describe(plan: &ContainerPlan, f: &mut fmt::Formatter<'_>) -> fmt:
     for file in &plan.files {
         writeln!(f, "file       {} ({} bytes)", file.path.display(), file.contents.len())?;
     }
+    if let Some(network) = &plan.network_name {
+        writeln!(f, "network    {network}")?;
+    }
     if !plan.concealed.is_empty() {
         writeln!(f, "unseen by the engine: {}", plan.concealed.join(", "))?;
     }
@@ -83,17 +87,19 @@ pub(super) fn describe(plan: &ContainerPlan, f: &mut fmt::Formatter<'_>) -> fmt:
             writeln!(f, "tunnel     {} {}", tunnel.ssh.display(), words.join(" "))?;
         }
     }
-    writeln!(f, "{}", plan.program.display())?;
-    for line in lines(plan) {
-        writeln!(f, "  {line}")?;
+    for argv in plan.proxy.iter().map(|proxy| &proxy.argv).chain([&plan.argv]) {
+        writeln!(f, "{}", plan.program.display())?;
+        for line in lines(argv) {
+            writeln!(f, "  {line}")?;
+        }
     }
     Ok(())
 }
 
 /// An option and its value on one line, with the origin of those that somebody asked for.
-fn lines(plan: &ContainerPlan) -> Vec<String> {
+fn lines(argv: &[plan::Arg]) -> Vec<String> {
     let mut lines = Vec::new();
-    let mut args = plan.argv.iter().peekable();
+    let mut args = argv.iter().peekable();
     while let Some(arg) = args.next() {
         let mut line = quoted(arg.shown());
         let takes = arg.value.starts_with("--") && !arg.value.contains('=');

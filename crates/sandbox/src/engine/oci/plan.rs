@@ -35,6 +35,12 @@ pub struct ContainerPlan {
     pub name: String,
     /// Overlays that the engine mounts by name: made before the container, removed after it.
     pub volumes: Vec<Volume>,
+    /// A network of this sandbox alone, where the engine has networks.
+    #[serde(default)]
+    pub network_name: Option<String>,
+    /// The container beside it that is its way out.
+    #[serde(default)]
+    pub proxy: Option<Proxy>,
     /// Small files that are shown inside: written before the container starts.
     pub files: Vec<OwnFile>,
     /// Directories of overlays in which the kernel leaves files that may not be the caller's.
@@ -44,6 +50,9 @@ pub struct ContainerPlan {
     /// Where Landlock lets the workload do what.
     pub landlock: Vec<Beneath>,
     pub network: Network,
+    /// Directories of tools, which come before those of the image on PATH.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub search: Vec<String>,
     /// What the engine is asked to limit; read back from outside.
     pub limits: Option<Limits>,
     /// What the ssh-agent needs outside, while the container is there.
@@ -80,6 +89,19 @@ pub enum Part {
     Identity,
     Image,
     Command,
+}
+
+/// A container with a program of the image that connects the sandbox with the world.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Proxy {
+    /// What the container is called.
+    pub name: String,
+    /// The command, for people.
+    pub command: String,
+    /// The directory in which it meets its supervisor.
+    pub directory: PathBuf,
+    /// The words behind the engine's program.
+    pub argv: Vec<Arg>,
 }
 
 /// A copy-on-write view that the engine mounts under a name.

@@ -1,8 +1,10 @@
 //! The commit that carries the result, made in the scratch repository.
 
 use std::fmt::Write as _;
+use std::time::SystemTime;
 
 use sandtable_store::id::ObjectId;
+use sandtable_store::object::ObjectKind;
 
 use super::parent;
 use crate::merge::error::Error;
@@ -17,22 +19,29 @@ pub(super) struct Commit {
 }
 
 impl Commit {
+    /// `also` is a second parent: the history that comes with the work.
     pub(super) fn make(
         plan: &Plan,
         request: &MergeRequest,
         (author, committer): (&Identity, &Identity),
+        also: Option<&ObjectId>,
     ) -> Result<Self, Error> {
-        let mut call = plan.scratch.call().arg("commit-tree").id(&plan.result);
-        if let Target::Repository(repository) = &plan.target
-            && let Some(tip) = parent(repository)
-        {
-            call = call.arg("-p").id(tip);
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
+        let mut text = format!("tree {}\n", plan.result);
+        let tip = match &plan.target {
+            Target::Repository(repository) => parent(repository),
+            Target::Plain { .. } => None,
+        };
+        for parent in tip.into_iter().chain(also) {
+            writeln!(text, "parent {parent}").expect("a string takes everything");
         }
-        for (role, who) in [("AUTHOR", author), ("COMMITTER", committer)] {
-            call = call.variable(format!("GIT_{role}_NAME"), clean(&who.name));
-            call = call.variable(format!("GIT_{role}_EMAIL"), clean(&who.email));
+        for (role, who) in [("author", author), ("committer", committer)] {
+            let (name, email) = (named(&who.name), named(&who.email));
+            writeln!(text, "{role} {name} <{email}> {now} +0000").expect("a string takes everything");
         }
-        Ok(Self { id: call.args(["-F", "-"]).object_with(message(request).as_bytes())? })
+        text.push('\n');
+        text.push_str(&message(request));
+        Ok(Self { id: plan.scratch.trees().write(ObjectKind::Commit, text.as_bytes())? })
     }
 }
 
@@ -47,6 +56,16 @@ fn message(request: &MergeRequest) -> String {
     }
     writeln!(text, "Sandtable-Snapshot: {}", request.snapshot).expect("a string takes everything");
     text
+}
+
+/// A name or an address as git writes them: without punctuation at its ends, and never empty.
+fn named(text: &str) -> String {
+    let clean = clean(text);
+    let crud = |c: char| c.is_whitespace() || matches!(c, '.' | ',' | ':' | ';' | '"' | '\\' | '\'');
+    match clean.trim_matches(crud) {
+        "" => "unknown".to_owned(),
+        text => text.to_owned(),
+    }
 }
 
 /// One line, without what git gives a meaning to in a name.

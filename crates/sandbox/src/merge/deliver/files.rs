@@ -16,7 +16,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 use sandtable_store::RelPath;
-use sandtable_store::dir::{self, stat_fd};
+use sandtable_store::dir::{self, Meta, stat_at, stat_fd};
 use sandtable_store::id::ObjectId;
 
 use super::Stop;
@@ -26,7 +26,7 @@ use crate::merge::convert::Conversion;
 use crate::merge::error::Error;
 use crate::merge::plan::{FileStep, Plan};
 use crate::merge::tree::{Entry, Mode};
-use crate::merge::worktree::{Seen, Worktree, see_in, stamp_in};
+use crate::merge::worktree::{Seen, Stamp, Worktree, see_in, stamp_in};
 
 pub(super) use back::{finish, put_back};
 
@@ -65,12 +65,12 @@ impl Files {
         Ok(Self { new })
     }
 
-    /// Writes every new file aside, durably.
+    /// Writes every new file aside; to disk, unless the journal says that git could bring it back.
     pub(super) fn stage(&self, plan: &Plan, journal: &mut Journal) -> Result<(), Error> {
         std::os::unix::fs::DirBuilderExt::mode(&mut std::fs::DirBuilder::new(), 0o700)
             .create(&journal.holding)?;
         let holding = dir::open_named(&journal.holding)?;
-        let contents = self.contents(plan, journal)?;
+        let (contents, forced) = (self.contents(plan, journal)?, journal.forces_files());
         for (number, step) in journal.steps.iter_mut().enumerate() {
             let (Some(entry), permissions) = self.new[number] else { continue };
             let name = number.to_string();
@@ -78,7 +78,10 @@ impl Files {
             if entry.mode == Mode::Symlink {
                 symlinkat(bytes.as_slice(), &holding, &name)?;
             } else {
-                write_file(holding.as_fd(), &name, bytes, (entry.mode, permissions))?;
+                let file = write_file(holding.as_fd(), &name, bytes, (entry.mode, permissions))?;
+                if forced {
+                    file.sync_all()?;
+                }
             }
             step.new = stamp_in(holding.as_fd(), name.as_bytes())?;
         }
@@ -155,6 +158,20 @@ impl Files {
         Ok(())
     }
 
+    /// The new files as they are in their places, as far as they are still ours.
+    pub(super) fn written(worktree: &Worktree, journal: &Journal) -> BTreeMap<RelPath, Meta> {
+        let mut found = BTreeMap::new();
+        for step in journal.steps.iter().filter(|step| step.kind != StepKind::Remove) {
+            let Ok(parent) = worktree.parent(&step.path) else { continue };
+            if let Ok(meta) = stat_at(parent.as_fd(), name(step))
+                && Some(Stamp::of(&meta)) == step.new
+            {
+                found.insert(step.path.clone(), meta);
+            }
+        }
+        found
+    }
+
     /// A last look, before the result stands.
     pub(super) fn verify(worktree: &Worktree, journal: &Journal) -> Result<(), Stop> {
         let holding = dir::open_named(&journal.holding)?;
@@ -186,7 +203,7 @@ fn write_file(
     name: &str,
     bytes: &[u8],
     (mode, permissions): (Mode, Option<u16>),
-) -> Result<(), Error> {
+) -> Result<std::fs::File, Error> {
     let bits = if mode == Mode::Executable { 0o777 } else { 0o666 };
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = openat(holding, name, flags, Bits::from_raw_mode(bits))?;
@@ -197,8 +214,7 @@ fn write_file(
     }
     let mut file = std::fs::File::from(file);
     file.write_all(bytes)?;
-    file.sync_all()?;
-    Ok(())
+    Ok(file)
 }
 
 /// Which directories are made, and which ones change.

@@ -1,15 +1,18 @@
 //! The user's index under its lock. The lock is a file with a word of ours in it, linked into place, so that after a
 //! crash it can be told from a lock of git's, which is nobody's to remove.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use fs_err as fs;
+use sandtable_store::RelPath;
+use sandtable_store::dir::Meta;
 use serde::{Deserialize, Serialize};
 
 use super::Stop;
 use super::journal::hex_path;
 use crate::merge::error::Error;
-use crate::merge::index::{Index, refresh};
+use crate::merge::index::{Index, Made, refresh};
 use crate::merge::outcome::{Reason, Refusal};
 use crate::merge::plan::Plan;
 use crate::merge::tree::Mode;
@@ -55,23 +58,31 @@ impl IndexLock {
         }
     }
 
-    /// The new index, complete but not yet in its place.
-    pub(super) fn prepare(&self, plan: &Plan, index: &Index) -> Result<(), Error> {
-        let unshown: Vec<_> = plan.delivery.iter().filter(|change| change.new.is_some()).collect();
-        let unshown: Vec<_> =
-            unshown.iter().map(|change| &change.path).filter(|path| plan.unshown.contains(*path)).collect();
-        let made = index.with(&plan.scratch, &plan.delivery, &unshown)?;
-        let root = plan.target.root().expect("preflight looked");
-        let written = plan.delivery.iter().filter(|change| {
-            change.new.is_some_and(|new| new.mode != Mode::Gitlink) && !plan.unshown.contains(&change.path)
-        });
-        let written: Vec<_> = written.map(|change| &change.path).collect();
-        refresh(&plan.scratch, &made, root.as_path(), &written);
-        fs::copy(&made, self.draft())?;
+    /// The new index, complete but not yet in its place. `files` are those that were written.
+    pub(super) fn prepare(
+        &self,
+        plan: &Plan,
+        index: &Index,
+        files: &BTreeMap<RelPath, Meta>,
+    ) -> Result<(), Error> {
+        let present = plan.delivery.iter().filter(|change| change.new.is_some());
+        let (unshown, shown): (Vec<_>, Vec<_>) =
+            present.partition(|change| plan.unshown.contains(&change.path));
+        let unshown: Vec<&RelPath> = unshown.iter().map(|change| &change.path).collect();
+        match index.with(&plan.scratch, &plan.delivery, (&unshown, files))? {
+            Made::Bytes(bytes) => fs::write(self.draft(), bytes)?,
+            Made::File(made) => {
+                let written =
+                    shown.iter().filter(|change| change.new.is_some_and(|new| new.mode != Mode::Gitlink));
+                let written: Vec<_> = written.map(|change| &change.path).collect();
+                let root = plan.target.root().expect("preflight looked");
+                refresh(&plan.scratch, &made, root.as_path(), &written);
+                fs::copy(&made, self.draft())?;
+            }
+        }
         if let Ok(old) = fs::metadata(self.index()) {
             fs::set_permissions(self.draft(), old.permissions())?;
         }
-        fs::File::open(self.draft())?.sync_all()?;
         Ok(())
     }
 

@@ -117,16 +117,26 @@ impl Journal {
         self.phase = Phase::Done;
     }
 
-    /// Replaces the file at `path` in one step, durably.
+    /// Whether files are forced to disk. What a branch leads to, git has as objects; it does not force files either.
+    pub(super) const fn forces_files(&self) -> bool {
+        self.reference.is_none()
+    }
+
+    /// Replaces the file at `path` in one step. It is on disk before any file of the user's is exchanged; before that
+    /// there is nothing to be undone that would survive a power cut and not be seen.
     pub(super) fn write(&self, path: &Path) -> Result<(), Error> {
         let draft = path.with_extension("draft");
         let text = serde_json::to_vec(self).expect("plain data");
         let mut file = fs::File::create(&draft)?;
         file.write_all(&text)?;
-        file.sync_all()?;
+        if self.forces_files() || self.phase != Phase::Preparing {
+            file.sync_all()?;
+        }
         fs::rename(&draft, path)?;
-        let folder = path.parent().expect("the journal is in a directory");
-        rustix::fs::fsync(fs::File::open(folder)?)?;
+        if self.forces_files() {
+            let folder = path.parent().expect("the journal is in a directory");
+            rustix::fs::fsync(fs::File::open(folder)?)?;
+        }
         Ok(())
     }
 
@@ -141,6 +151,11 @@ impl Journal {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error.into()),
         };
+        // A power cut before it was forced to disk, and so before anything was exchanged.
+        if text.is_empty() {
+            fs::remove_file(path)?;
+            return Ok(None);
+        }
         let malformed = |source| Error::Journal { path: path.to_owned(), source };
         let Versioned { schema: found } = serde_json::from_slice(&text).map_err(malformed)?;
         if found != SCHEMA {

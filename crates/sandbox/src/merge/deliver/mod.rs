@@ -103,7 +103,8 @@ impl Delivery<'_> {
         let author = author.clone().unwrap_or_else(super::request::Identity::ours);
         let committer =
             committer.clone().or_else(|| repository.settings.identity()).unwrap_or_else(|| author.clone());
-        Ok(Commit::make(self.plan, request, (&author, &committer))?)
+        let tip = self.plan.history.as_ref().map(|history| &history.tip);
+        Ok(Commit::make(self.plan, request, (&author, &committer), tip)?)
     }
 
     /// Writes the files and, with a branch, index and reference, as one step.
@@ -158,7 +159,7 @@ impl Delivery<'_> {
         };
         let index = self.plan.index.as_ref().expect("preflight copied it");
         let lock = journal.index.as_ref().expect("a branch moves with its index");
-        lock.prepare(self.plan, index)?;
+        lock.prepare(self.plan, index, &Files::written(worktree, journal))?;
         if let Some(transfer) = transfer {
             transfer.arrive()?;
         }
@@ -170,7 +171,7 @@ impl Delivery<'_> {
     /// Under the lock of the index: everything is as the plan saw it.
     fn nothing_moved(&self) -> Result<(), Stop> {
         let repository = self.repository();
-        if head(&self.means.git, &repository.git_dir)? != repository.head {
+        if head(&self.means.git, &repository.git_dir, &repository.common_dir)? != repository.head {
             return Err(Stop::RolledBack("`HEAD` or its branch moved meanwhile".to_owned()));
         }
         let now = match fs_err::read(repository.git_dir.join("index")) {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use fs_err as fs;
 use sandtable_store::id::ObjectId;
+use sandtable_store::pack::{PackWriter, Sync};
 
 use super::commit::Commit;
 use super::{Delivery, Stop};
@@ -13,6 +14,10 @@ use crate::merge::git::GitError;
 use crate::merge::outcome::{Reason, Refusal};
 use crate::merge::scratch::Scratch;
 use crate::merge::target::Repository;
+use crate::merge::trees::{Failed, or_git};
+
+/// More than this is packed by git, which does not hold it in memory.
+const AT_ONCE: usize = 256 << 20;
 
 /// A pack that passed.
 #[derive(Debug)]
@@ -31,10 +36,8 @@ impl Transfer {
         commit: &Commit,
     ) -> Result<Self, Stop> {
         let plan = delivery.plan;
-        let list: Vec<String> = new_objects(delivery, commit)?.iter().map(ToString::to_string).collect();
-        let list = list.join("\n") + "\n";
-        let pack = plan.scratch.call().args(["pack-objects", "--stdout", "-q", "--delta-base-offset"]);
-        let pack = pack.output_with(list.as_bytes())?;
+        let new = new_objects(delivery, commit)?;
+        let pack = or_git(packed(&plan.scratch, &new), || packed_by_git(&plan.scratch, &new))?;
         let objects = repository.objects();
         let path = delivery.place.scratch("quarantine");
         let quarantine = Scratch::new(&delivery.means.git, path, plan.scratch.format(), &[&objects])?;
@@ -68,6 +71,7 @@ impl Transfer {
         for name in &self.names {
             let from = self.quarantine.path().join("objects/pack").join(name);
             let draft = self.to.join(format!("tmp_sandtable_{name}"));
+            // Within a file system names come to disk in order: the pack before the reference that needs it.
             if fs::rename(&from, self.to.join(name)).is_err() {
                 // Another file system: a copy under a name that git's own cleaning knows, then the rename.
                 let copied = fs::copy(&from, &draft).and_then(|_| fs::File::open(&draft)?.sync_all());
@@ -75,27 +79,55 @@ impl Transfer {
                     drop(fs::remove_file(&draft));
                     return Err(error.into());
                 }
+                rustix::fs::fsync(fs::File::open(&self.to)?)?;
             }
         }
-        rustix::fs::fsync(fs::File::open(&self.to)?)?;
         Ok(())
     }
+}
+
+/// The objects as one pack.
+fn packed(scratch: &Scratch, ids: &BTreeSet<ObjectId>) -> Result<Vec<u8>, Failed> {
+    let draft = scratch.path().join("new.pack");
+    drop(fs::remove_file(&draft));
+    let writer = PackWriter::create(&draft, scratch.format()).map_err(Error::from)?;
+    let mut left = AT_ONCE;
+    for id in ids {
+        let object = scratch.trees().object(id)?;
+        left = left.checked_sub(object.data.len()).ok_or(Failed::NotUnderstood)?;
+        writer.add(id, object.kind, &object.data).map_err(Error::from)?;
+    }
+    let written = writer.finish(scratch.path(), Sync::Later).map_err(Error::from)?;
+    let name = written.ok_or(Failed::NotUnderstood)?.name;
+    Ok(fs::read(scratch.path().join(format!("{name}.pack"))).map_err(Error::from)?)
+}
+
+fn packed_by_git(scratch: &Scratch, ids: &BTreeSet<ObjectId>) -> Result<Vec<u8>, Error> {
+    let list: Vec<u8> = ids.iter().flat_map(|id| format!("{id}\n").into_bytes()).collect();
+    let call = scratch.call().args(["pack-objects", "--stdout", "-q", "--delta-base-offset"]);
+    Ok(call.output_with(&list)?)
 }
 
 /// Commit, trees and blobs that are new.
 fn new_objects(delivery: &Delivery<'_>, commit: &Commit) -> Result<BTreeSet<ObjectId>, Error> {
     let plan = delivery.plan;
-    let mut ids = BTreeSet::from([commit.id, plan.result]);
-    let call =
-        plan.scratch.call().args(["diff-tree", "-r", "-t", "-z", "--raw", "--no-renames", "--no-abbrev"]);
-    let answer = call.id(&plan.ours).id(&plan.result).output()?;
+    let arrivals = plan.scratch.trees().arrivals(&plan.ours, &plan.result);
+    let ids = or_git(arrivals, || arrivals_by_git(&plan.scratch, (&plan.ours, &plan.result)))?;
+    let history = plan.history.iter().flat_map(|history| history.objects.iter().copied());
+    Ok(ids.into_iter().chain([commit.id]).chain(history).collect())
+}
+
+fn arrivals_by_git(scratch: &Scratch, (from, to): (&ObjectId, &ObjectId)) -> Result<Vec<ObjectId>, Error> {
+    let mut ids = vec![*to];
+    let call = scratch.call().args(["diff-tree", "-r", "-t", "-z", "--raw", "--no-renames", "--no-abbrev"]);
+    let answer = call.id(from).id(to).output()?;
     for head in answer.split(|byte| *byte == 0).filter(|field| field.starts_with(b":")) {
         let text = String::from_utf8_lossy(head);
         let words: Vec<&str> = text.split(' ').collect();
         if let [_, mode, _, id, _] = words[..]
             && !matches!(mode, "000000" | "160000")
         {
-            ids.insert(id.parse().map_err(GitError::from)?);
+            ids.push(id.parse().map_err(GitError::from)?);
         }
     }
     Ok(ids)

@@ -39,7 +39,7 @@ pub(in crate::merge) fn files(plan: &mut Plan) -> Result<(), Halt> {
     let Target::Repository(repository) = plan.target.clone() else { return Ok(()) };
     let root = repository.root.clone().expect("a bare repository was refused");
     let worktree = Worktree::open(root.as_path())?;
-    let index = Index::copy(&plan.scratch, &repository.git_dir)?;
+    let index = Index::copy(&repository.git_dir)?;
     let paths: BTreeSet<&RelPath> = plan.delivery.iter().map(|change| &change.path).collect();
     let indexed = index.entries(&plan.scratch, &paths)?;
     let unshown = unshown(plan, &repository, &indexed)?;
@@ -206,7 +206,7 @@ pub(in crate::merge) fn as_on_disk(
             let list: Vec<&RelPath> = paths.iter().collect();
             plan.conversion.ask(&plan.scratch, &plan.attributes, &list)?;
             if plan.index.is_none() {
-                plan.index = Some(Index::copy(&plan.scratch, &repository.git_dir)?);
+                plan.index = Some(Index::copy(&repository.git_dir)?);
             }
             plan.index.as_ref().expect("set above").entries(&plan.scratch, &names)?
         }

@@ -4,11 +4,13 @@ mod card;
 mod environment;
 mod errors;
 mod git;
+mod groups;
 mod inside;
 mod machines;
 mod mounts;
 mod rootfs;
 mod ssh_agent;
+mod tools;
 mod views;
 
 use std::fmt::Write as _;
@@ -45,6 +47,7 @@ pub(crate) fn spec(directory: &str) -> Spec {
         base: Setting::default_value(Base::Source),
         mounts: Vec::new(),
         expose: Vec::new(),
+        tools: Vec::new(),
         hide: Vec::new(),
         agent_homes: Vec::new(),
         env: Vec::new(),
@@ -88,6 +91,7 @@ fn host(uid: u32, home: &str, path: &str) -> Host {
         executable: Some(HostPath::new("/usr/bin/sandtable").unwrap()),
         environment: variables.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
         odd_variables: Vec::new(),
+        tools: Vec::new(),
     }
 }
 

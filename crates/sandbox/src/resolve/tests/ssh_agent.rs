@@ -134,6 +134,7 @@ mod ways {
             flags: Vec::new(),
             ports: Vec::new(),
             build: None,
+            proxy: None,
             lowers: crate::model::container::Lowers::Many,
             support: Setting::default_value(String::new()),
         }

@@ -18,6 +18,7 @@ use super::super::watcher::Watcher;
 use super::subject;
 use crate::board::take::Began;
 use crate::board::{self, Board, Counts, Hearing, Ignored, Taking};
+use crate::merge::{BaseHead, base_head};
 use crate::model::spec::{Lifetime, WorkspaceMode};
 
 /// The state of the source that a sandbox was made on.
@@ -25,6 +26,9 @@ use crate::model::spec::{Lifetime, WorkspaceMode};
 pub(in crate::session) struct StandsOn {
     pub(in crate::session) schema: u32,
     pub(in crate::session) snapshot: ObjectId,
+    /// Where the source's `HEAD` was, if it is a repository.
+    #[serde(default)]
+    pub(in crate::session) head: Option<BaseHead>,
 }
 
 /// The recording of that state, under way beside the command.
@@ -67,10 +71,11 @@ impl Beginning {
         let hearing = Arc::clone(&progress);
         let (directory, record) = (directory.clone(), record.clone());
         let thread = std::thread::spawn(move || {
-            let source = record.resolved.source.root.as_path();
-            let snapshot = record_source(&directory.board(), source, hearing.as_ref(), &began)?;
+            let source = &record.resolved.source.root;
+            let head = base_head(source);
+            let snapshot = record_source(&directory.board(), source.as_path(), hearing.as_ref(), &began)?;
             // From here on others can record the state of the sandbox too, while its command runs.
-            directory.stand_on(&record, snapshot)
+            directory.stand_on(&record, snapshot, head)
         });
         Some(Self { progress, thread })
     }
@@ -116,7 +121,12 @@ impl SandboxDirectory {
     }
 
     /// Writes down what the sandbox stands on: from here on it has states.
-    pub(in crate::session) fn stand_on(&self, record: &Record, snapshot: ObjectId) -> Result<(), Error> {
+    pub(in crate::session) fn stand_on(
+        &self,
+        record: &Record,
+        snapshot: ObjectId,
+        head: Option<BaseHead>,
+    ) -> Result<(), Error> {
         let source = record.resolved.source.root.as_path();
         let store = self.board().of_source(source)?.ok_or_else(|| Error::NoBase(record.name.clone()))?;
         let created = OperationDraft {
@@ -127,6 +137,6 @@ impl SandboxDirectory {
             details: serde_json::json!({ "name": record.name }).to_string(),
         };
         store.meta().append(&created).map_err(board::Error::from)?;
-        self.write(super::super::files::BASE, &StandsOn { schema: SCHEMA, snapshot })
+        self.write(super::super::files::BASE, &StandsOn { schema: SCHEMA, snapshot, head })
     }
 }

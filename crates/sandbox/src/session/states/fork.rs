@@ -29,14 +29,14 @@ pub fn fork(
         create(sandboxes, resolved, Wanted { name, base: Some(base) }, request)?;
     let filled = (|| {
         if record.resolved.mode.value == WorkspaceMode::Overlay && record.sees_source() {
-            directory.stand_on(&record, base)?;
+            directory.stand_on(&record, base, None)?;
         }
         settle(&directory, &mut record)?;
         let outcome = if plain::root(&directory, &record).is_some() {
             // It was made from the source as it is now, and stood on that.
             let (copied, _) = directory.standing(&record)?;
             let copied = state(&from.store, &copied.snapshot)?;
-            directory.stand_on(&record, base)?;
+            directory.stand_on(&record, base, None)?;
             plain::turn(&directory, &record, (&from.store, Trust::Fresh), (&copied, &from.state()?))?
         } else {
             let base = state(&from.store, &base)?;

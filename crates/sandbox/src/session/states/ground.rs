@@ -22,6 +22,7 @@ use super::super::record::Record;
 use super::super::watcher::Watcher;
 use super::{open, state};
 use crate::board::{self, Counts, Hearing, Ignored, Taking};
+use crate::merge::base_head;
 use crate::model::mount::{Content, FileIdentity};
 use crate::model::path::HostPath;
 use crate::model::resolved::{SourceKind, Warning};
@@ -45,9 +46,12 @@ pub(in crate::session) fn lay(
     if record.resolved.base.value != Base::Store || record.resolved.mode.value != WorkspaceMode::Overlay {
         return Ok(());
     }
-    let snapshot = match base {
-        Some(snapshot) => snapshot,
-        None => record_all(directory, record, watcher)?,
+    let (snapshot, head) = match base {
+        Some(snapshot) => (snapshot, None),
+        None => {
+            let head = base_head(&record.resolved.source.root);
+            (record_all(directory, record, watcher)?, head)
+        }
     };
     write_out(directory, record, snapshot)?;
     if base.is_none() {
@@ -55,7 +59,7 @@ pub(in crate::session) fn lay(
     }
     rest_on_own(directory, record);
     match record.resolved.lifetime.value {
-        Lifetime::Keep => directory.stand_on(record, snapshot),
+        Lifetime::Keep => directory.stand_on(record, snapshot, head),
         Lifetime::Discard => Ok(()),
     }
 }

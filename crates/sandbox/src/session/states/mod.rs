@@ -35,6 +35,7 @@ use super::error::Error;
 use super::manage::existing;
 use super::record::Record;
 use crate::board::{Board, Found, Subject, Taking};
+use crate::merge::BaseHead;
 use crate::model::id::SandboxName;
 
 /// How long the state of a source may take to be recorded before a snapshot of a running sandbox gives up.
@@ -46,6 +47,8 @@ pub struct Ends {
     pub store: Store,
     pub base: Snapshot,
     pub newest: Snapshot,
+    /// Where the source's `HEAD` was, if that is known.
+    pub head: Option<BaseHead>,
 }
 
 /// What a sandbox stands on and where it is.
@@ -55,7 +58,7 @@ pub fn ends(sandboxes: &Sandboxes, name: &SandboxName) -> Result<Ends, Error> {
     let (stands_on, store) = directory.standing(&record)?;
     let base = store.meta().snapshot(&stands_on.snapshot).map_err(crate::board::Error::from)?;
     let newest = head(&store, &record)?.unwrap_or_else(|| base.clone());
-    Ok(Ends { store, base, newest })
+    Ok(Ends { store, base, newest, head: stands_on.head })
 }
 
 /// The newest state of a sandbox as something that can be compared, checked out or forked.

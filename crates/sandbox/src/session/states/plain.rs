@@ -22,6 +22,7 @@ use super::ground::Heard;
 use super::subject;
 use crate::board::take::{Words, commit, hash_kind, look_alone};
 use crate::board::{self, Consistency, Ignored, Subject, Taking};
+use crate::merge::base_head;
 use crate::model::resolved::Warning;
 use crate::model::spec::{Lifetime, WorkspaceMode};
 use crate::resolve::WORKSPACE;
@@ -44,12 +45,13 @@ pub(in crate::session) fn begin(directory: &SandboxDirectory, record: &mut Recor
     let Some(root) = root(directory, record) else { return };
     let hearing = Heard::new(watcher);
     let taking = Taking { message: "the source", ..Taking::of(Ignored::All, "onboard", &hearing) };
+    let head = base_head(&record.resolved.source.root);
     let recorded = match record.resolved.mode.value {
         WorkspaceMode::Live => directory.board().onboard_changed(&root, &taking).map(|snapshot| snapshot.id),
         _ => record_copy(directory, record, &taking),
     };
     watcher.recorded();
-    let begun = recorded.map_err(Error::from).and_then(|base| directory.stand_on(record, base));
+    let begun = recorded.map_err(Error::from).and_then(|base| directory.stand_on(record, base, head));
     if let Err(error) = begun {
         let text = format!("the sandbox has no states: {}", chained(&error));
         record.resolved.warnings.push(Warning::new("not-recorded", text));

@@ -42,6 +42,9 @@ impl Scene {
             .file(&at(".gitconfig"), "[user]\n\tname = Ann\n")
             .file(&at("repo/.git/HEAD"), "ref: refs/heads/main\n")
             .dir(&at("data"))
+            .file("/usr/bin/slirp4netns", "")
+            .file("/dev/net/tun", "")
+            .mode("/dev/net/tun", 0o666)
             .owner(self.home, self.uid, self.uid)
     }
 
@@ -57,6 +60,7 @@ impl Scene {
             executable: Some(HostPath::new("/usr/bin/sandtable").unwrap()),
             environment: variables.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
             odd_variables: Vec::new(),
+            tools: Vec::new(),
         }
     }
 
@@ -149,6 +153,44 @@ fn the_directory_itself_and_the_hosts_network() {
     spec.mode = Setting::new(WorkspaceMode::Live, flag("--mode"));
     spec.network = Setting::new(Network::Host, flag("--network"));
     insta::assert_snapshot!(LINUX.plan(&spec));
+}
+
+/// A request with a proxy command.
+fn proxied(scene: &Scene, engine: EngineChoice) -> Spec {
+    let mut spec = scene.spec(engine);
+    let words = ["node", "proxy.js", "--rules=a b"].map(str::to_owned).into();
+    let origin = Origin::Variable { name: "SANDBOX_PROXY_COMMAND".to_owned() };
+    spec.container.proxy = Some(Setting::new(words, origin));
+    spec
+}
+
+#[test]
+fn a_proxy_command_is_a_container_of_its_own() {
+    insta::assert_snapshot!(LINUX.plan(&proxied(&LINUX, EngineChoice::Docker)));
+    insta::assert_snapshot!(LINUX.plan(&proxied(&LINUX, EngineChoice::Podman)));
+    insta::assert_snapshot!(MAC.plan(&proxied(&MAC, EngineChoice::Podman)));
+}
+
+#[test]
+fn the_heap_of_node_fits_the_memory_there_is() {
+    let options = |given: Option<&str>, memory: Option<&str>| {
+        let mut spec = LINUX.spec(EngineChoice::Docker);
+        spec.limits.memory = memory.map(|size| Setting::new(size.parse().unwrap(), flag("--memory")));
+        let request = |text: &str| EnvRequest {
+            name: "NODE_OPTIONS".to_owned(),
+            value: EnvValue::Given(Secret::new(text)),
+        };
+        spec.env = given.map(|text| Setting::new(request(text), flag("--env"))).into_iter().collect();
+        let resolved = resolve(&spec, &LINUX.host(), &LINUX.machine()).unwrap();
+        resolved.environment.get("NODE_OPTIONS").map(|found| found.value.clone())
+    };
+    let is = |text: &str| Some(text.to_owned());
+    assert_eq!(options(None, None), None);
+    assert_eq!(options(None, Some("2g")), is("--max-old-space-size=1024"));
+    assert_eq!(options(None, Some("64m")), is("--max-old-space-size=128"));
+    assert_eq!(options(Some("--no-warnings"), Some("2g")), is("--no-warnings --max-old-space-size=1024"));
+    assert_eq!(options(Some("--max-old-space-size=99"), Some("2g")), is("--max-old-space-size=99"));
+    assert_eq!(options(Some("--no-warnings"), None), is("--no-warnings"));
 }
 
 #[test]

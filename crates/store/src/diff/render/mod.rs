@@ -18,6 +18,7 @@ use std::io::{self, Write};
 pub use content::Content;
 pub use names::name_status;
 pub use stat::stat;
+pub(super) use unified::hunk;
 pub use unified::unified;
 
 use crate::object::ReadError;

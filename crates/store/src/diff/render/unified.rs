@@ -7,7 +7,8 @@ use super::name::quote;
 use super::{Colour, Error, Options, Paint, Rendered};
 use crate::diff::text::{Comparison, Group, Line, is_binary};
 use crate::diff::{Change, ChangeKind, Diff, EntryType, Flag, Side};
-use crate::object::{ObjectKind, ReadError, ReadObjects};
+use crate::id::HashKind;
+use crate::object::{Memory, ObjectKind, ReadError, ReadObjects};
 use crate::path::RelPath;
 
 /// How many digits of an id are shown.
@@ -32,6 +33,18 @@ pub fn unified(
         patch.change(change)?;
     }
     Ok(Rendered { exact: patch.exact, truncated })
+}
+
+/// Writes one hunk of a patch.
+pub(in crate::diff) fn hunk(
+    out: &mut dyn Write,
+    compared: &Comparison<'_>,
+    group: &Group,
+    options: &Options,
+) -> Result<(), Error> {
+    let nothing = Memory::new(HashKind::default());
+    let out = Counted { out, written: 0 };
+    Patch { out, objects: &nothing, options, exact: true }.group(compared, group)
 }
 
 struct Counted<'a> {

@@ -77,9 +77,9 @@ impl Undo<'_> {
     /// A file of ours gives its place back, unless somebody has written to it since.
     fn new_file(&self) -> Result<(), Error> {
         let placed = self.worktree.stamp(&self.step.path)?;
-        let (Some(placed), Some(new)) = (placed, self.step.new) else { return Ok(()) };
-        if placed != new {
-            return Ok(());
+        let Some(new) = self.step.new else { return Ok(()) };
+        if placed != Some(new) {
+            return self.keep_old();
         }
         let Ok(parent) = self.worktree.parent(&self.step.path) else { return Ok(()) };
         match self.step.kind {
@@ -97,6 +97,16 @@ impl Undo<'_> {
                 Ok(())
             }
         }
+    }
+
+    /// Somebody has put another file in the place of ours. What git has need not be kept; all else must be.
+    fn keep_old(&self) -> Result<(), Error> {
+        let aside = see_in(self.holding, self.number.to_string().as_bytes())?;
+        let is_old = self.step.kind == StepKind::Replace && aside.digest() == self.step.before;
+        if !is_old || self.journal.reference.is_some() {
+            return Ok(());
+        }
+        keep_beside(self.worktree, self.holding, (self.number, self.step), self.journal)
     }
 
     fn removed_file(&self) -> Result<(), Error> {

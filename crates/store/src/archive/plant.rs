@@ -24,22 +24,32 @@ const OPAQUE: &[u8] = b".wh..wh..opq";
 const RESERVED: &[u8] = b".wh..wh.";
 
 /// A tree in the making.
-pub(super) struct Tree {
+pub(crate) struct Tree {
     root: OwnedFd,
     /// The modes that directories get in the end; until then they are ours to write in.
     modes: BTreeMap<RelPath, u32>,
     /// The directory that was written in last.
     last: Option<(RelPath, OwnedFd)>,
     limits: Limits,
+    purpose: Purpose,
     entries: u64,
     bytes: u64,
     /// What was left out: special files below `dev`, where a sandbox has its own.
-    pub(super) skipped: Vec<RelPath>,
+    pub(crate) skipped: Vec<RelPath>,
+}
+
+/// What a tree is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Purpose {
+    /// The root of a sandbox: nobody writes in it, and its links lead wherever they lead inside.
+    Root,
+    /// A directory to build in: its owner writes in it, and no link leads out of it.
+    Work,
 }
 
 /// Whether names may be marks that remove something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Whiteouts {
+pub(crate) enum Whiteouts {
     /// A plain archive: every name is a name.
     AreFiles,
     /// A layer of an image; its marks have been obeyed before.
@@ -48,19 +58,42 @@ pub(super) enum Whiteouts {
 
 /// What a layer takes away from those below it.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Removals {
+pub(crate) struct Removals {
     gone: Vec<RelPath>,
     opaque: Vec<RelPath>,
 }
 
 impl Tree {
     /// An empty tree in the directory `root`, which nobody else writes to.
-    pub(super) fn new(root: OwnedFd, limits: Limits) -> Self {
-        Self { root, modes: BTreeMap::new(), last: None, limits, entries: 0, bytes: 0, skipped: Vec::new() }
+    pub(crate) fn new(root: OwnedFd, limits: Limits) -> Self {
+        Self::for_purpose(root, limits, Purpose::Root)
+    }
+
+    /// A tree over what is in the directory `root`, for somebody who builds in it.
+    pub(crate) fn writable(root: OwnedFd, limits: Limits) -> Self {
+        Self::for_purpose(root, limits, Purpose::Work)
+    }
+
+    fn for_purpose(root: OwnedFd, limits: Limits, purpose: Purpose) -> Self {
+        Self {
+            root,
+            modes: BTreeMap::new(),
+            last: None,
+            limits,
+            purpose,
+            entries: 0,
+            bytes: 0,
+            skipped: Vec::new(),
+        }
+    }
+
+    /// How many entries and bytes were written so far.
+    pub(crate) fn counted(&self) -> (u64, u64) {
+        (self.entries, self.bytes)
     }
 
     /// Unpacks one archive over what is there.
-    pub(super) fn unpack<R: Read>(
+    pub(crate) fn unpack<R: Read>(
         &mut self,
         archive: &mut Reader<R>,
         whiteouts: Whiteouts,
@@ -75,7 +108,7 @@ impl Tree {
     }
 
     /// Takes away what a layer says is gone.
-    pub(super) fn remove(&mut self, removals: &Removals) -> Result<(), Error> {
+    pub(crate) fn remove(&mut self, removals: &Removals) -> Result<(), Error> {
         self.last = None;
         for path in &removals.gone {
             let (Some(parent), Some(name)) = (path.parent(), path.name()) else { continue };
@@ -94,17 +127,18 @@ impl Tree {
     }
 
     /// Gives the directories their modes. Nobody writes in the tree after this.
-    pub(super) fn finish(self) -> Result<Vec<RelPath>, Error> {
+    pub(crate) fn finish(self) -> Result<Vec<RelPath>, Error> {
         for (path, mode) in self.modes.iter().rev() {
             // A later entry may have put something else in its place.
             if let Some(directory) = self.existing(path).map_err(|errno| failed(path, errno))? {
-                fchmod(&directory, read_only(*mode, 0o500)).map_err(|errno| failed(path, errno))?;
+                fchmod(&directory, self.purpose.mode(*mode, 0o500)).map_err(|errno| failed(path, errno))?;
             }
         }
         Ok(self.skipped)
     }
 
-    fn put(&mut self, entry: &Entry, content: &mut dyn Read) -> Result<(), Error> {
+    /// Writes one entry.
+    pub(crate) fn put(&mut self, entry: &Entry, content: &mut dyn Read) -> Result<(), Error> {
         self.count(entry)?;
         let path = &entry.path;
         if entry.content == Content::Directory {
@@ -131,20 +165,26 @@ impl Tree {
             _ => None,
         };
         self.directory(&parent)?;
+        let purpose = self.purpose;
         let (_, directory) = self.last.as_ref().expect("just opened");
         let directory = directory.as_fd();
         // Whatever an earlier entry or a lower layer put there makes way.
         remove_at(directory, name).map_err(|errno| failed(path, errno))?;
         match (&entry.content, link) {
+            (Content::Symlink { to }, _) if purpose == Purpose::Work && leaves(&parent, to) => {
+                Err(refused("is a symbolic link that leads out"))
+            }
             (Content::Symlink { to }, _) => {
                 symlinkat(to, directory, name).map_err(|errno| failed(path, errno))
             }
             (_, Some((from, old))) => linkat(&from, &old[..], directory, name, AtFlags::empty())
                 .map_err(|errno| failed(path, errno)),
-            (_, None) => write(directory, name, entry, content).map_err(|source| match source {
-                Written::Short => Error::Damaged("it ends within a file"),
-                Written::Failed(source) => Error::Write { name: path.display_escaped(), source },
-            }),
+            (_, None) => {
+                write(directory, name, &Written { entry, purpose }, content).map_err(|source| match source {
+                    Failure::Short => Error::Damaged("it ends within a file"),
+                    Failure::Failed(source) => Error::Write { name: path.display_escaped(), source },
+                })
+            }
         }
     }
 
@@ -217,7 +257,7 @@ impl Tree {
 }
 
 /// What the layer in `archive` takes away from those below it.
-pub(super) fn removals<R: Read>(archive: &mut Reader<R>) -> Result<Removals, Error> {
+pub(crate) fn removals<R: Read>(archive: &mut Reader<R>) -> Result<Removals, Error> {
     let mut found = Removals::default();
     while let Some(entry) = archive.next_entry()? {
         let (Some(parent), Some(name)) = (entry.path.parent(), entry.path.name()) else { continue };
@@ -232,28 +272,55 @@ pub(super) fn removals<R: Read>(archive: &mut Reader<R>) -> Result<Removals, Err
     Ok(found)
 }
 
-enum Written {
+impl Purpose {
+    /// The permissions that an unpacked file keeps: nobody becomes somebody else by it, and nobody may write it
+    /// but the owner of a directory to build in.
+    fn mode(self, mode: u32, least: u32) -> Mode {
+        Mode::from_raw_mode(match self {
+            Self::Root => mode & 0o555 | least,
+            Self::Work => mode & 0o755 | least | 0o200,
+        })
+    }
+}
+
+/// Whether a symbolic link in `directory` leads out of the tree, or could. Dots may stand at its beginning only: what
+/// they mean after a name depends on whether that is a link itself.
+fn leaves(directory: &RelPath, to: &[u8]) -> bool {
+    let mut parts = to.split(|byte| *byte == b'/').filter(|part| !matches!(*part, b"" | b"."));
+    let up = parts.by_ref().take_while(|part| *part == b"..").count();
+    // The first part that is no dots was taken as well; nothing hangs on it.
+    to.starts_with(b"/") || up > directory.components().count() || parts.any(|part| part == b"..")
+}
+
+enum Failure {
     Short,
     Failed(io::Error),
+}
+
+/// A file to be written, and what for.
+struct Written<'a> {
+    entry: &'a Entry,
+    purpose: Purpose,
 }
 
 fn write(
     directory: BorrowedFd<'_>,
     name: &[u8],
-    entry: &Entry,
+    file: &Written<'_>,
     content: &mut dyn Read,
-) -> Result<(), Written> {
+) -> Result<(), Failure> {
+    let Written { entry, purpose } = file;
     let Content::File { size } = entry.content else { return Ok(()) };
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = openat(directory, name, flags, Mode::RUSR | Mode::WUSR);
-    let mut file = File::from(file.map_err(|errno| Written::Failed(errno.into()))?);
-    let written = copy(content, &mut file).map_err(Written::Failed)?;
+    let mut file = File::from(file.map_err(|errno| Failure::Failed(errno.into()))?);
+    let written = copy(content, &mut file).map_err(Failure::Failed)?;
     if written != size {
-        return Err(Written::Short);
+        return Err(Failure::Short);
     }
     let time = Timespec { tv_sec: entry.mtime, tv_nsec: 0 };
     let times = Timestamps { last_access: time, last_modification: time };
-    fchmod(&file, read_only(entry.mode, 0o400)).map_err(|errno| Written::Failed(errno.into()))?;
+    fchmod(&file, purpose.mode(entry.mode, 0o400)).map_err(|errno| Failure::Failed(errno.into()))?;
     // A time that the file system cannot hold is no reason to do without the file.
     let _unset = futimens(&file, &times);
     Ok(())
@@ -281,11 +348,6 @@ fn enter(here: BorrowedFd<'_>, name: &[u8]) -> Result<OwnedFd, Errno> {
         }
         answer => answer,
     }
-}
-
-/// The permissions that an unpacked file keeps: nobody may write it, and nobody becomes somebody else by it.
-fn read_only(mode: u32, least: u32) -> Mode {
-    Mode::from_raw_mode(mode & 0o555 | least)
 }
 
 fn failed(path: &RelPath, errno: Errno) -> Error {

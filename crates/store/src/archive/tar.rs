@@ -263,7 +263,7 @@ fn ustar_name(header: &[u8; BLOCK]) -> Vec<u8> {
 
 /// The path of an entry or of a hard link's target: `./` at its start, doubled slashes and a slash at its end
 /// mean nothing, anything that could lead outside is refused.
-fn inside(name: &[u8]) -> Result<RelPath, Error> {
+pub(super) fn inside(name: &[u8]) -> Result<RelPath, Error> {
     let refused = |why| Error::Entry { name: shown(name), why };
     if name.starts_with(b"/") {
         return Err(refused("has an absolute path"));
@@ -282,7 +282,7 @@ fn inside(name: &[u8]) -> Result<RelPath, Error> {
     Ok(path)
 }
 
-fn shown(name: &[u8]) -> String {
+pub(super) fn shown(name: &[u8]) -> String {
     let short = &name[..name.len().min(200)];
     short.escape_ascii().to_string()
 }

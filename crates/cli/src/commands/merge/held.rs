@@ -1,0 +1,76 @@
+//! Held files, one after the other: why each is held, what it is, and what shall become of it.
+
+use std::collections::BTreeMap;
+
+use sandtable_sandbox::board::diff::{Diff, render};
+use sandtable_sandbox::merge::review::Finding;
+use sandtable_sandbox::merge::{Approvals, MergeRequest, RelPath};
+
+use super::Work;
+use super::ask::{Answer, letter};
+use crate::app::App;
+use crate::error::CliError;
+use crate::ui::escape;
+use crate::ui::style::{Colour, Role};
+
+/// Asks about each path; what is approved or left out goes into the request.
+pub(super) fn approve(
+    app: &App,
+    work: &Work,
+    held: &[Finding],
+    request: &mut MergeRequest,
+) -> Result<Answer, CliError> {
+    let mut paths: BTreeMap<&RelPath, Vec<&Finding>> = BTreeMap::new();
+    for finding in held {
+        paths.entry(finding.rel_path()).or_default().push(finding);
+    }
+    let changes = app.board()?.diff_snapshots(&work.base, &work.found)?;
+    let count = paths.len();
+    for (number, (path, findings)) in paths.into_iter().enumerate() {
+        show(app, work, (path, &findings), &changes)?;
+        let place = if count == 1 { String::new() } else { format!(" ({} of {count})", number + 1) };
+        let question = format!("{}{place}:", path.display_escaped());
+        // What comes with the commits made inside cannot be left out alone.
+        let mut choices = vec![('a', "pprove"), ('l', "eave out"), ('q', "uit")];
+        choices.retain(|(letter, _)| *letter != 'l' || request.history.is_none());
+        match letter(app, &question, &choices) {
+            'a' => allow(&mut request.approvals, path),
+            'l' => request.exclude.push(path.clone()),
+            _ => return Ok(Answer::Quit),
+        }
+    }
+    Ok(Answer::GoOn)
+}
+
+fn allow(approvals: &mut Approvals, path: &RelPath) {
+    match approvals {
+        Approvals::None => *approvals = Approvals::Paths([path.clone()].into()),
+        Approvals::Paths(paths) => drop(paths.insert(path.clone())),
+        Approvals::All => {}
+    }
+}
+
+fn show(
+    app: &App,
+    work: &Work,
+    (path, findings): (&RelPath, &[&Finding]),
+    changes: &Diff,
+) -> Result<(), CliError> {
+    app.ui.write("\n");
+    for finding in findings {
+        let label = app.ui.colour.paint(Role::Warning, "held");
+        let (name, reason) = (path.display_escaped(), escape::line(finding.reason));
+        app.ui.write(&format!("{label} {name}: {reason} ({})\n", escape::line(finding.group)));
+    }
+    let mine = changes.changes.iter().filter(|change| change.path == *path).cloned().collect();
+    let one = Diff { changes: mine, truncated: false };
+    let colour = match app.ui.colour {
+        Colour::Ansi => render::Colour::Ansi,
+        Colour::Never => render::Colour::Plain,
+    };
+    let mut text = Vec::new();
+    let options = render::Options { colour, output_bytes: 256 << 10, ..render::Options::default() };
+    render::unified(&mut text, work.found.store.objects(), &one, &options).map_err(CliError::Render)?;
+    app.ui.write(&String::from_utf8_lossy(&text));
+    Ok(())
+}

@@ -1,0 +1,74 @@
+//! `sandtable tool shell`: a clean sandbox with what a recipe declares, to try its steps by hand. Nothing is kept.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use sandtable_sandbox::facts::MachineFacts;
+use sandtable_sandbox::model::setting::Setting;
+use sandtable_sandbox::model::spec::{Lifetime, Spec};
+use sandtable_sandbox::model::tool::ProvidedDep;
+use sandtable_sandbox::resolve;
+use sandtable_sandbox::session::{self, Deaf, Request, Streams, Terminal};
+
+use super::ask;
+use super::install::{MannerArgs, make};
+use super::which::WhichArgs;
+use crate::app::{self, App};
+use crate::config::{self, Loaded};
+use crate::env;
+use crate::error::CliError;
+
+/// What `tool shell` takes.
+#[derive(Debug, Args)]
+pub(crate) struct ShellArgs {
+    #[command(flatten)]
+    which: WhichArgs,
+    #[command(flatten)]
+    manner: MannerArgs,
+    /// Instead of a shell
+    #[arg(last = true, value_name = "CMD")]
+    command: Vec<OsString>,
+}
+
+pub(super) fn run(app: &App, args: &ShellArgs) -> Result<ExitCode, CliError> {
+    let plan = args.which.plan()?;
+    ask::consent(app, &plan, args.manner.answer(), args.manner.stays())?;
+    let mut tools: Vec<ProvidedDep> = Vec::new();
+    let mut held = Vec::new();
+    for dependency in &plan.dependencies {
+        let (provided, _) = make(app, dependency, args.manner.manner(None))?;
+        tools.push(provided.tool.clone());
+        tools.extend(provided.needs.iter().cloned());
+        held.push(provided);
+    }
+    let base = app.environment.get(env::TMPDIR).map_or_else(|| PathBuf::from("/tmp"), PathBuf::from);
+    let place = app::real(&base)?.join(format!("sandtable-tool-{}", std::process::id()));
+    let failed = |source| CliError::Trial { place: place.clone(), source };
+    fs_err::create_dir(&place).map_err(failed)?;
+    let _place = Place(place.clone());
+    let plain = config::plain(place);
+    let lifetime = Setting::default_value(Lifetime::Discard);
+    let loaded = Loaded { spec: Spec { lifetime, ..plain.spec }, ..plain };
+    let mut host = app.environment.host()?;
+    host.tools = tools;
+    let resolved = resolve::resolve(&loaded.spec, &host, &MachineFacts)?;
+    let shell = [OsString::from("/bin/sh")];
+    let command = if args.command.is_empty() { &shell[..] } else { &args.command };
+    let streams = Streams::Caller(Terminal::Auto);
+    let request = Request { command, resolve_ms: app.elapsed_ms(), streams, watcher: &Deaf };
+    let outcome = session::run(&app.sandboxes()?, resolved, None, request)?;
+    drop(held);
+    Ok(ExitCode::from(outcome.exit.code))
+}
+
+/// A directory of our own, gone when dropped.
+struct Place(PathBuf);
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        // What cannot be removed is a temporary file like any other.
+        let _left_behind = fs_err::remove_dir_all(&self.0);
+    }
+}

@@ -1,0 +1,97 @@
+//! The workshop of this user, and the tools that a sandbox asks for.
+
+use std::time::Duration;
+
+use sandtable_sandbox::model::path::HostPath;
+use sandtable_sandbox::model::resolved::{EngineName, Identity};
+use sandtable_sandbox::model::setting::Setting;
+use sandtable_sandbox::model::tool::{ProvidedDep, ToolRequest};
+use sandtable_sandbox::session::tools::{self, BuildRoot, DepsMode, Failures, Workshop};
+use sandtable_sandbox::tools::depot::Depot;
+use sandtable_sandbox::tools::fetch::Clients;
+
+use super::watch::Told;
+use super::which::{ToolError, builtin_plan, libc_here};
+use crate::app::App;
+use crate::config::Loaded;
+use crate::error::CliError;
+
+/// How tools are to be made.
+#[derive(Clone, Debug)]
+pub(super) struct Manner {
+    pub(super) root: BuildRoot,
+    pub(super) deps: DepsMode,
+    pub(super) timeout: Option<Duration>,
+    pub(super) failures: Failures,
+}
+
+impl Default for Manner {
+    fn default() -> Self {
+        Self { root: BuildRoot::Machine, deps: DepsMode::Store, timeout: None, failures: Failures::Removed }
+    }
+}
+
+/// Where this user's tools are.
+pub(super) fn depot(app: &App) -> Result<Depot, CliError> {
+    Ok(Depot::new(place(app)?))
+}
+
+fn place(app: &App) -> Result<HostPath, CliError> {
+    let data = app.environment.data()?;
+    // What is mounted is looked at by its real path, so it is made under it as well.
+    let real = fs_err::canonicalize(data.as_path()).ok().and_then(|real| HostPath::new(real).ok());
+    Ok(real.unwrap_or(data).join("tools"))
+}
+
+pub(super) fn workshop(app: &App, manner: Manner) -> Result<Workshop, CliError> {
+    let host = app.environment.host()?;
+    let search = host.environment.get("PATH").map(String::as_str).unwrap_or_default();
+    let search = search.split(':').filter_map(|path| HostPath::new(path).ok()).collect();
+    Ok(Workshop {
+        depot: place(app)?,
+        clients: Clients { search, environment: host.environment },
+        root: manner.root,
+        deps: manner.deps,
+        engine: EngineName::Native,
+        identity: Identity { uid: host.uid, gid: host.gid },
+        jobs: std::thread::available_parallelism().map_or(1, usize::from),
+        timeout: manner.timeout,
+        failures: manner.failures,
+    })
+}
+
+/// Makes what a sandbox asks for and is not there yet. Only tools that come with the program can be asked for.
+pub(crate) fn prepared(app: &App, loaded: &Loaded) -> Result<(), CliError> {
+    if loaded.output.dry_run.value || loaded.spec.tools.is_empty() {
+        return Ok(());
+    }
+    let workshop = workshop(app, Manner::default())?;
+    for Setting { value: request, .. } in &loaded.spec.tools {
+        let plan = builtin_plan(request, libc_here())?;
+        if tools::find(&workshop, &plan).map_err(ToolError::from)?.is_none() {
+            let told = Told::new(app.ui, &plan);
+            tools::provide(&workshop, &plan, &told).map_err(ToolError::from)?;
+            told.over();
+        }
+    }
+    Ok(())
+}
+
+/// The tools that a sandbox asks for, each with what it needs.
+pub(crate) fn kept(app: &App, asked: &[Setting<ToolRequest>]) -> Result<Vec<ProvidedDep>, CliError> {
+    if asked.is_empty() {
+        return Ok(Vec::new());
+    }
+    let workshop = workshop(app, Manner::default())?;
+    let mut found: Vec<ProvidedDep> = Vec::new();
+    for Setting { value: request, .. } in asked {
+        let plan = builtin_plan(request, libc_here())?;
+        let tools = tools::find(&workshop, &plan).map_err(ToolError::from)?;
+        for tool in tools.ok_or_else(|| ToolError::NotKept(request.clone()))? {
+            if !found.contains(&tool) {
+                found.push(tool);
+            }
+        }
+    }
+    Ok(found)
+}

@@ -1,0 +1,205 @@
+//! The commits that were made inside, brought along as objects.
+//!
+//! A sandbox's git directory is never opened as a repository. What the sandbox wrote into it lies in the snapshot as a
+//! list of files; those that can be objects are written into a directory of ours, alone, and read there by our own
+//! reader, which believes nothing: every object is held against its name. From the tip of the sandbox's `HEAD` we go
+//! back to what the target has, and take exactly what is on the way. All of it is looked over like the work itself,
+//! commit by commit, and then goes through git's strict check with the rest.
+
+mod files;
+
+use std::collections::BTreeSet;
+
+use sandtable_store::id::ObjectId;
+use sandtable_store::object::commit::references;
+use sandtable_store::object::{EntryMode, ObjectKind, ReadObjects as _, Tree};
+use sandtable_store::objects::{Loose, Objects};
+
+use super::outcome::{Note, Reason, Refusal};
+use super::plan::{Halt, Plan, Report};
+use super::request::History;
+use super::select::Selector;
+use super::target::Target;
+use files::Layer;
+
+/// As many commits, and objects, come along at most.
+const COMMITS: usize = 10_000;
+const OBJECTS: usize = 1_000_000;
+/// A commit is a page of text.
+const COMMIT_BYTES: usize = 1 << 20;
+
+/// What comes along, in the scratch repository.
+#[derive(Debug)]
+pub(super) struct Commits {
+    pub(super) tip: ObjectId,
+    pub(super) objects: BTreeSet<ObjectId>,
+}
+
+/// The commits of the sandbox that the target does not have; none when there are none.
+pub(super) fn bring(
+    plan: &Plan,
+    selector: &Selector<'_>,
+    history: &History,
+    report: &mut Report,
+) -> Result<Option<Commits>, Halt> {
+    let Target::Repository(repository) = &plan.target else { return Ok(None) };
+    let layer = Layer::open(plan.scratch.trees().objects(), history.layer.as_ref())?;
+    let mut head = history.head.clone();
+    // A sandbox that was made from a state does not know where its source was.
+    head.branch = head.branch.or_else(|| repository.head.branch().map(str::to_owned));
+    let tip = layer.tip(&head)?;
+    let theirs = Objects::new(&repository.objects(), plan.scratch.format(), Loose::Read);
+    let Some(tip) = tip.filter(|tip| history.head.commit != Some(*tip)) else {
+        return Ok(none(report));
+    };
+    if tip.kind() != plan.scratch.format() {
+        return Err(broken("the commits inside have names of another kind"));
+    }
+    let place = plan.scratch.path().join("history");
+    layer.write_objects(&place)?;
+    let inside = Objects::new(&place, plan.scratch.format(), Loose::Read);
+    let mut walk = Walk { inside: &inside, theirs: &theirs, plan, taken: BTreeSet::new() };
+    let commits = walk.commits(tip)?;
+    if !is_new(plan, &tip)? {
+        return Ok(none(report));
+    }
+    for (commit, tree, parent) in &commits {
+        look_over(plan, selector, (commit, tree, parent.as_ref()), report)?;
+    }
+    Ok(Some(Commits { tip, objects: walk.taken }))
+}
+
+/// Everything from the tip to the target's branch is there: also what the target had of it already, which may be the
+/// rest of something that was thrown away. False if the branch has all of it.
+fn is_new(plan: &Plan, tip: &ObjectId) -> Result<bool, Halt> {
+    let Target::Repository(repository) = &plan.target else { return Ok(false) };
+    let shallow = repository.common_dir.join("shallow");
+    if shallow.exists() {
+        fs_err::copy(shallow, plan.scratch.path().join("shallow"))?;
+    }
+    let mut call = plan.scratch.call().args(["rev-list", "--objects"]).id(tip);
+    if let Some(head) = repository.head.tip() {
+        call = call.arg(format!("^{head}"));
+    }
+    match call.output() {
+        Ok(found) => Ok(!found.is_empty()),
+        Err(error) => Err(broken(format!("the commits made inside are not complete: {error}"))),
+    }
+}
+
+fn none(report: &mut Report) -> Option<Commits> {
+    let text = "no commit was made inside that the branch does not have".to_owned();
+    report.notes.push(Note { code: "no-history", text });
+    None
+}
+
+/// What one commit changes is looked at as if it came alone: somebody may check it out.
+fn look_over(
+    plan: &Plan,
+    selector: &Selector<'_>,
+    (commit, tree, parent): (&ObjectId, &ObjectId, Option<&ObjectId>),
+    report: &mut Report,
+) -> Result<(), Halt> {
+    let before = match parent {
+        Some(parent) => plan.scratch.tree_of(parent)?,
+        None => plan.scratch.empty_tree()?,
+    };
+    let changes = plan.scratch.trees().changes(&before, tree);
+    let Ok(changes) = changes else {
+        return Err(broken(format!("commit `{commit}` has a tree that is not in order")));
+    };
+    selector.look_over((&changes, tree), report)
+}
+
+fn broken(text: impl Into<String>) -> Halt {
+    Refusal::new(Reason::Objects, text).into()
+}
+
+/// From the tip to what is there already.
+struct Walk<'a> {
+    inside: &'a Objects,
+    theirs: &'a Objects,
+    plan: &'a Plan,
+    taken: BTreeSet<ObjectId>,
+}
+
+impl Walk<'_> {
+    /// The commits, each with its tree and its first parent, the oldest last.
+    fn commits(&mut self, tip: ObjectId) -> Result<Vec<(ObjectId, ObjectId, Option<ObjectId>)>, Halt> {
+        let (mut found, mut waiting) = (Vec::new(), vec![tip]);
+        while let Some(id) = waiting.pop() {
+            if self.taken.contains(&id) || self.theirs.contains(&id) {
+                continue;
+            }
+            let data = self.take(&id, ObjectKind::Commit)?;
+            refuse_odd(&id, &data)?;
+            let Ok(commit) = references(&data) else {
+                return Err(broken(format!("commit `{id}` is not in order")));
+            };
+            self.tree(commit.tree)?;
+            found.push((id, commit.tree, commit.parents.first().copied()));
+            waiting.extend(commit.parents);
+            if found.len() > COMMITS {
+                return Err(broken(format!("there are more than {COMMITS} commits")));
+            }
+        }
+        Ok(found)
+    }
+
+    fn tree(&mut self, tree: ObjectId) -> Result<(), Halt> {
+        let mut waiting = vec![tree];
+        while let Some(id) = waiting.pop() {
+            if self.taken.contains(&id) || self.theirs.contains(&id) {
+                continue;
+            }
+            let data = self.take(&id, ObjectKind::Tree)?;
+            let tree =
+                Tree::parse(id.kind(), &data).map_err(|error| broken(format!("tree `{id}`: {error}")))?;
+            for entry in tree.entries() {
+                match entry.mode {
+                    EntryMode::Tree => waiting.push(entry.id),
+                    EntryMode::Gitlink => {}
+                    _ if self.taken.contains(&entry.id) || self.theirs.contains(&entry.id) => {}
+                    _ => drop(self.take(&entry.id, ObjectKind::Blob)?),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads an object, holds it against its name, and puts it into the scratch repository.
+    fn take(&mut self, id: &ObjectId, kind: ObjectKind) -> Result<Vec<u8>, Halt> {
+        // Blobs of the snapshot itself are in the store.
+        let data = self.inside.read_kind(id, kind).or_else(|error| {
+            let text = format!("an object of the commits made inside cannot be used: {error}");
+            self.plan.scratch.trees().read(id, kind).map_err(|_| broken(text))
+        })?;
+        self.plan.scratch.trees().write(kind, &data)?;
+        self.taken.insert(*id);
+        if self.taken.len() > OBJECTS {
+            return Err(broken(format!("there are more than {OBJECTS} objects")));
+        }
+        Ok(data)
+    }
+}
+
+/// A commit is read by people, in a terminal: it must be text, and say nothing but what commits say.
+fn refuse_odd(id: &ObjectId, data: &[u8]) -> Result<(), Halt> {
+    const LINES: [&str; 6] = ["tree ", "parent ", "author ", "committer ", "encoding ", "gpgsig"];
+    let text = str::from_utf8(data).map_err(|_| broken(format!("commit `{id}` is not UTF-8")))?;
+    let head = text.split_once("\n\n").map_or(text, |(head, _)| head);
+    let odd_line = |line: &str| !line.starts_with(' ') && !LINES.iter().any(|known| line.starts_with(known));
+    let odd = |c: char| (c.is_control() && !matches!(c, '\n' | '\t')) || is_bidi(c);
+    if data.len() > COMMIT_BYTES || head.lines().any(odd_line) || text.contains(odd) {
+        let text = format!(
+            "commit `{id}` has more in it than a commit should: control characters, or unknown lines"
+        );
+        return Err(Refusal::new(Reason::Unsafe, text).into());
+    }
+    Ok(())
+}
+
+/// Turns the direction of what follows, so that it reads as something else.
+const fn is_bidi(c: char) -> bool {
+    matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}

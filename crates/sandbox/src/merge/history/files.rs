@@ -1,0 +1,137 @@
+//! The layer of a git directory, as the list of files that it is in the snapshot.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use fs_err as fs;
+use sandtable_store::id::ObjectId;
+use sandtable_store::layer::opaque::{LayerName, open};
+use sandtable_store::object::{ObjectKind, ReadObjects};
+use sandtable_store::state::{Entry, StateError, What};
+
+use crate::merge::error::Error;
+use crate::merge::outcome::{Reason, Refusal};
+use crate::merge::plan::Halt;
+use crate::merge::request::BaseHead;
+
+/// More files than this are no git directory.
+const MOST: usize = 2_000_000;
+/// As large a file of text is read.
+const TEXT: u64 = 16 << 20;
+/// As much of objects is taken at most, compressed as they are.
+const ROOM: u64 = 4 << 30;
+
+/// The files that the sandbox wrote below `.git`, and the names that it removed.
+pub(super) struct Layer<'a> {
+    objects: &'a dyn ReadObjects,
+    files: BTreeMap<Vec<u8>, Option<ObjectId>>,
+}
+
+impl<'a> Layer<'a> {
+    pub(super) fn open(objects: &'a dyn ReadObjects, layer: Option<&ObjectId>) -> Result<Self, Halt> {
+        let mut files = BTreeMap::new();
+        let Some(layer) = layer else { return Ok(Self { objects, files }) };
+        let root = open(objects, layer).and_then(|state| state.root().read_root(objects));
+        let mut waiting = vec![(Vec::new(), root.map_err(|error| unreadable(&error))?.entries)];
+        while let Some((above, entries)) = waiting.pop() {
+            for Entry { name, node } in entries {
+                let at = |name: &[u8]| [above.as_slice(), name].concat();
+                match (LayerName::parse(&name), node.what) {
+                    (Some(LayerName::Whiteout(name)), _) => drop(files.insert(at(name), None)),
+                    (Some(LayerName::Entry(name)), What::File(id)) => drop(files.insert(at(name), Some(id))),
+                    (Some(LayerName::Entry(name)), What::Directory(below)) => {
+                        let below = below.read(objects).map_err(|error| unreadable(&error))?;
+                        waiting.push(([at(name).as_slice(), b"/"].concat(), below));
+                    }
+                    // Links lead nowhere here.
+                    _ => {}
+                }
+                if files.len() > MOST {
+                    return Err(unreadable(&StateError::TooMany));
+                }
+            }
+        }
+        Ok(Self { objects, files })
+    }
+
+    /// Where the sandbox's `HEAD` is.
+    pub(super) fn tip(&self, base: &BaseHead) -> Result<Option<ObjectId>, Halt> {
+        let head = self.text(b".git/HEAD")?;
+        let branch = match &head {
+            None => base.branch.clone(),
+            Some(text) => match text.strip_prefix("ref: ") {
+                Some(name) => Some(name.trim().to_owned()),
+                None => return Ok(text.trim().parse().ok()),
+            },
+        };
+        let Some(branch) = branch else { return Ok(base.commit) };
+        if let Some(text) = self.text(&[b".git/", branch.as_bytes()].concat())? {
+            return Ok(text.trim().parse().ok());
+        }
+        let packed = self.text(b".git/packed-refs")?.unwrap_or_default();
+        let line = packed.lines().find_map(|line| line.strip_suffix(&branch)?.strip_suffix(' '));
+        let unmoved = base.commit.filter(|_| base.branch.as_deref() == Some(&branch));
+        Ok(line.and_then(|id| id.parse().ok()).or(unmoved))
+    }
+
+    /// Writes what can be objects into an empty directory, under names that we make.
+    pub(super) fn write_objects(&self, to: &Path) -> Result<(), Halt> {
+        let mut left = ROOM;
+        fs::create_dir_all(to.join("pack"))?;
+        for (path, id) in self.files.iter().filter_map(|(path, id)| Some((path, (*id)?))) {
+            let Some(name) = path.strip_prefix(b".git/objects/").and_then(object_name) else { continue };
+            let size = self.objects.header(&id).map_or(u64::MAX, |(_, size)| size);
+            let text = "the commits made inside are larger than can be brought over";
+            left = left.checked_sub(size).ok_or_else(|| Halt::from(Refusal::new(Reason::Objects, text)))?;
+            let file = to.join(name);
+            fs::create_dir_all(file.parent().expect("it is below the directory"))?;
+            let mut out = fs::File::create_new(file)?;
+            self.objects.stream(&id, &mut out).map_err(|error| Error::from(std::io::Error::other(error)))?;
+        }
+        Ok(())
+    }
+
+    fn text(&self, path: &[u8]) -> Result<Option<String>, Halt> {
+        let Some(Some(id)) = self.files.get(path) else { return Ok(None) };
+        let size = self.objects.header(id).map_or(u64::MAX, |(_, size)| size);
+        let data = self.objects.read_kind(id, ObjectKind::Blob).ok().filter(|_| size < TEXT);
+        let text = data.and_then(|data| String::from_utf8(data).ok());
+        let text = text
+            .ok_or_else(|| Halt::from(Refusal::new(Reason::Objects, "a reference inside cannot be read")))?;
+        Ok(Some(text))
+    }
+}
+
+/// `ab/cdef…` for a loose object, `pack/pack-….pack` or `.idx`; nothing for anything else.
+fn object_name(path: &[u8]) -> Option<&Path> {
+    let text = str::from_utf8(path).ok()?;
+    let hex = |text: &str| !text.is_empty() && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+    let (folder, name) = text.split_once('/')?;
+    let loose = folder.len() == 2 && hex(folder) && matches!(name.len(), 38 | 62) && hex(name);
+    let stem = name.strip_prefix("pack-").and_then(|name| name.split_once('.'));
+    let packed =
+        folder == "pack" && stem.is_some_and(|(stem, end)| hex(stem) && matches!(end, "pack" | "idx"));
+    (loose || packed).then_some(Path::new(text))
+}
+
+fn unreadable(error: &StateError) -> Halt {
+    Refusal::new(Reason::Objects, format!("the git directory inside cannot be read: {error}")).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_can_be_an_object_is_taken() {
+        let id = "0123456789abcdef0123456789abcdef012345";
+        for good in [format!("ab/{id}"), format!("pack/pack-{id}.pack"), format!("pack/pack-{id}.idx")] {
+            assert!(object_name(good.as_bytes()).is_some(), "{good}");
+        }
+        let bad =
+            ["info/alternates", "ab/../../x", "AB/x", "pack/pack-x.pack", "pack/pack-ab.pack/x", "ab", ""];
+        for bad in bad {
+            assert!(object_name(bad.as_bytes()).is_none(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! A merge or an apply as it is written down, so that it can be taken back and done again later.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+use sandtable_store::RelPath;
+use sandtable_store::id::ObjectId;
+use serde::{Deserialize, Serialize};
+
+use super::error::Error;
+use super::outcome::{MergeOutcome, Outcome};
+use super::request::{Approvals, CommitText, Effect, Means, MergeRequest, Mode, Way};
+use super::story::{self, Undo};
+use crate::model::path::HostPath;
+
+const SCHEMA: u32 = 1;
+
+/// What was done, and how it can be asked for again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Recorded {
+    schema: u32,
+    base: ObjectId,
+    snapshot: ObjectId,
+    /// Of a merge: the commit it made. None for an apply.
+    commit: Option<ObjectId>,
+    /// Paths may be any bytes: hexadecimal.
+    only: Vec<String>,
+    exclude: Vec<String>,
+    hunks: BTreeMap<String, BTreeSet<usize>>,
+}
+
+impl Recorded {
+    /// None for what left nothing that could be taken back.
+    pub fn of(request: &MergeRequest, outcome: &MergeOutcome) -> Option<Self> {
+        let commit = match (&outcome.outcome, request.effect) {
+            (_, Effect::Plan) => return None,
+            (Outcome::FastForward { commit, .. } | Outcome::Merged { commit, .. }, _) => *commit,
+            (Outcome::Applied, _) => None,
+            _ => return None,
+        };
+        let names = |paths: &[RelPath]| paths.iter().map(hex).collect();
+        Some(Self {
+            schema: SCHEMA,
+            base: request.base,
+            snapshot: request.snapshot,
+            commit,
+            only: names(&request.only),
+            exclude: names(&request.exclude),
+            hunks: request.hunks.iter().map(|(path, numbers)| (hex(path), numbers.clone())).collect(),
+        })
+    }
+
+    /// From the text it was written as; none for one that is not understood.
+    pub fn parse(text: &str) -> Option<Self> {
+        let found: Self = serde_json::from_str(text).ok()?;
+        let paths = found.only.iter().chain(&found.exclude).chain(found.hunks.keys());
+        (found.schema == SCHEMA && paths.into_iter().all(|text| unhex(text).is_some())).then_some(found)
+    }
+
+    /// Its name in a log.
+    pub const fn kind(&self) -> &'static str {
+        if self.commit.is_some() { "merge" } else { "apply" }
+    }
+
+    /// Takes it back, or does it again.
+    pub fn turn(&self, means: &Means, place: (&HostPath, &HostPath), way: Way) -> Result<Outcome, Error> {
+        let (target, _) = place;
+        match (self.commit, way) {
+            (Some(commit), Way::Back) => story::undo(means, &Undo { target: target.clone(), commit }),
+            (Some(commit), Way::There) => story::redo(means, &Undo { target: target.clone(), commit }),
+            (None, _) => Ok(story::merge(means, &self.request(place, way))?.outcome),
+        }
+    }
+
+    /// Whoever approved it the first time has approved it.
+    fn request(&self, (target, store): (&HostPath, &HostPath), way: Way) -> MergeRequest {
+        let paths = |names: &[String]| names.iter().filter_map(|name| unhex(name)).collect();
+        let hunks = self.hunks.iter().filter_map(|(path, numbers)| Some((unhex(path)?, numbers.clone())));
+        MergeRequest {
+            target: target.clone(),
+            store: store.clone(),
+            base: self.base,
+            snapshot: self.snapshot,
+            base_head: None,
+            mode: Mode::Apply,
+            effect: Effect::Deliver,
+            only: paths(&self.only),
+            exclude: paths(&self.exclude),
+            hunks: hunks.collect(),
+            history: None,
+            way,
+            approvals: Approvals::All,
+            drifted: BTreeSet::new(),
+            commit: CommitText::default(),
+        }
+    }
+}
+
+fn hex(path: &RelPath) -> String {
+    path.as_bytes().iter().fold(String::new(), |mut text, byte| {
+        write!(text, "{byte:02x}").expect("a string takes everything");
+        text
+    })
+}
+
+fn unhex(text: &str) -> Option<RelPath> {
+    let pair = |at: usize| text.get(at..at + 2).and_then(|two| u8::from_str_radix(two, 16).ok());
+    let bytes: Option<Vec<u8>> = (0..text.len()).step_by(2).map(pair).collect();
+    RelPath::new(bytes?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_written_is_understood_and_nothing_else() {
+        let id: ObjectId = "4b825dc642cb6eb9a060e54bf8d69288fbee4904".parse().unwrap();
+        let path = hex(&RelPath::new(vec![b'a', 0xff]).unwrap());
+        let hunks = BTreeMap::from([(path.clone(), BTreeSet::from([0, 2]))]);
+        let done = Recorded {
+            schema: 1,
+            base: id,
+            snapshot: id,
+            commit: None,
+            only: vec![path],
+            exclude: vec![],
+            hunks,
+        };
+        let text = serde_json::to_string(&done).unwrap();
+        assert_eq!(Recorded::parse(&text), Some(done));
+        assert_eq!(Recorded::parse(&text.replace("61ff", "2e2e")), None, "`..` is no path");
+        assert_eq!(Recorded::parse(&text.replace("\"schema\":1", "\"schema\":2")), None);
+        assert_eq!(Recorded::parse("{}"), None);
+    }
+}

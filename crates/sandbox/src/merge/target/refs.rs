@@ -1,0 +1,118 @@
+//! Where `HEAD` is, read from the files that git keeps it in. Whatever is not plain (another way of keeping references,
+//! links, references to references) is not understood here, and git is asked.
+
+use std::io::ErrorKind;
+use std::path::Path;
+
+use fs_err as fs;
+use sandtable_store::id::ObjectId;
+
+use super::Head;
+
+/// References of one worktree alone, which lie elsewhere.
+const OWN: [&str; 3] = ["refs/bisect/", "refs/worktree/", "refs/rewritten/"];
+
+/// `HEAD`, or nothing if git must be asked.
+pub(super) fn head(git_dir: &Path, common_dir: &Path) -> Option<Head> {
+    let file = git_dir.join("HEAD");
+    if !fs::symlink_metadata(&file).ok()?.is_file() || common_dir.join("reftable").exists() {
+        return None;
+    }
+    let text = fs::read_to_string(file).ok()?;
+    let text = text.trim_end();
+    let Some(name) = text.strip_prefix("ref: ").map(str::trim_start) else {
+        return Some(Head::Detached { tip: text.parse().ok()? });
+    };
+    if !is_plain(name) {
+        return None;
+    }
+    let name = name.to_owned();
+    match tip(common_dir, &name)? {
+        Place::At(tip) => Some(Head::Branch { name, tip }),
+        Place::Nowhere => Some(Head::Unborn { name }),
+    }
+}
+
+/// Where a reference is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    At(ObjectId),
+    Nowhere,
+}
+
+/// Where a branch is; nothing if git must be asked.
+fn tip(common_dir: &Path, name: &str) -> Option<Place> {
+    let file = common_dir.join(name);
+    match fs::symlink_metadata(&file) {
+        Ok(meta) if meta.is_file() => {
+            return Some(Place::At(fs::read_to_string(file).ok()?.trim_end().parse().ok()?));
+        }
+        Ok(meta) if meta.is_dir() => {}
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
+        _ => return None,
+    }
+    // Looked for second: a reference that is packed meanwhile has its file removed after that.
+    let packed = match fs::read(common_dir.join("packed-refs")) {
+        Ok(packed) => packed,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Some(Place::Nowhere),
+        Err(_) => return None,
+    };
+    let mut lines = packed.split(|byte| *byte == b'\n');
+    let found = lines.find_map(|line| line.strip_suffix(name.as_bytes())?.strip_suffix(b" "));
+    match found {
+        Some(id) => Some(Place::At(str::from_utf8(id).ok()?.parse().ok()?)),
+        None => Some(Place::Nowhere),
+    }
+}
+
+/// A name that cannot lead anywhere but below `refs`.
+fn is_plain(name: &str) -> bool {
+    let fine = |part: &str| !part.is_empty() && !part.starts_with('.') && !part.contains("..");
+    name.starts_with("refs/") && name.split('/').all(fine) && !OWN.iter().any(|own| name.starts_with(own))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ONE: &str = "1111111111111111111111111111111111111111";
+    const TWO: &str = "2222222222222222222222222222222222222222";
+
+    fn at(id: &str) -> Place {
+        Place::At(id.parse().unwrap())
+    }
+
+    #[test]
+    fn a_file_comes_before_the_packed_list() {
+        let dir = tempfile::tempdir().unwrap();
+        let place = dir.path();
+        fs::write(place.join("HEAD"), "ref: refs/heads/main\n").unwrap();
+        assert_eq!(head(place, place), Some(Head::Unborn { name: "refs/heads/main".to_owned() }));
+        let list = format!(
+            "# pack-refs with: peeled fully-peeled sorted \n{ONE} refs/heads/main\n^{TWO}\n{TWO} refs/heads/other/refs/heads/main\n"
+        );
+        fs::write(place.join("packed-refs"), list).unwrap();
+        assert_eq!(tip(place, "refs/heads/main"), Some(at(ONE)));
+        fs::create_dir_all(place.join("refs/heads")).unwrap();
+        fs::write(place.join("refs/heads/main"), format!("{TWO}\n")).unwrap();
+        assert_eq!(tip(place, "refs/heads/main"), Some(at(TWO)));
+        fs::write(place.join("HEAD"), format!("{ONE}\n")).unwrap();
+        assert_eq!(head(place, place), Some(Head::Detached { tip: ONE.parse().unwrap() }));
+    }
+
+    #[test]
+    fn what_is_not_plain_is_left_to_git() {
+        let dir = tempfile::tempdir().unwrap();
+        let place = dir.path();
+        for text in ["ref: ../../etc/passwd", "ref: refs/heads/../../x", "ref: refs/bisect/bad", "nonsense"] {
+            fs::write(place.join("HEAD"), text).unwrap();
+            assert_eq!(head(place, place), None, "{text}");
+        }
+        fs::create_dir_all(place.join("refs/heads")).unwrap();
+        fs::write(place.join("refs/heads/main"), "ref: refs/heads/other\n").unwrap();
+        assert_eq!(tip(place, "refs/heads/main"), None);
+        fs::create_dir(place.join("reftable")).unwrap();
+        fs::write(place.join("HEAD"), "ref: refs/heads/.invalid\n").unwrap();
+        assert_eq!(head(place, place), None);
+    }
+}

@@ -1,0 +1,269 @@
+//! Trees read, compared and made without starting git.
+//!
+//! A process costs more than the work of most questions about trees. What is here answers those that have one answer
+//! whoever computes it; a tree that is not exactly as git would write it is not understood, and git is asked instead.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use sandtable_store::RelPath;
+use sandtable_store::id::{HashKind, ObjectId};
+use sandtable_store::object::commit::references;
+use sandtable_store::object::{EntryMode, Object, ObjectKind, ReadObjects as _, Tree, TreeEntry};
+use sandtable_store::objects::{Loose, Objects};
+use sandtable_store::pack::loose;
+
+use super::error::Error;
+use super::tree::{Change, Entry, Mode, foreign};
+
+/// More paths than this are no work of anybody's.
+const MOST: usize = 5_000_000;
+
+/// The objects of a scratch repository and of all it borrows from.
+#[derive(Debug)]
+pub(super) struct Trees {
+    dir: PathBuf,
+    hash: HashKind,
+    objects: Objects,
+    known: RefCell<BTreeMap<ObjectId, Rc<Tree>>>,
+}
+
+/// Something could not be read or is not as it should be: git has the last word.
+#[derive(Debug)]
+pub(super) struct NotUnderstood;
+
+impl Trees {
+    pub(super) fn new(dir: &Path, hash: HashKind) -> Self {
+        let objects = Objects::new(dir, hash, Loose::Read);
+        Self { dir: dir.to_owned(), hash, objects, known: RefCell::default() }
+    }
+
+    pub(super) const fn objects(&self) -> &Objects {
+        &self.objects
+    }
+
+    pub(super) fn read(&self, id: &ObjectId, kind: ObjectKind) -> Result<Vec<u8>, NotUnderstood> {
+        self.objects.read_kind(id, kind).map_err(|_| NotUnderstood)
+    }
+
+    pub(super) fn object(&self, id: &ObjectId) -> Result<Object, NotUnderstood> {
+        self.objects.read(id).map_err(|_| NotUnderstood)
+    }
+
+    pub(super) fn blob_size(&self, id: &ObjectId) -> Result<u64, NotUnderstood> {
+        match self.objects.header(id) {
+            Ok((ObjectKind::Blob, size)) => Ok(size),
+            _ => Err(NotUnderstood),
+        }
+    }
+
+    pub(super) fn write(&self, kind: ObjectKind, data: &[u8]) -> Result<ObjectId, Error> {
+        loose::write(&self.dir, self.hash, (kind, data)).map_err(|error| std::io::Error::other(error).into())
+    }
+
+    pub(super) fn tree_of(&self, commit: &ObjectId) -> Result<ObjectId, NotUnderstood> {
+        let data = self.read(commit, ObjectKind::Commit)?;
+        references(&data).map(|found| found.tree).map_err(|_| NotUnderstood)
+    }
+
+    fn tree(&self, id: &ObjectId) -> Result<Rc<Tree>, NotUnderstood> {
+        if let Some(tree) = self.known.borrow().get(id) {
+            return Ok(Rc::clone(tree));
+        }
+        let tree = Tree::parse(self.hash, &self.read(id, ObjectKind::Tree)?).map_err(|_| NotUnderstood)?;
+        let tree = Rc::new(tree);
+        self.known.borrow_mut().insert(*id, Rc::clone(&tree));
+        Ok(tree)
+    }
+
+    fn entries(&self, id: Option<&ObjectId>) -> Result<BTreeMap<Vec<u8>, TreeEntry>, NotUnderstood> {
+        let Some(id) = id else { return Ok(BTreeMap::new()) };
+        let tree = self.tree(id)?;
+        Ok(tree.entries().iter().map(|entry| (entry.name.clone(), entry.clone())).collect())
+    }
+
+    /// Goes through everything that differs between two trees: first whole directories, then what is in them.
+    fn compare(&self, (from, to): (&ObjectId, &ObjectId), each: &mut Each<'_>) -> Result<(), Failed> {
+        let mut waiting = vec![(Vec::new(), Some(*from), Some(*to))];
+        while let Some((above, from, to)) = waiting.pop() {
+            let (old, new) = (self.entries(from.as_ref())?, self.entries(to.as_ref())?);
+            let names: std::collections::BTreeSet<&Vec<u8>> = old.keys().chain(new.keys()).collect();
+            for name in names {
+                let (old, new) = (old.get(name), new.get(name));
+                if old == new {
+                    continue;
+                }
+                let mut path = above.clone();
+                path.extend_from_slice(name);
+                each(&path, old, new)?;
+                let below = |entry: Option<&TreeEntry>| {
+                    entry.filter(|entry| entry.mode == EntryMode::Tree).map(|entry| entry.id)
+                };
+                if below(old).is_some() || below(new).is_some() {
+                    path.push(b'/');
+                    waiting.push((path, below(old), below(new)));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What differs between two trees, without renames, by path.
+    pub(super) fn changes(&self, from: &ObjectId, to: &ObjectId) -> Result<Vec<Change>, Failed> {
+        let mut found = Vec::new();
+        self.compare((from, to), &mut |path, old, new| {
+            let (old, new) = (old.and_then(entry), new.and_then(entry));
+            if old.is_some() || new.is_some() {
+                found.push(Change { path: foreign(path)?, old, new });
+            }
+            if found.len() > MOST {
+                let text = format!("more than {MOST} paths differ");
+                return Err(Error::from(std::io::Error::other(text)).into());
+            }
+            Ok(())
+        })?;
+        found.sort_by(|one, other| one.path.cmp(&other.path));
+        Ok(found)
+    }
+
+    /// The trees and blobs that one tree has and another has not, as far as they are where the other has others.
+    pub(super) fn arrivals(&self, from: &ObjectId, to: &ObjectId) -> Result<Vec<ObjectId>, Failed> {
+        let mut found = vec![*to];
+        self.compare((from, to), &mut |_, _, new| {
+            found.extend(new.filter(|new| new.mode != EntryMode::Gitlink).map(|new| new.id));
+            Ok(())
+        })?;
+        Ok(found)
+    }
+
+    /// What a tree has at a path.
+    pub(super) fn at(&self, tree: &ObjectId, path: &RelPath) -> Result<Option<TreeEntry>, NotUnderstood> {
+        let mut folder = *tree;
+        let mut names = path.as_bytes().split(|byte| *byte == b'/').peekable();
+        while let Some(name) = names.next() {
+            let Some(found) = self.tree(&folder)?.get(name).cloned() else { return Ok(None) };
+            match (names.peek(), found.mode) {
+                (None, _) => return Ok(Some(found)),
+                (Some(_), EntryMode::Tree) => folder = found.id,
+                (Some(_), _) => return Ok(None),
+            }
+        }
+        Ok(None)
+    }
+
+    /// `tree` with some entries exchanged, added or removed.
+    pub(super) fn edited(
+        &self,
+        tree: &ObjectId,
+        edits: &[(&RelPath, Option<Entry>)],
+    ) -> Result<ObjectId, Failed> {
+        let mut list: Vec<Edit<'_>> = edits.iter().map(|(path, new)| (path.as_bytes(), *new)).collect();
+        list.sort_by(|one, other| one.0.cmp(other.0));
+        match self.rebuilt(Some(tree), &list)? {
+            Some(made) => Ok(made),
+            None => Ok(self.write(ObjectKind::Tree, b"")?),
+        }
+    }
+
+    /// One directory with its edits; none when nothing is left in it.
+    fn rebuilt(&self, folder: Option<&ObjectId>, edits: &[Edit<'_>]) -> Result<Option<ObjectId>, Failed> {
+        let mut entries = self.entries(folder)?;
+        let first = |path: &'_ [u8]| path.split(|byte| *byte == b'/').next().unwrap_or_default().to_vec();
+        let mut groups: BTreeMap<Vec<u8>, Vec<Edit<'_>>> = BTreeMap::new();
+        let mut here: Vec<Edit<'_>> = Vec::new();
+        for (path, new) in edits {
+            match path.iter().position(|byte| *byte == b'/') {
+                Some(at) => groups.entry(first(path)).or_default().push((&path[at + 1..], *new)),
+                None => here.push((path, *new)),
+            }
+        }
+        // Removals first: a file can make room for a directory.
+        for (name, _) in here.iter().filter(|(_, new)| new.is_none()) {
+            if entries.get(*name).is_some_and(|old| old.mode != EntryMode::Tree) {
+                entries.remove(*name);
+            }
+        }
+        for (name, edits) in groups {
+            let old = entries.get(&name).filter(|old| old.mode == EntryMode::Tree).map(|old| old.id);
+            match self.rebuilt(old.as_ref(), &edits)? {
+                Some(id) => {
+                    entries.insert(name.clone(), TreeEntry { mode: EntryMode::Tree, name, id });
+                }
+                None if old.is_some() => {
+                    entries.remove(&name);
+                }
+                None => {}
+            }
+        }
+        for (name, new) in here {
+            if let Some(Entry { mode, id }) = new {
+                let name = name.to_vec();
+                entries.insert(name.clone(), TreeEntry { mode: entry_mode(mode), name, id });
+            }
+        }
+        if entries.is_empty() {
+            return Ok(None);
+        }
+        let tree = Tree::new(entries.into_values().collect()).map_err(|_| NotUnderstood)?;
+        Ok(Some(self.write(ObjectKind::Tree, &tree.encode())?))
+    }
+}
+
+/// Is told of a path, and what it was and is.
+type Each<'e> = dyn FnMut(&[u8], Option<&TreeEntry>, Option<&TreeEntry>) -> Result<(), Failed> + 'e;
+
+type Edit<'a> = (&'a [u8], Option<Entry>);
+
+/// Either git is to be asked, or nobody can do it.
+#[derive(Debug)]
+pub(super) enum Failed {
+    NotUnderstood,
+    Error(Error),
+}
+
+impl From<NotUnderstood> for Failed {
+    fn from(_: NotUnderstood) -> Self {
+        Self::NotUnderstood
+    }
+}
+
+impl From<Error> for Failed {
+    fn from(error: Error) -> Self {
+        Self::Error(error)
+    }
+}
+
+/// The answer, or git's where there is none.
+pub(super) fn or_git<T>(
+    answer: Result<T, Failed>,
+    git: impl FnOnce() -> Result<T, Error>,
+) -> Result<T, Error> {
+    match answer {
+        Ok(answer) => Ok(answer),
+        Err(Failed::NotUnderstood) => git(),
+        Err(Failed::Error(error)) => Err(error),
+    }
+}
+
+/// None for a directory.
+pub(super) fn entry(entry: &TreeEntry) -> Option<Entry> {
+    let mode = match entry.mode {
+        EntryMode::File => Mode::File,
+        EntryMode::Executable => Mode::Executable,
+        EntryMode::Symlink => Mode::Symlink,
+        EntryMode::Gitlink => Mode::Gitlink,
+        EntryMode::Tree => return None,
+    };
+    Some(Entry { mode, id: entry.id })
+}
+
+const fn entry_mode(mode: Mode) -> EntryMode {
+    match mode {
+        Mode::File => EntryMode::File,
+        Mode::Executable => EntryMode::Executable,
+        Mode::Symlink => EntryMode::Symlink,
+        Mode::Gitlink => EntryMode::Gitlink,
+    }
+}

@@ -1,0 +1,200 @@
+//! One operation back or forth, whatever it was: a command in a sandbox, a rollback of a directory, or a merge.
+//!
+//! Merges and applies stand in the log of the directory they went to. They move no recorded state, so they are no part of
+//! its stack of states: which of them can be taken back is found by reading the log from its beginning.
+
+use std::path::Path;
+use std::time::SystemTime;
+
+use sandtable_store::meta::{
+    Direction, Durability, Filter, HeadChange, MetaError, Operation, OperationDraft,
+};
+use sandtable_store::store::Store;
+use serde::Deserialize;
+
+use super::error::Error;
+use crate::board::{self, Board, Subject};
+use crate::merge::{Means, MergeOutcome, MergeRequest, Outcome, Recorded, Way};
+use crate::model::id::SandboxName;
+use crate::model::path::HostPath;
+
+/// What is to be taken back, or done again.
+#[derive(Debug)]
+pub enum Step {
+    Merge(Box<Logged>),
+    /// The states of the directory itself.
+    Directory,
+    Sandbox(SandboxName),
+}
+
+/// A merge or an apply in the log of its target.
+#[derive(Debug)]
+pub struct Logged {
+    store: Store,
+    target: HostPath,
+    number: i64,
+    pub done: Recorded,
+}
+
+/// What it came to.
+#[derive(Debug)]
+pub enum Turned {
+    Done,
+    /// It was not possible, and nothing was touched.
+    Not(Outcome),
+}
+
+/// Writes down what a merge did, if it did anything.
+pub fn note(store: &Store, request: &MergeRequest, outcome: &MergeOutcome) -> Result<(), Error> {
+    let Some(done) = Recorded::of(request, outcome) else { return Ok(()) };
+    let details = serde_json::to_string(&done).expect("plain data");
+    append(store, &request.target, (done.kind(), details))
+}
+
+/// The last operation on a directory.
+pub fn of_directory(board: &Board, directory: &Path, way: Direction) -> Result<Option<Step>, Error> {
+    let mut found = Vec::new();
+    for store in board.all()?.0 {
+        found.extend(merge_in(store, directory, way)?);
+    }
+    if let Some(store) = board.keeping(&Subject::directory(directory))? {
+        let at = head_in(&store, &Subject::directory(directory), way)?;
+        found.extend(at.map(|(at, _)| (at, Step::Directory)));
+    }
+    Ok(newest(found))
+}
+
+/// The last operation on a source, or on any of its sandboxes.
+pub fn of_source(board: &Board, source: &Path, way: Direction) -> Result<Option<Step>, Error> {
+    let Some(store) = board.of_source(source)? else { return Ok(None) };
+    let mut found = Vec::new();
+    let itself = head_in(&store, &Subject::directory(source), way)?;
+    found.extend(itself.map(|(at, _)| (at, Step::Directory)));
+    for (subject, _) in store.meta().heads().map_err(board::Error::from)? {
+        let Some(subject @ Subject::Sandbox(_)) = Subject::parse(&subject) else { continue };
+        let Some((at, _)) = head_in(&store, &subject, way)? else { continue };
+        found.extend(name_of(&store, &subject)?.map(|name| (at, Step::Sandbox(name))));
+    }
+    found.extend(merge_in(store, source, way)?);
+    Ok(newest(found))
+}
+
+impl Logged {
+    /// Does it, and writes it down if it worked.
+    pub fn turn(&self, means: &Means, way: Direction) -> Result<Turned, Error> {
+        let store = HostPath::new(self.store.git_dir()).expect("a store has an absolute path");
+        let (there, word) = match way {
+            Direction::Undo => (Way::Back, "undo"),
+            Direction::Redo => (Way::There, "redo"),
+        };
+        let outcome = self.done.turn(means, (&self.target, &store), there)?;
+        if !outcome.is_success() {
+            return Ok(Turned::Not(outcome));
+        }
+        let details = serde_json::json!({ "over": self.number }).to_string();
+        append(&self.store, &self.target, (word, details))?;
+        Ok(Turned::Done)
+    }
+}
+
+fn append(store: &Store, target: &HostPath, (kind, details): (&str, String)) -> Result<(), Error> {
+    let subject = Subject::directory(target.as_path()).to_string();
+    let at = SystemTime::now();
+    let done = OperationDraft { subject, kind: kind.to_owned(), at, head: HeadChange::Keep, details };
+    // The target itself is no safer from a power cut.
+    store.meta().append_as(&done, Durability::Batched).map_err(board::Error::from)?;
+    Ok(())
+}
+
+fn newest(found: Vec<(SystemTime, Step)>) -> Option<Step> {
+    found.into_iter().max_by_key(|(at, _)| *at).map(|(_, step)| step)
+}
+
+fn operations(store: &Store, subject: &Subject) -> Result<Vec<Operation>, Error> {
+    let filter = Filter { subject: Some(subject.to_string()), ..Filter::default() };
+    Ok(store.meta().operations(&filter).map_err(board::Error::from)?)
+}
+
+/// The merge that would be moved over, and when it was done or undone.
+fn merge_in(store: Store, directory: &Path, way: Direction) -> Result<Option<(SystemTime, Step)>, Error> {
+    let Ok(target) = HostPath::new(directory) else { return Ok(None) };
+    let (mut done, mut undone) = (Vec::new(), Vec::new());
+    for operation in operations(&store, &Subject::directory(directory))? {
+        let (at, over) = (operation.at(), over(&operation));
+        match (operation.kind.as_str(), over) {
+            ("merge" | "apply", _) => {
+                undone.clear();
+                let read = Recorded::parse(&operation.details);
+                done.extend(read.map(|read| (at, operation.number, read)));
+            }
+            ("undo", Some(over)) => pass(over, at, (&mut done, &mut undone)),
+            ("redo", Some(over)) => pass(over, at, (&mut undone, &mut done)),
+            _ => {}
+        }
+    }
+    let last = match way {
+        Direction::Undo => done.pop(),
+        Direction::Redo => undone.pop(),
+    };
+    let step = |(at, number, done)| (at, Step::Merge(Box::new(Logged { store, target, number, done })));
+    Ok(last.map(step))
+}
+
+type Stack = Vec<(SystemTime, i64, Recorded)>;
+
+/// The topmost goes from one stack to the other, if it is the one that is meant.
+fn pass(over: i64, at: SystemTime, (from, to): (&mut Stack, &mut Stack)) {
+    if let Some((_, number, done)) = from.pop_if(|(_, number, _)| *number == over) {
+        to.push((at, number, done));
+    }
+}
+
+/// Of an undo or redo of a merge: which one.
+fn over(operation: &Operation) -> Option<i64> {
+    #[derive(Deserialize)]
+    struct Over {
+        over: i64,
+    }
+    serde_json::from_str(&operation.details).ok().map(|Over { over }| over)
+}
+
+/// The operation on a subject's states that would be moved over, and when it was done or undone. That a source was looked
+/// at is nothing to take back.
+fn head_in(
+    store: &Store,
+    subject: &Subject,
+    way: Direction,
+) -> Result<Option<(SystemTime, Operation)>, Error> {
+    let who = subject.to_string();
+    let planned = match way {
+        Direction::Undo => store.meta().undo(&who),
+        Direction::Redo => store.meta().redo(&who),
+    };
+    let planned = match planned {
+        Ok(planned) => planned.over,
+        Err(MetaError::NoMove { .. }) => return Ok(None),
+        Err(error) => return Err(board::Error::from(error).into()),
+    };
+    if planned.kind == "onboard" {
+        return Ok(None);
+    }
+    let at = match way {
+        Direction::Undo => planned.at(),
+        Direction::Redo => {
+            let undone = |operation: &Operation| operation.kind == "undo" && operation.target.is_some();
+            let last = operations(store, subject)?.into_iter().rev().find(undone);
+            last.map_or_else(|| planned.at(), |operation| operation.at())
+        }
+    };
+    Ok(Some((at, planned)))
+}
+
+/// The name that a sandbox was made with.
+fn name_of(store: &Store, subject: &Subject) -> Result<Option<SandboxName>, Error> {
+    #[derive(Deserialize)]
+    struct Named {
+        name: SandboxName,
+    }
+    let made = operations(store, subject)?.into_iter().find(|operation| operation.kind == "create");
+    Ok(made.and_then(|made| serde_json::from_str(&made.details).ok()).map(|Named { name }| name))
+}

@@ -1,0 +1,171 @@
+//! What can go wrong on the way from a plan to a tool.
+
+use std::time::Duration;
+
+use crate::model::blame::Blame;
+use crate::tools::depot::DepotError;
+use crate::tools::elf::Misfit;
+use crate::tools::fetch::FetchError;
+
+/// Why there is no tool. Nothing of it is kept, and nothing outside its sandbox has changed.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("`{tool}` is planned for {platform}, and the root file system is {machine}")]
+    Platform { tool: String, platform: String, machine: String },
+    #[error(transparent)]
+    Fetch(#[from] FetchError),
+    #[error(transparent)]
+    Depot(DepotError),
+    #[error("{chain}: step {number} (`{action}`) failed")]
+    Step {
+        chain: String,
+        number: usize,
+        action: &'static str,
+        #[source]
+        source: Box<StepError>,
+    },
+    #[error("{chain}: `{binary}` is not in what was made")]
+    NoBinary { chain: String, binary: String },
+    #[error("{chain}: what was made cannot run here")]
+    Misfit {
+        chain: String,
+        #[source]
+        source: Box<Misfit>,
+    },
+    #[error("{chain}: `{command}` does not show that it works: {why}")]
+    Verify { chain: String, command: String, why: String },
+    #[error("cannot use `{root}` as a root file system")]
+    Root {
+        root: String,
+        #[source]
+        source: std::io::Error,
+    },
+    #[error("cannot make a sandbox for the steps")]
+    Sandbox(#[source] Box<super::super::error::Error>),
+}
+
+/// Why a step failed.
+#[derive(Debug, thiserror::Error)]
+pub enum StepError {
+    #[error("`{command}` ended with {code}{}{}", undeclared(.missing), tail(.output))]
+    Exit { command: String, code: u8, missing: Vec<String>, output: String },
+    #[error("step {number} called `{program}`, which is not a declared dependency")]
+    NotFound { number: usize, program: String },
+    #[error("it took longer than {} s", .limit.as_secs())]
+    TimedOut { limit: Duration },
+    #[error("`{file}` cannot be unpacked")]
+    Archive {
+        file: String,
+        #[source]
+        source: sandtable_store::archive::Error,
+    },
+    #[error("cannot {what} `{path}`")]
+    File {
+        what: &'static str,
+        path: String,
+        #[source]
+        source: std::io::Error,
+    },
+    #[error("`{path}` leads elsewhere")]
+    Unsafe {
+        path: String,
+        #[source]
+        source: sandtable_store::safe::Unsafe,
+    },
+    #[error("the download `{0}` is not there any more")]
+    NoDownload(String),
+    #[error("nothing matches `{0}`")]
+    NoMatch(String),
+    #[error("the text to replace is not in `{0}`")]
+    NoText(String),
+    #[error("`{0}` is not in the output")]
+    NoOutput(String),
+    #[error(transparent)]
+    Sandbox(#[from] super::super::error::Error),
+}
+
+impl Error {
+    /// Says by which way the failing tool was needed.
+    pub(super) fn in_chain(self, names: &str) -> Self {
+        let named = |_: String| names.to_owned();
+        match self {
+            Self::Step { chain, number, action, source } => {
+                Self::Step { chain: named(chain), number, action, source }
+            }
+            Self::NoBinary { chain, binary } => Self::NoBinary { chain: named(chain), binary },
+            Self::Misfit { chain, source } => Self::Misfit { chain: named(chain), source },
+            Self::Verify { chain, command, why } => Self::Verify { chain: named(chain), command, why },
+            other => other,
+        }
+    }
+
+    /// Whose move it is.
+    pub fn blame(&self) -> Blame {
+        match self {
+            Self::Depot(DepotError::File { .. }) | Self::Sandbox(_) => Blame::Machine,
+            Self::Fetch(FetchError::File { .. } | FetchError::Client { .. } | FetchError::TooSlow { .. }) => {
+                Blame::Machine
+            }
+            _ => Blame::Input,
+        }
+    }
+
+    /// A stable word for scripts.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Platform { .. } => "tool-platform",
+            Self::Fetch(FetchError::Hash { .. } | FetchError::Short { .. } | FetchError::TooLarge { .. }) => {
+                "tool-download"
+            }
+            Self::Fetch(_) => "tool-fetch",
+            Self::Depot(DepotError::Corrupt { .. }) => "tool-corrupt",
+            Self::Depot(DepotError::Unfit { .. }) => "tool-output",
+            Self::Depot(DepotError::File { .. }) => "tool-store",
+            Self::Step { .. } => "tool-step",
+            Self::NoBinary { .. } => "tool-output",
+            Self::Misfit { .. } => "tool-misfit",
+            Self::Verify { .. } => "tool-verify",
+            Self::Root { .. } => "tool-root",
+            Self::Sandbox(_) => "tool-sandbox",
+        }
+    }
+
+    /// What to do about it.
+    pub fn remedy(&self) -> Option<String> {
+        match self {
+            Self::Misfit { source, .. } => source.remedy().map(str::to_owned),
+            Self::Depot(DepotError::Corrupt { key, .. }) => Some(format!(
+                "somebody changed it: remove it with `sandtable tool rm {}`, and it is made again",
+                key.short()
+            )),
+            Self::Fetch(FetchError::NoClient { program, .. }) => Some(format!("install `{program}`")),
+            Self::Fetch(FetchError::Hash { .. }) => Some(
+                "the registry offers another file under that name now, or somebody on the way does"
+                    .to_owned(),
+            ),
+            Self::Step { source, .. } => match &**source {
+                StepError::NotFound { program, .. } => {
+                    Some(format!("declare a dependency that provides `{program}`"))
+                }
+                StepError::Exit { missing, .. } if !missing.is_empty() => {
+                    Some(format!("declare a dependency that provides `{}`", missing.join("`, `")))
+                }
+                StepError::Sandbox(error) => error.remedy(),
+                _ => None,
+            },
+            Self::Sandbox(error) => error.remedy(),
+            _ => None,
+        }
+    }
+}
+
+fn undeclared(missing: &[String]) -> String {
+    if missing.is_empty() {
+        return String::new();
+    }
+    format!(", after it called `{}`, which is not a declared dependency", missing.join("`, `"))
+}
+
+fn tail(output: &str) -> String {
+    if output.is_empty() { String::new() } else { format!("; it said last:\n{output}") }
+}

@@ -1,0 +1,342 @@
+//! Making one tool: its steps, then whether it can run where it will, then whether it works.
+
+use std::time::{Duration, Instant};
+
+use super::error::{Error, StepError};
+use super::files::Foreign;
+use super::inside::{End, Inside, Ran, table};
+use super::root::{Seen, mount};
+use super::usage::Usage;
+use super::{Note, ToolWatcher, Workshop};
+use crate::model::agent::Agent;
+use crate::model::limits::Limits;
+use crate::model::mount::{Content, HostAccess, Mount, Ownership, Pins};
+use crate::model::path::{BoxPath, HostPath};
+use crate::model::platform::Platform;
+use crate::model::resolved::{Mode, ResolvedSpec, Source, SourceKind};
+use crate::model::setting::{Origin, Setting};
+use crate::model::spec::{Base, Lifetime, Network, Secrets, Strictness, WorkspaceMode};
+use crate::model::tool::ProvidedDep;
+use crate::session::directory::Sandboxes;
+use crate::tools::depot::Workplace;
+use crate::tools::elf;
+use crate::tools::execute::{
+    Action, Area, COMPILER_CACHE, Command, HOME, Lowering, Packed, WORK, missing_commands, verification,
+};
+use crate::tools::fetch::Cache;
+use crate::tools::plan::{FileName, Plan, VerifyCommand};
+
+/// How long steps may take: those that only put files in place, and those that compile.
+const PLACING: Duration = Duration::from_secs(10 * 60);
+const BUILDING: Duration = Duration::from_secs(60 * 60);
+/// How long a verification may take.
+const VERIFYING: Duration = Duration::from_secs(2 * 60);
+
+/// A tool in the making.
+pub(super) struct Making<'a> {
+    pub(super) workshop: &'a Workshop,
+    pub(super) root: &'a Seen,
+    pub(super) cache: &'a Cache,
+    pub(super) plan: &'a Plan,
+    /// All that its steps see.
+    pub(super) dependencies: &'a [ProvidedDep],
+    pub(super) workplace: &'a Workplace,
+    pub(super) hears: &'a dyn ToolWatcher,
+}
+
+impl Making<'_> {
+    pub(super) fn make(&self) -> Result<Vec<Note>, Error> {
+        let sandbox = |error| Error::Sandbox(Box::new(error));
+        let sandboxes = Sandboxes::new(&self.workplace.partial);
+        let resolved = self.resolved().map_err(sandbox)?;
+        let mut inside = Inside::new(&sandboxes, resolved).map_err(sandbox)?;
+        let mut usage = Usage::of(self.dependencies);
+        let notes = self.steps(&inside, &mut usage)?;
+        self.check()?;
+        inside.remount(self.mounts(HostAccess::Read)).map_err(sandbox)?;
+        self.verify(&inside)?;
+        usage.look();
+        let tool = || self.plan.title();
+        let unused = usage.unused().into_iter().filter(|name| self.is_declared(name));
+        let unused = unused.map(|dependency| Note::Unused { tool: tool(), dependency });
+        Ok(notes.into_iter().chain(unused).collect())
+    }
+
+    /// Whether the plan itself names it; what only a dependency needs is not the author's choice.
+    fn is_declared(&self, name: &str) -> bool {
+        self.plan.dependencies.iter().any(|dependency| dependency.name.as_str() == name)
+    }
+
+    fn steps(&self, inside: &Inside, usage: &mut Usage) -> Result<Vec<Note>, Error> {
+        let usual = if self.plan.builds() { BUILDING } else { PLACING };
+        let limit = self.workshop.timeout.unwrap_or(usual);
+        let running = Running { inside, deadline: Instant::now() + limit, limit };
+        let mut lowering = Lowering::new(self.plan, self.dependencies, self.workshop.jobs);
+        let mut notes = Vec::new();
+        for (index, step) in self.plan.steps.iter().enumerate() {
+            let (number, action) = (index + 1, step.action());
+            self.hears.step(self.plan, number, action);
+            let failed = |source| Error::Step {
+                chain: self.plan.name.to_string(),
+                number,
+                action,
+                source: Box::new(source),
+            };
+            for todo in lowering.step(index, step) {
+                let missing = self.act(&todo, number, &running).map_err(failed)?;
+                notes.extend(missing.into_iter().map(|command| Note::Undeclared {
+                    tool: self.plan.title(),
+                    step: number,
+                    command,
+                }));
+                usage.look();
+            }
+        }
+        Ok(notes)
+    }
+
+    /// Does one thing; says which programs were looked for in vain.
+    fn act(&self, action: &Action, number: usize, running: &Running<'_>) -> Result<Vec<String>, StepError> {
+        let area = |area: Area| match area {
+            Area::Work => Foreign::open(&self.workplace.work),
+            Area::Output => Foreign::open(&self.workplace.output),
+        };
+        match action {
+            Action::Put { file, to } => {
+                let mut content = self.download(file)?;
+                area(Area::Work)?.write(to, &mut content, 0o644)?;
+            }
+            Action::Unpack(unpacking) => {
+                let (archive, shown) = match &unpacking.from {
+                    Packed::Work(path) => (area(Area::Work)?.read(path)?, path.to_string()),
+                    Packed::Download(file) => (self.download(file)?, file.to_string()),
+                };
+                let how = (unpacking.format, unpacking.strip);
+                let unpacked = area(unpacking.area)?.unpack(&unpacking.to, archive, how);
+                unpacked.map_err(|source| StepError::Archive { file: shown, source })?;
+            }
+            Action::Write { area: which, path, text, mode } => {
+                area(*which)?.write(path, &mut text.as_bytes(), *mode)?
+            }
+            Action::Replace { file, find, replace } => area(Area::Work)?.replace(file, find, replace)?,
+            Action::Collect { from, patterns, to } => {
+                let work = area(Area::Work)?;
+                let target = self.plan.place().join(to.as_path());
+                for pattern in patterns {
+                    let names = work.matching(from, pattern)?;
+                    let paths = names.iter().map(|name| format!("{WORK}/{from}/{name}"));
+                    self.run(&collecting(paths, &target), number, running)?;
+                }
+            }
+            Action::Require { outputs } => {
+                let output = area(Area::Output)?;
+                if let Some(missing) = outputs.iter().find(|path| !output.has(path)) {
+                    return Err(StepError::NoOutput(missing.to_string()));
+                }
+            }
+            Action::Run(command) => return self.run(command, number, running),
+        }
+        Ok(Vec::new())
+    }
+
+    fn run(&self, command: &Command, number: usize, running: &Running<'_>) -> Result<Vec<String>, StepError> {
+        let Ran { end, output } = running.inside.run(command, running.deadline)?;
+        let missing = missing_commands(&output);
+        match end {
+            End::Exited(0) => Ok(missing),
+            End::Exited(code) => {
+                Err(StepError::Exit { command: command.shown(), code, missing, output: last_lines(&output) })
+            }
+            End::TimedOut => Err(StepError::TimedOut { limit: running.limit }),
+            End::NoProgram => Err(StepError::NotFound { number, program: command.argv[0].clone() }),
+        }
+    }
+
+    fn download(&self, file: &FileName) -> Result<std::fs::File, StepError> {
+        let gone = || StepError::NoDownload(file.to_string());
+        let download = self.plan.downloads.iter().find(|download| download.file == *file).ok_or_else(gone)?;
+        self.cache.open(download).ok().flatten().ok_or_else(gone)
+    }
+
+    /// Whether every program that the tool offers is there and can run in the root file system.
+    fn check(&self) -> Result<(), Error> {
+        let chain = || self.plan.name.to_string();
+        let tools = self.dependencies.iter().map(|tool| tool.source.clone());
+        let libraries: Vec<_> = tools
+            .chain([self.workplace.output.clone()])
+            .flat_map(|place| [place.join("lib"), place.join("lib64")])
+            .map(std::path::PathBuf::from)
+            .collect();
+        let machine = self.plan.platform.arch.to_string();
+        let target = elf::Target { root: &self.root.files, machine: &machine, libraries: &libraries };
+        let made = elf::Root::new(self.workplace.output.as_path());
+        for binary in &self.plan.provides.binaries {
+            // Links within the tool lead where they will; one that leads elsewhere is another's business to check.
+            let Some(path) = made.find(binary.as_str()).filter(|path| path.is_file()) else {
+                return Err(Error::NoBinary { chain: chain(), binary: binary.to_string() });
+            };
+            elf::check(&path, &target)
+                .map_err(|source| Error::Misfit { chain: chain(), source: Box::new(source) })?;
+        }
+        Ok(())
+    }
+
+    fn verify(&self, inside: &Inside) -> Result<(), Error> {
+        let itself = ProvidedDep {
+            name: self.plan.name.clone(),
+            version: self.plan.version.clone(),
+            key: String::new(),
+            source: self.workplace.output.clone(),
+            place: self.plan.place(),
+            search: self.plan.search(),
+            env: self.plan.provides.env.clone(),
+        };
+        let tools: Vec<ProvidedDep> =
+            std::iter::once(itself).chain(self.dependencies.iter().cloned()).collect();
+        for (command, wanted) in verification(self.plan, &tools).iter().zip(&self.plan.verify) {
+            let ran = inside
+                .run(command, Instant::now() + self.workshop.timeout.unwrap_or(VERIFYING).min(VERIFYING));
+            let ran = ran.map_err(|error| Error::Sandbox(Box::new(error)))?;
+            if let Some(why) = unsatisfied(&ran, wanted) {
+                return Err(Error::Verify {
+                    chain: self.plan.name.to_string(),
+                    command: command.shown(),
+                    why,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// The file system of a step; `output` says what may be done with the tool itself.
+    fn mounts(&self, output: HostAccess) -> Vec<Mount> {
+        let ours = |target: &BoxPath, source: &HostPath, access, reason: &str| Mount {
+            target: target.clone(),
+            content: Content::Host {
+                source: source.clone(),
+                access,
+                ownership: Ownership::Caller,
+                identity: None,
+            },
+            reason: reason.to_owned(),
+            origin: Origin::Default,
+        };
+        let mut mounts = self.root.mounts();
+        let work = BoxPath::new(WORK).expect("absolute");
+        mounts.push(ours(&work, &self.workplace.work, HostAccess::Write, "where the steps work"));
+        mounts.push(ours(
+            &self.plan.place(),
+            &self.workplace.output,
+            output,
+            "what the tool will consist of",
+        ));
+        for tool in self.dependencies {
+            mounts.push(ours(&tool.place, &tool.source, HostAccess::Read, "a declared dependency"));
+            let cache = tool.source.join(COMPILER_CACHE);
+            if cache.as_path().is_dir() {
+                let content = Content::Cow {
+                    source: cache,
+                    layer: format!("cache-{}", tool.name),
+                    pins: Pins::None,
+                    identity: None,
+                };
+                let target = tool.place.join(COMPILER_CACHE).to_string();
+                mounts.push(mount(
+                    &target,
+                    content,
+                    "a compiler's cache; what is added is for these steps only",
+                ));
+            }
+        }
+        mounts
+    }
+
+    fn resolved(&self) -> Result<ResolvedSpec, crate::session::Error> {
+        let work = BoxPath::new(WORK).expect("absolute");
+        Ok(ResolvedSpec {
+            engine: self.workshop.engine,
+            engine_reason: "tools are made in it".to_owned(),
+            platform: Platform::default(),
+            image: None,
+            container: None,
+            seatbelt: None,
+            source: Source { root: self.workplace.work.clone(), kind: SourceKind::Plain },
+            mode: Mode {
+                value: WorkspaceMode::Live,
+                reason: "the work directory is there for the steps only".to_owned(),
+            },
+            base: Setting::default_value(Base::Source),
+            identity: self.workshop.identity,
+            home: BoxPath::new(HOME).expect("absolute"),
+            directory: work,
+            mounts: table(self.mounts(HostAccess::Write))?,
+            tools: Vec::new(),
+            seeds: Vec::new(),
+            hide: Vec::new(),
+            environment: std::collections::BTreeMap::new(),
+            network: Setting::default_value(Network::None),
+            network_helper: None,
+            limits: limits(self.plan),
+            group_manager: None,
+            ssh_agent: Agent::default(),
+            secrets: Setting::default_value(Secrets::Warn),
+            strictness: Setting::default_value(Strictness::Strict),
+            lifetime: Setting::default_value(Lifetime::Discard),
+            warnings: Vec::new(),
+        })
+    }
+}
+
+/// The sandbox of the steps and how long it may take.
+struct Running<'a> {
+    inside: &'a Inside,
+    deadline: Instant,
+    limit: Duration,
+}
+
+/// Memory and processes: wishes where the machine cannot enforce them, like those of a profile.
+fn limits(plan: &Plan) -> Limits {
+    let (memory, pids) = if plan.builds() { ("6g", "2048") } else { ("2g", "512") };
+    let origin = || Origin::Profile { name: "tools".to_owned() };
+    Limits {
+        memory: Some(Setting::new(memory.parse().expect("well-formed"), origin())),
+        pids: Some(Setting::new(pids.parse().expect("well-formed"), origin())),
+        ..Limits::default()
+    }
+}
+
+/// Copies files into a directory of the output.
+fn collecting(paths: impl Iterator<Item = String>, target: &BoxPath) -> Command {
+    let script = "set -e; to=$1; shift; mkdir -p \"$to\"; cp -a \"$@\" \"$to/\"";
+    let words = ["sh", "-c", script, "sh", &target.to_string()].map(str::to_owned);
+    let variables = [("PATH", "/usr/bin:/bin"), ("LC_ALL", "C.UTF-8")];
+    Command {
+        argv: words.into_iter().chain(paths).collect(),
+        directory: BoxPath::new(WORK).expect("absolute"),
+        environment: variables.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
+    }
+}
+
+/// What a verification lacks.
+fn unsatisfied(ran: &Ran, wanted: &VerifyCommand) -> Option<String> {
+    match ran.end {
+        End::TimedOut => return Some("it does not end".to_owned()),
+        End::NoProgram => return Some("there is no such program".to_owned()),
+        End::Exited(code) if code != wanted.exit_code => {
+            return Some(format!(
+                "it ended with {code}, not {}; it said: {}",
+                wanted.exit_code,
+                last_lines(&ran.output)
+            ));
+        }
+        End::Exited(_) => {}
+    }
+    let missing = wanted.patterns.iter().find(|pattern| !ran.output.contains(pattern.as_str()))?;
+    Some(format!("`{missing}` is not in what it said: {}", last_lines(&ran.output)))
+}
+
+/// The end of an output, for an error.
+fn last_lines(output: &str) -> String {
+    let lines: Vec<&str> = output.lines().collect();
+    lines[lines.len().saturating_sub(20)..].join("\n")
+}

@@ -1,0 +1,178 @@
+//! The root file system that steps see: the base programs of this machine with the libraries they need, or a whole
+//! tree that somebody brought.
+
+use std::path::Path;
+
+use fs_err as fs;
+use sha2::Digest as _;
+
+use super::error::Error;
+use crate::model::mount::{Content, HostAccess, Mount, Ownership};
+use crate::model::path::{BoxPath, HostPath};
+use crate::model::setting::Origin;
+use crate::tools::elf::{Libc, Root};
+use crate::tools::execute::{HOME, base_commands};
+
+/// Where the system of a sandbox comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BuildRoot {
+    /// This machine's: libraries, and of its programs only the base ones.
+    Machine,
+    /// All programs of this machine.
+    WholeMachine,
+    /// A directory that is a root file system; `digest` is what it is known by.
+    Tree { path: HostPath, digest: String },
+}
+
+/// Directories of the machine that programs need and that hold no programs.
+const LIBRARIES: [&str; 4] = ["/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/libexec"];
+/// Data that programs of the base read.
+const DATA: [&str; 1] = ["/usr/share"];
+/// Places that are links into `/usr` on most machines, and directories on others.
+const MERGED: [&str; 3] = ["/lib", "/lib32", "/lib64"];
+/// Entries of a tree that every sandbox has its own of.
+const OWN: [&str; 8] = ["proc", "dev", "sys", "tmp", "run", "opt", "home", "build"];
+const USERS: &str = "root:x:0:0:root:/root:/bin/sh\nbuilder:x:1000:1000:builder:/home/builder:/bin/sh\n";
+const GROUPS: &str = "root:x:0:\nbuilder:x:1000:\n";
+
+/// A root file system that was looked at.
+#[derive(Debug)]
+pub(super) struct Seen {
+    pub(super) digest: String,
+    pub(super) libc: Libc,
+    pub(super) files: Root,
+    mounts: Vec<Mount>,
+}
+
+impl BuildRoot {
+    pub(super) fn seen(&self) -> Result<Seen, Error> {
+        let base = match self {
+            Self::Machine | Self::WholeMachine => Path::new("/"),
+            Self::Tree { path, .. } => path.as_path(),
+        };
+        let files = Root::new(base);
+        let libc = files.libc().clone();
+        let release = files.find("/etc/os-release").and_then(|path| fs::read(path).ok()).unwrap_or_default();
+        let (known, mounts) = match self {
+            Self::Machine => ("base".to_owned(), machine(&Programs::Base)),
+            Self::WholeMachine => ("machine".to_owned(), machine(&Programs::All)),
+            Self::Tree { path, digest } => (digest.clone(), tree(path)?),
+        };
+        let mut hash = sha2::Sha256::new();
+        for part in [known.as_bytes(), &release, libc.to_string().as_bytes()] {
+            hash.update(u64::try_from(part.len()).expect("memory is smaller").to_be_bytes());
+            hash.update(part);
+        }
+        let digest = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+        Ok(Seen { digest, libc, files, mounts })
+    }
+}
+
+impl Seen {
+    /// The system's part of the file system of a step.
+    pub(super) fn mounts(&self) -> Vec<Mount> {
+        self.mounts.clone()
+    }
+}
+
+enum Programs {
+    Base,
+    All,
+}
+
+fn machine(programs: &Programs) -> Vec<Mount> {
+    let mut mounts = own();
+    let text = |contents: &str| Content::Text { contents: contents.to_owned() };
+    mounts.push(mount("/etc/passwd", text(USERS), "names for the ids inside"));
+    mounts.push(mount("/etc/group", text(GROUPS), "names for the ids inside"));
+    for path in ["/etc/ld.so.cache", "/etc/os-release"] {
+        mounts.extend(
+            real(path).map(|source| mount(path, shown(source), "what loaders and scripts ask the system")),
+        );
+    }
+    match programs {
+        Programs::All => mounts.extend(real("/usr").map(|source| mount("/usr", shown(source), "the system"))),
+        Programs::Base => {
+            let places = LIBRARIES.iter().chain(&DATA);
+            mounts.extend(places.filter_map(|path| {
+                Some(mount(path, shown(real(path)?), "libraries and data of the system"))
+            }));
+            for name in base_commands() {
+                let found = ["/usr/bin", "/bin"].iter().find_map(|place| real(&format!("{place}/{name}")));
+                let target = format!("/usr/bin/{name}");
+                mounts.extend(found.map(|source| mount(&target, shown(source), "a base program")));
+            }
+        }
+    }
+    for path in MERGED {
+        let content = match fs::read_link(path) {
+            Ok(to) => to.to_str().map(|to| Content::Link { to: to.to_owned() }),
+            Err(_) => real(path).map(shown),
+        };
+        mounts.extend(content.map(|content| mount(path, content, "libraries of the system")));
+    }
+    for path in ["/bin", "/sbin"] {
+        mounts.push(mount(
+            path,
+            Content::Link { to: "usr/bin".to_owned() },
+            "where scripts look for programs",
+        ));
+    }
+    mounts
+}
+
+/// The entries of a tree, one by one; nothing is made in it.
+fn tree(path: &HostPath) -> Result<Vec<Mount>, Error> {
+    let failed = |source| Error::Root { root: path.to_string(), source };
+    let mut mounts = own();
+    for entry in fs::read_dir(path.as_path()).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        let Ok(name) = entry.file_name().into_string() else { continue };
+        if OWN.contains(&name.as_str()) {
+            continue;
+        }
+        let kind = entry.file_type().map_err(failed)?;
+        let source = path.join(&name);
+        let content = if kind.is_symlink() {
+            let to = fs::read_link(source.as_path()).map_err(failed)?;
+            to.to_str().map(|to| Content::Link { to: to.to_owned() })
+        } else {
+            (kind.is_dir() || kind.is_file()).then(|| Content::Host {
+                source,
+                access: HostAccess::Read,
+                ownership: Ownership::Caller,
+                identity: None,
+            })
+        };
+        mounts.extend(
+            content.map(|content| mount(&format!("/{name}"), content, "part of the root file system")),
+        );
+    }
+    Ok(mounts)
+}
+
+fn own() -> Vec<Mount> {
+    [
+        ("/proc", Content::Processes, "the sandbox's own processes"),
+        ("/dev", Content::Devices, "the few devices every program may have"),
+        ("/tmp", Content::Scratch { size: 0 }, "temporary files, gone with the command"),
+        ("/run", Content::Empty, "no socket of the host is reachable"),
+        (HOME, Content::Scratch { size: 0 }, "a home directory, gone with the command"),
+    ]
+    .map(|(path, content, reason)| mount(path, content, reason))
+    .into()
+}
+
+/// What a path of this machine leads to.
+fn real(path: &str) -> Option<HostPath> {
+    fs::canonicalize(path).ok().and_then(|path| HostPath::new(path).ok())
+}
+
+fn shown(source: HostPath) -> Content {
+    Content::Host { source, access: HostAccess::Read, ownership: Ownership::System, identity: None }
+}
+
+pub(super) fn mount(path: &str, content: Content, reason: &str) -> Mount {
+    let target = BoxPath::new(path).expect("absolute");
+    Mount { target, content, reason: reason.to_owned(), origin: Origin::Default }
+}
