@@ -38,6 +38,7 @@ mod ssh_agent;
 mod system;
 #[cfg(test)]
 pub(crate) mod tests;
+mod tool_fault;
 mod toolchains;
 mod tools;
 mod user_mounts;
@@ -53,6 +54,7 @@ pub use mode::WORKSPACE;
 pub use renew::renew;
 pub use secrets::{says_secret, secret_names};
 pub use ssh_agent::{ConnectionError, socket as agent_socket};
+pub use tool_fault::ToolFault;
 
 use std::collections::BTreeMap;
 
@@ -67,17 +69,15 @@ use crate::model::container::Container;
 use crate::model::mount::{Content, Mount, MountTable};
 use crate::model::path::{BoxPath, HostPath};
 use crate::model::resolved::{EngineName, ResolvedSpec, Seed, Source, Variable, Warning};
-use crate::model::spec::{EngineChoice, Spec};
+use crate::model::seatbelt::SeatbeltProfile;
+use crate::model::setting::Setting;
+use crate::model::spec::{EngineChoice, Network, Spec};
 
 /// Says what `spec` means for `host` on the machine that `facts` describes.
 pub fn resolve(spec: &Spec, host: &Host, facts: &dyn Facts) -> Result<ResolvedSpec, Error> {
     let chosen = engine::choose(spec, host, facts)?;
     let case = Case::new(spec, host, facts, chosen.engine)?.contained(chosen.container.as_ref());
-    let (seatbelt, network) = if chosen.engine.makes_views() {
-        (None, chosen.network.clone())
-    } else {
-        seatbelt::check(&case).map(|(profile, network)| (Some(profile), network))?
-    };
+    let (seatbelt, network) = seatbelt_and_network(&case, &chosen.network)?;
     let network_helper = if case.container.is_none() { network::helper(&case, &network)? } else { None };
     network::check_rootless(&case, &network)?;
     let mut warnings = Vec::new();
@@ -88,7 +88,7 @@ pub fn resolve(spec: &Spec, host: &Host, facts: &dyn Facts) -> Result<ResolvedSp
     let mode = mode::choose(&case, &workspace, &mut warnings)?;
     let build = if chosen.container.is_some() { contained::recipe(&case, &workspace)? } else { None };
     let mut asked = Asked { mounts: user_mounts::all(&case)?, seeds: Vec::new() };
-    let mut variables = expose::add(&case, &mut asked.mounts, &mut warnings)?;
+    let variables = expose::add(&case, &mut asked.mounts, &mut warnings)?;
     agents::add(&case, &workspace, &mut asked, &mut warnings)?;
     let Asked { mounts: asked, seeds } = asked;
     let home = home::mounts(&case, &workspace, &seeds);
@@ -103,13 +103,8 @@ pub fn resolve(spec: &Spec, host: &Host, facts: &dyn Facts) -> Result<ResolvedSp
     let mounts =
         mounts(&case, &workspace, own, &mut Around { rootfs: rootfs.as_ref(), warnings: &mut warnings })?;
     identity::check_owners(&case, &workspace.root, &mut warnings);
-    let mut environment = environment::build(&case, &mounts, rootfs.as_ref(), &mut warnings);
-    tools::add_variables(&case, &mut environment);
-    environment.append(&mut variables);
-    environment.append(&mut proxy::variables(host, network.value));
-    environment.append(&mut node::debugger(&case, network.value));
-    environment.append(&mut environment::asked(&case)?);
-    node::fit_memory(&case, &mut environment);
+    let environment = environment::build(&case, &mounts, rootfs.as_ref(), &mut warnings);
+    let mut environment = completed(&case, environment, variables, network.value)?;
     environment.append(&mut environment::last(&ssh_agent, engine));
     card::with_card(ResolvedSpec {
         engine: chosen.engine,
@@ -139,6 +134,33 @@ pub fn resolve(spec: &Spec, host: &Host, facts: &dyn Facts) -> Result<ResolvedSp
         lifetime: spec.lifetime.clone(),
         warnings,
     })
+}
+
+/// The profile of macOS's own sandbox where that is used, and the network that then holds.
+fn seatbelt_and_network(
+    case: &Case<'_>,
+    asked: &Setting<Network>,
+) -> Result<(Option<SeatbeltProfile>, Setting<Network>), Error> {
+    if case.engine.makes_views() {
+        return Ok((None, asked.clone()));
+    }
+    seatbelt::check(case).map(|(profile, network)| (Some(profile), network))
+}
+
+/// The environment with what tools, bundles, the network and the user add to it, the user's word last.
+fn completed(
+    case: &Case<'_>,
+    mut environment: BTreeMap<String, Variable>,
+    mut exposed: BTreeMap<String, Variable>,
+    network: Network,
+) -> Result<BTreeMap<String, Variable>, Error> {
+    tools::add_variables(case, &mut environment);
+    environment.append(&mut exposed);
+    environment.append(&mut proxy::variables(case.host, network));
+    environment.append(&mut node::debugger(case, network));
+    environment.append(&mut environment::asked(case)?);
+    node::fit_memory(case, &mut environment);
+    Ok(environment)
 }
 
 /// The directory that a sandbox made by `spec` would be a view of.

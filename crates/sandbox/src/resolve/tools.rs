@@ -10,6 +10,7 @@ use std::path::Path;
 use super::case::Case;
 use super::error::Error;
 use super::system;
+use super::tool_fault::ToolFault;
 use crate::facts::Kind;
 use crate::model::mount::{Content, FileIdentity, HostAccess, Mount, Ownership};
 use crate::model::path::HostPath;
@@ -27,7 +28,7 @@ const MOST_ENTRIES: usize = 1000;
 /// One mount for each tool.
 pub(super) fn mounts(case: &Case<'_>) -> Result<Vec<Mount>, Error> {
     if !case.host.tools.is_empty() && !case.engine.makes_views() {
-        return Err(Error::ToolsElsewhere { engine: case.engine });
+        return Err(Error::Tool(ToolFault::Elsewhere { engine: case.engine }));
     }
     let mut mounts: Vec<Mount> = Vec::new();
     for tool in &case.host.tools {
@@ -88,7 +89,7 @@ fn origin(case: &Case<'_>, tool: &ProvidedDep) -> Origin {
 
 fn checked(case: &Case<'_>, tool: &ProvidedDep) -> Result<Content, Error> {
     let name = || tool.name.clone();
-    let refuse = |path: &Path, why| Error::ToolPath { name: name(), path: path.to_owned(), why };
+    let refuse = |path: &Path, why| Error::Tool(ToolFault::Path { name: name(), path: path.to_owned(), why });
     let inside = std::iter::once(&tool.place).chain(&tool.search);
     for path in inside {
         let text = path.to_string();
@@ -105,12 +106,12 @@ fn checked(case: &Case<'_>, tool: &ProvidedDep) -> Result<Content, Error> {
     let (path, root) = (tool.source.clone(), case.state.real.join(STORE));
     let unmountable = |why| {
         let target = tool.place.clone();
-        Error::ToolUnmountable { name: name(), target, path: path.clone(), why }
+        Error::Tool(ToolFault::Unmountable { name: name(), target, path: path.clone(), why })
     };
     let real = case.facts.real_path(&path).map_err(unmountable)?;
     let real = HostPath::new(real).map_err(Error::MountPath)?;
     if !real.is_within(&root) || real == root {
-        return Err(Error::ToolOutside { name: name(), path: real, root });
+        return Err(Error::Tool(ToolFault::Outside { name: name(), path: real, root }));
     }
     let entry = case.facts.kind(&real).map_err(unmountable)?;
     if entry.kind != Kind::Directory {
