@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use super::remedy::listed;
 use super::ssh_agent::ConnectionError;
-use super::tool_fault::ToolFault;
+use super::tools::ToolRefusal;
 use crate::facts::Failure;
 use crate::model::blame::Blame;
 use crate::model::container::Port;
@@ -154,7 +154,7 @@ pub enum Error {
     #[error("nothing can be mounted at `{}`: {why}", path.display())]
     MountTarget { path: PathBuf, why: String },
     #[error(transparent)]
-    Tool(ToolFault),
+    Tool(ToolRefusal),
     #[error("the path of a mount is not usable")]
     MountPath(#[source] PathError),
     #[error("the mounts contradict each other")]
@@ -185,7 +185,7 @@ impl Error {
     /// Whose move it is.
     pub fn blame(&self) -> Blame {
         match self {
-            Self::Tool(fault) => fault.blame(),
+            Self::Tool(refusal) => refusal.blame(),
             Self::EngineElsewhere { .. }
             | Self::EngineMissing { .. }
             | Self::EngineDown { .. }
@@ -302,7 +302,7 @@ impl Error {
             Self::MountSource { .. } => "mount-source",
             Self::MountCowFile { .. } => "mount-cow-file",
             Self::MountTarget { .. } => "mount-target",
-            Self::Tool(fault) => fault.code(),
+            Self::Tool(refusal) => refusal.code(),
             Self::MountPath(_) => "mount-path",
             Self::Conflict(_) => "mount-conflict",
         }

@@ -38,7 +38,6 @@ mod ssh_agent;
 mod system;
 #[cfg(test)]
 pub(crate) mod tests;
-mod tool_fault;
 mod toolchains;
 mod tools;
 mod user_mounts;
@@ -54,11 +53,11 @@ pub use mode::WORKSPACE;
 pub use renew::renew;
 pub use secrets::{says_secret, secret_names};
 pub use ssh_agent::{ConnectionError, socket as agent_socket};
-pub use tool_fault::ToolFault;
 
 use std::collections::BTreeMap;
 
 use case::Case;
+use environment::Sights;
 use rootfs::Rootfs;
 use source::Workspace;
 use ssh_agent::Surroundings;
@@ -77,7 +76,7 @@ use crate::model::spec::{EngineChoice, Network, Spec};
 pub fn resolve(spec: &Spec, host: &Host, facts: &dyn Facts) -> Result<ResolvedSpec, Error> {
     let chosen = engine::choose(spec, host, facts)?;
     let case = Case::new(spec, host, facts, chosen.engine)?.contained(chosen.container.as_ref());
-    let (seatbelt, network) = seatbelt_and_network(&case, &chosen.network)?;
+    let (seatbelt, network) = way_out(&case, &chosen)?;
     let network_helper = if case.container.is_none() { network::helper(&case, &network)? } else { None };
     network::check_rootless(&case, &network)?;
     let mut warnings = Vec::new();
@@ -88,7 +87,7 @@ pub fn resolve(spec: &Spec, host: &Host, facts: &dyn Facts) -> Result<ResolvedSp
     let mode = mode::choose(&case, &workspace, &mut warnings)?;
     let build = if chosen.container.is_some() { contained::recipe(&case, &workspace)? } else { None };
     let mut asked = Asked { mounts: user_mounts::all(&case)?, seeds: Vec::new() };
-    let variables = expose::add(&case, &mut asked.mounts, &mut warnings)?;
+    let exposed = expose::add(&case, &mut asked.mounts, &mut warnings)?;
     agents::add(&case, &workspace, &mut asked, &mut warnings)?;
     let Asked { mounts: asked, seeds } = asked;
     let home = home::mounts(&case, &workspace, &seeds);
@@ -103,9 +102,9 @@ pub fn resolve(spec: &Spec, host: &Host, facts: &dyn Facts) -> Result<ResolvedSp
     let mounts =
         mounts(&case, &workspace, own, &mut Around { rootfs: rootfs.as_ref(), warnings: &mut warnings })?;
     identity::check_owners(&case, &workspace.root, &mut warnings);
-    let environment = environment::build(&case, &mounts, rootfs.as_ref(), &mut warnings);
-    let mut environment = completed(&case, environment, variables, network.value)?;
-    environment.append(&mut environment::last(&ssh_agent, engine));
+    let sights =
+        Sights { mounts: &mounts, rootfs: rootfs.as_ref(), network: network.value, agent: &ssh_agent };
+    let environment = environment::whole(&case, &sights, exposed, &mut warnings)?;
     card::with_card(ResolvedSpec {
         engine: chosen.engine,
         engine_reason: chosen.reason,
@@ -136,31 +135,15 @@ pub fn resolve(spec: &Spec, host: &Host, facts: &dyn Facts) -> Result<ResolvedSp
     })
 }
 
-/// The profile of macOS's own sandbox where that is used, and the network that then holds.
-fn seatbelt_and_network(
+/// The network that the sandbox has. Where no engine makes a view, a profile of macOS decides about it.
+fn way_out(
     case: &Case<'_>,
-    asked: &Setting<Network>,
+    chosen: &engine::Chosen,
 ) -> Result<(Option<SeatbeltProfile>, Setting<Network>), Error> {
-    if case.engine.makes_views() {
-        return Ok((None, asked.clone()));
+    if chosen.engine.makes_views() {
+        return Ok((None, chosen.network.clone()));
     }
     seatbelt::check(case).map(|(profile, network)| (Some(profile), network))
-}
-
-/// The environment with what tools, bundles, the network and the user add to it, the user's word last.
-fn completed(
-    case: &Case<'_>,
-    mut environment: BTreeMap<String, Variable>,
-    mut exposed: BTreeMap<String, Variable>,
-    network: Network,
-) -> Result<BTreeMap<String, Variable>, Error> {
-    tools::add_variables(case, &mut environment);
-    environment.append(&mut exposed);
-    environment.append(&mut proxy::variables(case.host, network));
-    environment.append(&mut node::debugger(case, network));
-    environment.append(&mut environment::asked(case)?);
-    node::fit_memory(case, &mut environment);
-    Ok(environment)
 }
 
 /// The directory that a sandbox made by `spec` would be a view of.

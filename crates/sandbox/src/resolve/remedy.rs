@@ -114,7 +114,7 @@ impl Error {
                 "let `XDG_DATA_HOME` name a directory on a local, writable file system such as ext4, xfs or btrfs"
                     .to_owned()
             }
-            Self::Tool(fault) => fault.remedy(),
+            Self::Tool(refusal) => refusal.remedy(),
             Self::MountsUnknown { .. } => "make `/proc` available".to_owned(),
             Self::MountSymlink { real, .. } => format!("name `{}` itself if that is meant", real.display()),
             Self::MountCowFile { .. } => "mount it `:ro` or `:rw`, or mount its directory".to_owned(),
