@@ -158,7 +158,7 @@ fn control_groups_are_told_by_kind() {
     assert_eq!(told(&machine(1000)), "none are mounted");
 }
 
-/// What is found about Podman, and about SELinux.
+/// What is found about Podman, and about `SELinux`.
 fn podman(uid: u32, machine: &Fake) -> String {
     let host = host(uid);
     let patient = Patient { host: &host, facts: machine };

@@ -43,7 +43,8 @@ pub(super) fn bring(
     report: &mut Report,
 ) -> Result<Option<Commits>, Halt> {
     let Target::Repository(repository) = &plan.target else { return Ok(None) };
-    let layer = Layer::open(plan.scratch.trees().objects(), history.layer.as_ref())?;
+    let Some(store) = plan.scratch.trees().last() else { return Ok(None) };
+    let layer = Layer::open(store, history.layer.as_ref())?;
     let mut head = history.head.clone();
     // A sandbox that was made from a state does not know where its source was.
     head.branch = head.branch.or_else(|| repository.head.branch().map(str::to_owned));

@@ -114,13 +114,7 @@ impl Error {
                 "let `XDG_DATA_HOME` name a directory on a local, writable file system such as ext4, xfs or btrfs"
                     .to_owned()
             }
-            Self::ToolsElsewhere { .. } => "leave out `--tool`, or use another engine".to_owned(),
-            Self::ToolOutside { .. } | Self::ToolPath { .. } => {
-                "remove it and let it be made again: `sandtable tool gc`".to_owned()
-            }
-            Self::ToolUnmountable { path, .. } => {
-                format!("`chmod u+rx` what leads to `{path}`, or remove it and let it be made again")
-            }
+            Self::Tool(refusal) => refusal.remedy(),
             Self::MountsUnknown { .. } => "make `/proc` available".to_owned(),
             Self::MountSymlink { real, .. } => format!("name `{}` itself if that is meant", real.display()),
             Self::MountCowFile { .. } => "mount it `:ro` or `:rw`, or mount its directory".to_owned(),
