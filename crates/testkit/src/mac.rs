@@ -82,7 +82,6 @@ impl Mac {
             home: Some(home),
             environment: variables.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
             odd_variables: Vec::new(),
-            tools: Vec::new(),
             executable: None,
             tools: Vec::new(),
         }
