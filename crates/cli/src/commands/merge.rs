@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use sandtable_sandbox::board::Found;
+use sandtable_sandbox::board::{self, Snapshot, Store, diff};
 use sandtable_sandbox::merge::git::FOLDERS;
 use sandtable_sandbox::merge::outcome::MergeOutcome;
 use sandtable_sandbox::merge::{
@@ -17,6 +17,7 @@ use sandtable_sandbox::merge::{
     Planned, RelPath, Way, merge_watched, policy_name,
 };
 use sandtable_sandbox::model::path::HostPath;
+use sandtable_sandbox::session::states::Ends;
 use sandtable_sandbox::session::{self, back, states};
 
 use super::target::{sandbox, state};
@@ -136,8 +137,10 @@ fn run(app: &App, args: &WorkArgs, mode: Mode, along: Along) -> Result<ExitCode,
     let work = work(app, args.work.as_deref())?;
     let mut request = request(args, &work, mode)?;
     if along == Along::History {
-        request.history =
-            Some(History { layer: work.found.state()?.layer, head: work.head.clone().unwrap_or_default() });
+        request.history = Some(History {
+            layer: work.store.state(&work.newest.id).map_err(board::Error::from)?.layer,
+            head: work.head.clone().unwrap_or_default(),
+        });
     }
     let means = means(app)?;
     let asks = !args.json && !args.dry_run && ask::is_possible();
@@ -166,21 +169,21 @@ fn run(app: &App, args: &WorkArgs, mode: Mode, along: Along) -> Result<ExitCode,
             _ => break outcome,
         }
     };
-    back::note(&work.found.store, &request, &outcome)?;
+    back::note(&work.store, &request, &outcome)?;
     told(app, args, &outcome)
 }
 
 fn request(args: &WorkArgs, work: &Work, mode: Mode) -> Result<MergeRequest, CliError> {
     let target = match &args.into {
         Some(directory) => real(directory)?,
-        None => work.found.store.source().to_owned(),
+        None => work.store.source().to_owned(),
     };
     let whose = |words: &Option<String>| words.as_deref().map(identity).transpose();
     Ok(MergeRequest {
         target: host(target)?,
-        store: host(work.found.store.git_dir())?,
-        base: work.base.snapshot.id,
-        snapshot: work.found.snapshot.id,
+        store: host(work.store.git_dir())?,
+        base: work.base.id,
+        snapshot: work.newest.id,
         base_head: work.head.as_ref().and_then(|head| head.commit),
         mode,
         effect: if args.dry_run { Effect::Plan } else { Effect::Deliver },
@@ -221,12 +224,22 @@ fn told(app: &App, args: &WorkArgs, outcome: &MergeOutcome) -> Result<ExitCode, 
 
 /// From which state to which, and what moved in the source meanwhile.
 struct Work {
-    base: Found,
-    found: Found,
+    store: Store,
+    base: Snapshot,
+    newest: Snapshot,
     head: Option<BaseHead>,
     drifted: BTreeSet<RelPath>,
     title: String,
     trailers: Vec<(String, String)>,
+}
+
+impl Work {
+    /// What was done, between the two states.
+    fn changes(&self, options: &diff::Options) -> Result<diff::Diff, CliError> {
+        let state = |snapshot: &Snapshot| self.store.state(&snapshot.id).map_err(board::Error::from);
+        let found = diff::diff(self.store.objects(), &state(&self.base)?, &state(&self.newest)?, options);
+        Ok(found.map_err(board::Error::from)?)
+    }
 }
 
 fn work(app: &App, word: Option<&str>) -> Result<Work, CliError> {
@@ -236,14 +249,13 @@ fn work(app: &App, word: Option<&str>) -> Result<Work, CliError> {
     };
     let Some(name) = name else {
         let found = state(app, word.unwrap_or_default())?;
-        let base = app.board()?.base(&found)?;
+        let base = app.board()?.base(&found)?.snapshot;
         let title = format!("Work of snapshot {}", found.snapshot.id.short(12));
-        return Ok(Work { base, found, head: None, drifted: BTreeSet::new(), title, trailers: Vec::new() });
+        let (store, newest, drifted) = (found.store, found.snapshot, BTreeSet::new());
+        return Ok(Work { store, base, newest, head: None, drifted, title, trailers: Vec::new() });
     };
     let sandboxes = app.sandboxes()?;
-    let ends = states::ends(&sandboxes, &name)?;
-    let base = Found { store: ends.store, snapshot: ends.base };
-    let found = states::newest(&sandboxes, &name)?;
+    let Ends { store, base, newest, head } = states::ends(&sandboxes, &name)?;
     let inspected = session::inspect(&sandboxes, &name)?;
     let drift = inspected.outcome.into_iter().flat_map(|outcome| outcome.drift);
     // A name that had to be escaped is compared by its content alone.
@@ -252,7 +264,7 @@ fn work(app: &App, word: Option<&str>) -> Result<Work, CliError> {
     let trailers =
         vec![("Sandtable-Sandbox".to_owned(), name.to_string()), ("Sandtable-Policy".to_owned(), policy)];
     let title = format!("Work of sandbox {name}");
-    Ok(Work { base, found, head: ends.head, drifted, title, trailers })
+    Ok(Work { store, base, newest, head, drifted, title, trailers })
 }
 
 /// `Name <address>`.

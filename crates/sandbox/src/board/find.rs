@@ -22,14 +22,14 @@ impl Found {
     pub fn state(&self) -> Result<State, Error> {
         Ok(self.store.state(&self.snapshot.id)?)
     }
+}
 
-    /// The bytes of a file; none if it is too large to be held in memory, or not stored.
-    pub fn blob(&self, id: &ObjectId) -> Result<Option<Vec<u8>>, Error> {
-        match self.store.objects().read_kind(id, ObjectKind::Blob) {
-            Ok(bytes) => Ok(Some(bytes)),
-            Err(ReadError::TooLarge { .. } | ReadError::Missing(_)) => Ok(None),
-            Err(error) => Err(Error::Store(error.into())),
-        }
+/// The bytes of a file; none if it is too large to be held in memory, or not stored.
+pub fn blob(store: &Store, id: &ObjectId) -> Result<Option<Vec<u8>>, Error> {
+    match store.objects().read_kind(id, ObjectKind::Blob) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(ReadError::TooLarge { .. } | ReadError::Missing(_)) => Ok(None),
+        Err(error) => Err(Error::Store(error.into())),
     }
 }
 

@@ -26,7 +26,7 @@ use sha2::Digest as _;
 pub use directory::Turned;
 pub(crate) use directory::{mend, turn};
 pub use error::Error;
-pub use find::Found;
+pub use find::{Found, blob};
 pub use history::{Descendant, history};
 pub use look::{format_diff_for_display, is_path_safe};
 pub use sandtable_store::id::ObjectId;

@@ -1,4 +1,4 @@
-//! SELinux: whether it has a word in what a container may open.
+//! `SELinux`: whether it has a word in what a container may open.
 
 use super::Patient;
 use crate::model::check::Check;

@@ -47,7 +47,7 @@ impl Scratch {
             list.push(b'\n');
         }
         fs::write(path.join("objects/info/alternates"), list)?;
-        let trees = Trees::new(&path.join("objects"), format);
+        let trees = Trees::new(&path.join("objects"), format, borrowed);
         Ok(Self { git: git.clone(), path, format, settings: Vec::new(), trees })
     }
 

@@ -11,7 +11,7 @@ use std::rc::Rc;
 use sandtable_store::RelPath;
 use sandtable_store::id::{HashKind, ObjectId};
 use sandtable_store::object::commit::references;
-use sandtable_store::object::{EntryMode, Object, ObjectKind, ReadObjects as _, Tree, TreeEntry};
+use sandtable_store::object::{EntryMode, Object, ObjectKind, ReadObjects as _, Tree, TreeEntry, hash};
 use sandtable_store::objects::{Loose, Objects};
 use sandtable_store::pack::loose;
 
@@ -26,7 +26,7 @@ const MOST: usize = 5_000_000;
 pub(super) struct Trees {
     dir: PathBuf,
     hash: HashKind,
-    objects: Objects,
+    borrowed: Vec<Objects>,
     known: RefCell<BTreeMap<ObjectId, Rc<Tree>>>,
 }
 
@@ -35,26 +35,43 @@ pub(super) struct Trees {
 pub(super) struct NotUnderstood;
 
 impl Trees {
-    pub(super) fn new(dir: &Path, hash: HashKind) -> Self {
-        let objects = Objects::new(dir, hash, Loose::Read);
-        Self { dir: dir.to_owned(), hash, objects, known: RefCell::default() }
+    /// Those of the directory `dir`, and of others whose objects it may use.
+    pub(super) fn new(dir: &Path, hash: HashKind, borrowed: &[&Path]) -> Self {
+        let borrowed = borrowed.iter().map(|dir| Objects::new(dir, hash, Loose::Read)).collect();
+        Self { dir: dir.to_owned(), hash, borrowed, known: RefCell::default() }
     }
 
-    pub(super) const fn objects(&self) -> &Objects {
-        &self.objects
+    /// The last of the directories that were borrowed from.
+    pub(super) fn last(&self) -> Option<&Objects> {
+        self.borrowed.last()
     }
 
-    pub(super) fn read(&self, id: &ObjectId, kind: ObjectKind) -> Result<Vec<u8>, NotUnderstood> {
-        self.objects.read_kind(id, kind).map_err(|_| NotUnderstood)
+    /// Where an object is. To ask each for what another has would make it look for the reason why it has not.
+    fn place(&self, id: &ObjectId) -> Option<&Objects> {
+        self.borrowed.iter().find(|objects| objects.contains(id))
     }
 
     pub(super) fn object(&self, id: &ObjectId) -> Result<Object, NotUnderstood> {
-        self.objects.read(id).map_err(|_| NotUnderstood)
+        if let Some(objects) = self.place(id) {
+            return objects.read(id).map_err(|_| NotUnderstood);
+        }
+        let object = loose::read(&self.dir, id).ok().flatten().ok_or(NotUnderstood)?;
+        let named = hash(self.hash, object.kind, &object.data).is_ok_and(|found| found == *id);
+        if named { Ok(object) } else { Err(NotUnderstood) }
+    }
+
+    pub(super) fn read(&self, id: &ObjectId, kind: ObjectKind) -> Result<Vec<u8>, NotUnderstood> {
+        let object = self.object(id)?;
+        if object.kind == kind { Ok(object.data) } else { Err(NotUnderstood) }
     }
 
     pub(super) fn blob_size(&self, id: &ObjectId) -> Result<u64, NotUnderstood> {
-        match self.objects.header(id) {
-            Ok((ObjectKind::Blob, size)) => Ok(size),
+        let found = match self.place(id) {
+            Some(objects) => objects.header(id).ok(),
+            None => loose::header(&self.dir, id).ok().flatten(),
+        };
+        match found {
+            Some((ObjectKind::Blob, size)) => Ok(size),
             _ => Err(NotUnderstood),
         }
     }

@@ -11,13 +11,13 @@ use super::data::{Reasoned, policy};
 use super::error::Error;
 use super::glob::matches;
 use super::rootfs::Rootfs;
-use super::{search, shows_host, warnings};
+use super::{node, proxy, search, shows_host, tools, warnings};
 use crate::model::agent::{self, Agent};
 use crate::model::mount::MountTable;
 use crate::model::path::BoxPath;
 use crate::model::resolved::{EngineName, Variable, Warning};
 use crate::model::setting::{Origin, Setting};
-use crate::model::spec::{EnvRequest, EnvValue};
+use crate::model::spec::{EnvRequest, EnvValue, Network};
 
 /// Git looks for its repository above a mount as well.
 const DISCOVERY: &str = "GIT_DISCOVERY_ACROSS_FILESYSTEM";
@@ -37,8 +37,36 @@ pub fn environment_rules() -> &'static [Reasoned] {
     &RULES.variables
 }
 
-/// The whole environment, but for the sandbox's name.
-pub(super) fn build(
+/// What the environment depends on, besides the case.
+pub(super) struct Sights<'a> {
+    pub(super) mounts: &'a MountTable,
+    pub(super) rootfs: Option<&'a Rootfs>,
+    pub(super) network: Network,
+    pub(super) agent: &'a Agent,
+}
+
+/// The whole environment, but for the sandbox's name. What comes later stands for what came before: `exposed` belongs to
+/// credentials that are shown, what the user asked for counts more than what we make, and nothing counts more than where
+/// the agent is.
+pub(super) fn whole(
+    case: &Case<'_>,
+    sights: &Sights<'_>,
+    mut exposed: BTreeMap<String, Variable>,
+    found: &mut Vec<Warning>,
+) -> Result<BTreeMap<String, Variable>, Error> {
+    let mut environment = build(case, sights.mounts, sights.rootfs, found);
+    tools::add_variables(case, &mut environment);
+    environment.append(&mut exposed);
+    environment.append(&mut proxy::variables(case.host, sights.network));
+    environment.append(&mut node::debugger(case, sights.network));
+    environment.append(&mut asked(case)?);
+    node::fit_memory(case, &mut environment);
+    environment.append(&mut last(sights.agent, case.engine));
+    Ok(environment)
+}
+
+/// What the caller has that may be seen, and what is made anew.
+fn build(
     case: &Case<'_>,
     mounts: &MountTable,
     rootfs: Option<&Rootfs>,
@@ -77,7 +105,7 @@ pub(super) fn build(
 }
 
 /// What the user gives or passes on. It may be secret, so it is concealed.
-pub(super) fn asked(case: &Case<'_>) -> Result<BTreeMap<String, Variable>, Error> {
+fn asked(case: &Case<'_>) -> Result<BTreeMap<String, Variable>, Error> {
     let mut variables = BTreeMap::new();
     for Setting { value: EnvRequest { name, value }, origin } in &case.spec.env {
         if let Some(rule) = RULES.reserved.iter().find(|rule| matches(&rule.name, name)) {

@@ -4,18 +4,19 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use super::proxy::ProxyError;
 use super::remedy::listed;
 use super::ssh_agent::ConnectionError;
+use super::tools::ToolRefusal;
 use crate::facts::Failure;
 use crate::model::blame::Blame;
 use crate::model::container::Port;
 use crate::model::image::ImageRef;
 use crate::model::mount::MountError;
-use crate::model::path::{BoxPath, HostPath, PathError};
+use crate::model::path::{HostPath, PathError};
 use crate::model::resolved::EngineName;
 use crate::model::seatbelt::Unsupported;
 use crate::model::spec::EngineChoice;
-use crate::model::tool::ToolName;
 
 /// Why there is no resolved request.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -48,14 +49,8 @@ pub enum Error {
     NoRecipe { places: Vec<PathBuf> },
     #[error("`{what}` is for docker and podman, and this sandbox runs on `{engine}`")]
     ContainersOnly { what: &'static str, engine: EngineName },
-    #[error("network `proxied` needs a proxy command, and none was named")]
-    ProxyUnnamed,
-    #[error("network `host` goes around the proxy command, which {origin} asks for")]
-    ProxyAround { origin: String },
-    #[error(
-        "the proxy command, which {origin} asks for, is for docker and podman, and `{engine}` would go around it"
-    )]
-    ProxyElsewhere { origin: String, engine: EngineName },
+    #[error(transparent)]
+    Proxy(ProxyError),
     #[error("port `{port}` cannot be published: there is no network inside")]
     PortWithoutNetwork { port: Port },
     #[error("the engine cannot make an overlay over `{path}`: {why}")]
@@ -153,33 +148,12 @@ pub enum Error {
     MountCowFile { path: HostPath },
     #[error("nothing can be mounted at `{}`: {why}", path.display())]
     MountTarget { path: PathBuf, why: String },
-    #[error("engine `{engine}` cannot show tools: it shows no file at another place than its own")]
-    ToolsElsewhere { engine: EngineName },
-    #[error("tool `{name}` is not in the store of tools: `{path}` is not below `{root}`")]
-    ToolOutside { name: ToolName, path: HostPath, root: HostPath },
-    #[error("tool `{name}` cannot be shown: `{path}` {why}")]
-    ToolPath { name: ToolName, path: PathBuf, why: &'static str },
-    #[error("tool `{name}` cannot be mounted at `{target}` from `{path}`{}", errno(why))]
-    ToolUnmountable {
-        name: ToolName,
-        target: BoxPath,
-        path: HostPath,
-        #[source]
-        why: Failure,
-    },
+    #[error(transparent)]
+    Tool(ToolRefusal),
     #[error("the path of a mount is not usable")]
     MountPath(#[source] PathError),
     #[error("the mounts contradict each other")]
     Conflict(#[source] MountError),
-}
-
-/// The kernel's word for a failure, where there is one.
-fn errno(why: &Failure) -> &'static str {
-    match why {
-        Failure::Missing => " (ENOENT)",
-        Failure::Denied => " (EACCES)",
-        Failure::Other(_) => "",
-    }
 }
 
 /// In which way a directory is too wide.
@@ -206,6 +180,7 @@ impl Error {
     /// Whose move it is.
     pub fn blame(&self) -> Blame {
         match self {
+            Self::Tool(refusal) => refusal.blame(),
             Self::EngineElsewhere { .. }
             | Self::EngineMissing { .. }
             | Self::EngineDown { .. }
@@ -217,9 +192,6 @@ impl Error {
             | Self::NetworkDevice { .. }
             | Self::AgentUnavailable { .. }
             | Self::AgentConnection(_)
-            | Self::ToolOutside { .. }
-            | Self::ToolPath { .. }
-            | Self::ToolUnmountable { .. }
             | Self::MountsUnknown { .. }
             | Self::Submounts { .. }
             | Self::SourceFileSystem { .. }
@@ -235,9 +207,7 @@ impl Error {
             | Self::FlagOurs { .. }
             | Self::FlagWithoutValue { .. }
             | Self::PortWithoutNetwork { .. }
-            | Self::ProxyUnnamed
-            | Self::ProxyElsewhere { .. }
-            | Self::ProxyAround { .. }
+            | Self::Proxy(_)
             | Self::NoRecipe { .. }
             | Self::ContainersOnly { .. }
             | Self::ImageNamed { .. }
@@ -261,7 +231,6 @@ impl Error {
             | Self::MountMissing { .. }
             | Self::MountSymlink { .. }
             | Self::MountSource { .. }
-            | Self::ToolsElsewhere { .. }
             | Self::MountCowFile { .. }
             | Self::MountTarget { .. }
             | Self::MountPath(_)
@@ -288,9 +257,7 @@ impl Error {
             Self::NoRecipe { .. } => "no-recipe",
             Self::ContainersOnly { .. } => "containers-only",
             Self::PortWithoutNetwork { .. } => "port-without-network",
-            Self::ProxyUnnamed => "proxy-unnamed",
-            Self::ProxyElsewhere { .. } => "proxy-elsewhere",
-            Self::ProxyAround { .. } => "proxy-around",
+            Self::Proxy(error) => error.code(),
             Self::OverlayEngine { .. } => "overlay-engine",
             Self::ImageNamed { .. } => "image-named",
             Self::ImageNotUnpacked { .. } => "image-not-unpacked",
@@ -326,10 +293,7 @@ impl Error {
             Self::MountSource { .. } => "mount-source",
             Self::MountCowFile { .. } => "mount-cow-file",
             Self::MountTarget { .. } => "mount-target",
-            Self::ToolsElsewhere { .. } => "tools-elsewhere",
-            Self::ToolOutside { .. } => "tool-outside",
-            Self::ToolPath { .. } => "tool-path",
-            Self::ToolUnmountable { .. } => "tool-unmountable",
+            Self::Tool(refusal) => refusal.code(),
             Self::MountPath(_) => "mount-path",
             Self::Conflict(_) => "mount-conflict",
         }

@@ -47,9 +47,10 @@ pub use card::{CARD, CARD_VARIABLE};
 pub use data::Reasoned;
 pub use environment::environment_rules;
 pub use error::Error;
-pub use groups::socket as group_manager_socket;
+pub use groups::socket as systemd_socket;
 pub use hide::Hidden;
 pub use mode::WORKSPACE;
+pub use proxy::ProxyError;
 pub use renew::renew;
 pub use secrets::{says_secret, secret_names};
 pub use ssh_agent::{ConnectionError, socket as agent_socket};
@@ -57,6 +58,7 @@ pub use ssh_agent::{ConnectionError, socket as agent_socket};
 use std::collections::BTreeMap;
 
 use case::Case;
+use environment::Sights;
 use rootfs::Rootfs;
 use source::Workspace;
 use ssh_agent::Surroundings;
@@ -67,17 +69,15 @@ use crate::model::container::Container;
 use crate::model::mount::{Content, Mount, MountTable};
 use crate::model::path::{BoxPath, HostPath};
 use crate::model::resolved::{EngineName, ResolvedSpec, Seed, Source, Variable, Warning};
-use crate::model::spec::{EngineChoice, Spec};
+use crate::model::seatbelt::SeatbeltProfile;
+use crate::model::setting::Setting;
+use crate::model::spec::{EngineChoice, Network, Spec};
 
 /// Says what `spec` means for `host` on the machine that `facts` describes.
 pub fn resolve(spec: &Spec, host: &Host, facts: &dyn Facts) -> Result<ResolvedSpec, Error> {
     let chosen = engine::choose(spec, host, facts)?;
     let case = Case::new(spec, host, facts, chosen.engine)?.contained(chosen.container.as_ref());
-    let (seatbelt, network) = if chosen.engine.makes_views() {
-        (None, chosen.network.clone())
-    } else {
-        seatbelt::check(&case).map(|(profile, network)| (Some(profile), network))?
-    };
+    let (seatbelt, network) = way_out(&case, &chosen)?;
     let network_helper = if case.container.is_none() { network::helper(&case, &network)? } else { None };
     network::check_rootless(&case, &network)?;
     let mut warnings = Vec::new();
@@ -88,7 +88,7 @@ pub fn resolve(spec: &Spec, host: &Host, facts: &dyn Facts) -> Result<ResolvedSp
     let mode = mode::choose(&case, &workspace, &mut warnings)?;
     let build = if chosen.container.is_some() { contained::recipe(&case, &workspace)? } else { None };
     let mut asked = Asked { mounts: user_mounts::all(&case)?, seeds: Vec::new() };
-    let mut variables = expose::add(&case, &mut asked.mounts, &mut warnings)?;
+    let exposed = expose::add(&case, &mut asked.mounts, &mut warnings)?;
     agents::add(&case, &workspace, &mut asked, &mut warnings)?;
     let Asked { mounts: asked, seeds } = asked;
     let home = home::mounts(&case, &workspace, &seeds);
@@ -103,14 +103,9 @@ pub fn resolve(spec: &Spec, host: &Host, facts: &dyn Facts) -> Result<ResolvedSp
     let mounts =
         mounts(&case, &workspace, own, &mut Around { rootfs: rootfs.as_ref(), warnings: &mut warnings })?;
     identity::check_owners(&case, &workspace.root, &mut warnings);
-    let mut environment = environment::build(&case, &mounts, rootfs.as_ref(), &mut warnings);
-    tools::add_variables(&case, &mut environment);
-    environment.append(&mut variables);
-    environment.append(&mut proxy::variables(host, network.value));
-    environment.append(&mut node::debugger(&case, network.value));
-    environment.append(&mut environment::asked(&case)?);
-    node::fit_memory(&case, &mut environment);
-    environment.append(&mut environment::last(&ssh_agent, engine));
+    let sights =
+        Sights { mounts: &mounts, rootfs: rootfs.as_ref(), network: network.value, agent: &ssh_agent };
+    let environment = environment::whole(&case, &sights, exposed, &mut warnings)?;
     card::with_card(ResolvedSpec {
         engine: chosen.engine,
         engine_reason: chosen.reason,
@@ -132,13 +127,24 @@ pub fn resolve(spec: &Spec, host: &Host, facts: &dyn Facts) -> Result<ResolvedSp
         network,
         network_helper,
         limits: spec.limits.clone(),
-        group_manager: groups::manager(&spec.limits, engine, host, facts),
+        systemd: groups::systemd(&spec.limits, engine, host, facts),
         ssh_agent,
         secrets: spec.secrets.clone(),
         strictness: spec.strictness.clone(),
         lifetime: spec.lifetime.clone(),
         warnings,
     })
+}
+
+/// The network that the sandbox has. Where no engine makes a view, a profile of macOS decides about it.
+fn way_out(
+    case: &Case<'_>,
+    chosen: &engine::Chosen,
+) -> Result<(Option<SeatbeltProfile>, Setting<Network>), Error> {
+    if chosen.engine.makes_views() {
+        return Ok((None, chosen.network.clone()));
+    }
+    seatbelt::check(case).map(|(profile, network)| (Some(profile), network))
 }
 
 /// The directory that a sandbox made by `spec` would be a view of.

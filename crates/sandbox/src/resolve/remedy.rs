@@ -44,13 +44,7 @@ impl Error {
             Self::FlagWithoutValue { flag } => format!("write `{flag}=VALUE`"),
             Self::NoRecipe { .. } => "write one, or leave out `--build` and `BUILD_SANDBOX`".to_owned(),
             Self::ContainersOnly { .. } => "leave it out, or name an image and an engine: `--engine podman --image NAME`".to_owned(),
-            Self::ProxyUnnamed => {
-                "name one: `--proxy-command COMMAND`, or the variable `LLXPRT_SANDBOX_PROXY_COMMAND`".to_owned()
-            }
-            Self::ProxyElsewhere { .. } => {
-                "unset it, use `--network none`, or name an image and an engine: `--engine podman --image NAME`".to_owned()
-            }
-            Self::ProxyAround { .. } => "leave one of the two out".to_owned(),
+            Self::Proxy(error) => error.remedy().to_owned(),
             Self::PortWithoutNetwork { .. } => "use `--network nat`".to_owned(),
             Self::OverlayEngine { .. } => "copy the workspace: `--mode copy`".to_owned(),
             Self::ImageNamed { image } => {
@@ -114,13 +108,7 @@ impl Error {
                 "let `XDG_DATA_HOME` name a directory on a local, writable file system such as ext4, xfs or btrfs"
                     .to_owned()
             }
-            Self::ToolsElsewhere { .. } => "leave out `--tool`, or use another engine".to_owned(),
-            Self::ToolOutside { .. } | Self::ToolPath { .. } => {
-                "remove it and let it be made again: `sandtable tool gc`".to_owned()
-            }
-            Self::ToolUnmountable { path, .. } => {
-                format!("`chmod u+rx` what leads to `{path}`, or remove it and let it be made again")
-            }
+            Self::Tool(refusal) => refusal.remedy(),
             Self::MountsUnknown { .. } => "make `/proc` available".to_owned(),
             Self::MountSymlink { real, .. } => format!("name `{}` itself if that is meant", real.display()),
             Self::MountCowFile { .. } => "mount it `:ro` or `:rw`, or mount its directory".to_owned(),

@@ -5,17 +5,18 @@
 //! run and is named; no tool is left out quietly.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::case::Case;
 use super::error::Error;
 use super::system;
-use crate::facts::Kind;
+use crate::facts::{Failure, Kind};
+use crate::model::blame::Blame;
 use crate::model::mount::{Content, FileIdentity, HostAccess, Mount, Ownership};
-use crate::model::path::HostPath;
-use crate::model::resolved::Variable;
+use crate::model::path::{BoxPath, HostPath};
+use crate::model::resolved::{EngineName, Variable};
 use crate::model::setting::{Origin, Setting};
-use crate::model::tool::ProvidedDep;
+use crate::model::tool::{ProvidedDep, ToolName};
 
 /// Where below our state finished tools are. The store of tools writes them.
 const STORE: &str = "tools";
@@ -24,10 +25,68 @@ const PLACE: &str = "/opt";
 /// How many entries of it are shown one by one.
 const MOST_ENTRIES: usize = 1000;
 
+/// Why a tool is not shown.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ToolRefusal {
+    #[error("engine `{engine}` cannot show tools: it shows no file at another place than its own")]
+    Elsewhere { engine: EngineName },
+    #[error("tool `{name}` is not in the store of tools: `{path}` is not below `{root}`")]
+    Outside { name: ToolName, path: HostPath, root: HostPath },
+    #[error("tool `{name}` cannot be shown: `{path}` {why}")]
+    Path { name: ToolName, path: PathBuf, why: &'static str },
+    #[error("tool `{name}` cannot be mounted at `{target}` from `{path}`{}", errno(why))]
+    Unmountable {
+        name: ToolName,
+        target: BoxPath,
+        path: HostPath,
+        #[source]
+        why: Failure,
+    },
+}
+
+/// The kernel's word for a failure, where there is one.
+fn errno(why: &Failure) -> &'static str {
+    match why {
+        Failure::Missing => " (ENOENT)",
+        Failure::Denied => " (EACCES)",
+        Failure::Other(_) => "",
+    }
+}
+
+impl ToolRefusal {
+    pub(super) fn blame(&self) -> Blame {
+        match self {
+            Self::Elsewhere { .. } => Blame::Input,
+            Self::Outside { .. } | Self::Path { .. } | Self::Unmountable { .. } => Blame::Machine,
+        }
+    }
+
+    pub(super) fn code(&self) -> &'static str {
+        match self {
+            Self::Elsewhere { .. } => "tools-elsewhere",
+            Self::Outside { .. } => "tool-outside",
+            Self::Path { .. } => "tool-path",
+            Self::Unmountable { .. } => "tool-unmountable",
+        }
+    }
+
+    pub(super) fn remedy(&self) -> String {
+        match self {
+            Self::Elsewhere { .. } => "leave out `--tool`, or use another engine".to_owned(),
+            Self::Outside { .. } | Self::Path { .. } => {
+                "remove it and let it be made again: `sandtable tool gc`".to_owned()
+            }
+            Self::Unmountable { path, .. } => {
+                format!("`chmod u+rx` what leads to `{path}`, or remove it and let it be made again")
+            }
+        }
+    }
+}
+
 /// One mount for each tool.
 pub(super) fn mounts(case: &Case<'_>) -> Result<Vec<Mount>, Error> {
     if !case.host.tools.is_empty() && !case.engine.makes_views() {
-        return Err(Error::ToolsElsewhere { engine: case.engine });
+        return Err(Error::Tool(ToolRefusal::Elsewhere { engine: case.engine }));
     }
     let mut mounts: Vec<Mount> = Vec::new();
     for tool in &case.host.tools {
@@ -88,7 +147,8 @@ fn origin(case: &Case<'_>, tool: &ProvidedDep) -> Origin {
 
 fn checked(case: &Case<'_>, tool: &ProvidedDep) -> Result<Content, Error> {
     let name = || tool.name.clone();
-    let refuse = |path: &Path, why| Error::ToolPath { name: name(), path: path.to_owned(), why };
+    let refuse =
+        |path: &Path, why| Error::Tool(ToolRefusal::Path { name: name(), path: path.to_owned(), why });
     let inside = std::iter::once(&tool.place).chain(&tool.search);
     for path in inside {
         let text = path.to_string();
@@ -105,12 +165,12 @@ fn checked(case: &Case<'_>, tool: &ProvidedDep) -> Result<Content, Error> {
     let (path, root) = (tool.source.clone(), case.state.real.join(STORE));
     let unmountable = |why| {
         let target = tool.place.clone();
-        Error::ToolUnmountable { name: name(), target, path: path.clone(), why }
+        Error::Tool(ToolRefusal::Unmountable { name: name(), target, path: path.clone(), why })
     };
     let real = case.facts.real_path(&path).map_err(unmountable)?;
     let real = HostPath::new(real).map_err(Error::MountPath)?;
     if !real.is_within(&root) || real == root {
-        return Err(Error::ToolOutside { name: name(), path: real, root });
+        return Err(Error::Tool(ToolRefusal::Outside { name: name(), path: real, root }));
     }
     let entry = case.facts.kind(&real).map_err(unmountable)?;
     if entry.kind != Kind::Directory {

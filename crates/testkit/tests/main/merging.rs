@@ -158,7 +158,12 @@ fn commits_made_inside_come_along_when_asked_for() {
         call(env, &source, &["undo"]).expect_code(0).unused();
         assert_eq!(env.git(&source, &["log", "-1", "--format=%s"]), "mine\n");
 
-        call(env, &source, &["export", "box", "--history", "--branch", "agent"]).expect_code(0).unused();
+        let known = call(env, &source, &["export", "box", "--history", "--branch", "agent"]).expect_code(0);
+        assert!(
+            known.stdout.contains("3 commits that your repository has"),
+            "left from the undo: {}",
+            known.stdout
+        );
         assert!(env.git(&source, &["log", "--format=%s", "agent"]).contains("Second step"));
         for wrong in
             [["merge", "box", "--history", "--only", "one"], ["export", "box", "--history", "--patch", "p"]]
@@ -256,21 +261,24 @@ fn a_poisoned_git_directory_inside_sings_for_nobody() {
         "uploadpack.packObjectsHook",
         "pager.log",
     ];
-    let mut script = String::from("git config user.name A; git config user.email a@example.invalid\n");
-    for hook in ["pre-commit", "post-commit", "post-index-change", "reference-transaction", "post-checkout"] {
-        script += &format!(
-            "cp -f {0} .git/hooks/{hook} 2>/dev/null || printf '#!/bin/sh\\n: > {1}\\n' > .git/hooks/{hook}; chmod +x .git/hooks/{hook}\n",
-            canary.display(),
+    let hook = |name: &str| {
+        format!(
+            "printf '#!/bin/sh\\n: > {}\\n' > .git/hooks/{name}; chmod +x .git/hooks/{name}\n",
             song.display()
-        );
-    }
-    script += "echo work > work; git add work; git -c core.hooksPath=/dev/null commit -qm work\n";
-    script += "echo '* filter=evil diff=evil merge=evil' > .git/info/attributes; echo evil > .git/objects/info/alternates\n";
-    for key in keys {
-        script += &format!("git config {key} {}\n", canary.display());
-    }
-    script += "git config core.hooksPath .git/hooks; git config core.worktree /; git config include.path /dev/null\n";
-    script += "mkdir -p .git/refs/replace; echo 'more' >> README\n";
+        )
+    };
+    let hooks = ["pre-commit", "post-commit", "post-index-change", "reference-transaction", "post-checkout"];
+    let settings = keys.map(|key| format!("git config {key} {}\n", canary.display()));
+    let script = [
+        "git config user.name A; git config user.email a@example.invalid; echo work > work; git add work\n",
+        "git commit -qm work; mkdir -p .git/hooks .git/info .git/refs/replace .git/objects/info\n",
+        "echo evil > .git/objects/info/alternates; echo more >> README\n",
+        "echo '* filter=evil diff=evil merge=evil' > .git/info/attributes\n",
+        &hooks.map(hook).concat(),
+        &settings.concat(),
+        "git config core.hooksPath .git/hooks; git config core.worktree /; git config include.path /dev/null\n",
+    ]
+    .concat();
     let ran =
         env.sandtable().directory(&source).args(["run", "-q", "--name", "box", "--", "sh", "-c", &script]);
     ran.ended().expect_code(0).unused();
@@ -337,7 +345,7 @@ fn held_files_are_shown_and_asked_about_on_a_terminal() {
 fn hunks_are_chosen_on_a_terminal() {
     each(|env| {
         let source = env.repository("r");
-        let text: String = (1..=30).map(|line| format!("line {line}\n")).collect();
+        let text = (1..=30).map(|line| format!("line {line}\n")).collect::<Vec<_>>().concat();
         env.file(&source.join("list"), &text);
         env.git(&source, &["add", "list"]);
         env.git(&source, &["commit", "-q", "-m", "list"]);

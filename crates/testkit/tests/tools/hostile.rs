@@ -4,6 +4,7 @@ use std::net::TcpListener;
 use std::path::Path;
 
 use sandtable_testkit::archive::{Tar, gzip, sha256};
+use sandtable_testkit::process::Run;
 use sandtable_testkit::require::{program, skip};
 use serde_json::{Value, json};
 
@@ -13,6 +14,7 @@ use crate::world::{World, plan, possible};
 const ATTACKS: &str = r#"
 try() { if ( eval "$2" ) >/dev/null 2>&1; then echo "$1" >> worked; fi; }
 : > worked
+try control 'echo x > /build/allowed'
 try home 'echo x > HOMEDIR/owned'
 try home-read 'cat HOMEDIR/secret'
 try outside 'echo x > OUTSIDE/victim'
@@ -46,7 +48,7 @@ fn a_malicious_recipe_changes_nothing_outside() {
         .replace("DEPOT", &format!("'{}'", world.depot().display()))
         .replace("PORT", &listener.local_addr().unwrap().port().to_string());
     let made = world.make(&plan("evil", &attacks, &[plan("dep", "", &[])]));
-    assert_eq!(fs_err::read_to_string(made.source().join("worked")).unwrap(), "", "{made:?}");
+    assert_eq!(fs_err::read_to_string(made.source().join("worked")).unwrap(), "control\n", "{made:?}");
     assert!(listener.accept().is_err(), "somebody called");
     assert_eq!(fs_err::read_to_string(world.path("outside/victim")).unwrap(), "as it was");
     assert!(!world.path("home/owned").exists());
@@ -80,8 +82,13 @@ fn unpacking(world: &World, archive: &[u8]) -> Value {
         "#!/bin/sh\nwhile [ $# -gt 0 ]; do [ \"$1\" = --output ] && cp '{}' \"$2\"; shift; done\n",
         world.path("archive").display()
     );
-    fs_err::write(&client, text).unwrap();
-    fs_err::set_permissions(&client, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    // By another process: what this one has open for writing, for a moment and in any thread's child, cannot be executed.
+    let written = Run::new("/bin/sh", world.place.path())
+        .args(["-c", "printf %s \"$1\" > \"$0\" && chmod 755 \"$0\""])
+        .arg(client)
+        .arg(text)
+        .ended();
+    assert_eq!(written.code, 0, "{}", written.stderr);
     let mut plan = plan("unpacks", "cat /build/tree/file", &[]);
     plan["downloads"] = json!([{
         "source": "https", "name": "thing", "version": "1", "file": "thing.tgz",
@@ -153,7 +160,7 @@ fn a_program_that_cannot_run_is_refused_before_it_is_tried() {
     }
     // Its loader need only be there, and say what it is.
     let loader = format!("lib/ld-musl-{}.so.1", std::env::consts::ARCH);
-    fs_err::write(root.join(loader), b"\x7fELF\x02\x01 \01.2.5\0").unwrap();
+    fs_err::write(root.join(loader), b"\x7fELF\x02\x01 \x001.2.5\x00").unwrap();
     let dynamic = fs_err::read(program("env").unwrap()).unwrap();
     let archive = gzip(&Tar::default().file("file", 0o755, &dynamic).finished());
     let text = unpacking(&world, &archive).to_string().replace("\"glibc\"", "\"musl\"");

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use sandtable_sandbox::board::diff::{Change, ChangeKind, EntryType, Options, Renames, Side, diff, render};
+use sandtable_sandbox::board;
+use sandtable_sandbox::board::diff::{Change, ChangeKind, Diff, EntryType, Options, Renames, Side, render};
 use sandtable_sandbox::merge::{Hunks, MergeRequest, is_below};
 
 use super::Work;
@@ -22,9 +23,7 @@ enum Taken {
 /// Asks about every change that was not excluded already. Who takes nothing quits.
 pub(super) fn choose(app: &App, work: &Work, request: &mut MergeRequest) -> Result<Answer, CliError> {
     let options = Options { renames: Renames::Ignore, ..Options::default() };
-    let states = (work.base.state()?, work.found.state()?);
-    let found = diff(work.found.store.objects(), &states.0, &states.1, &options);
-    let found = found.map_err(sandtable_sandbox::board::Error::from)?;
+    let found = work.changes(&options)?;
     let mut any = false;
     for change in &found.changes {
         let named = |list: &[_]| list.iter().any(|path| is_below(&change.path, path));
@@ -62,13 +61,13 @@ fn content(work: &Work, side: Option<&Side>) -> Result<Option<Vec<u8>>, CliError
     let Some(id) = side.filter(|side| side.entry == EntryType::File).and_then(|side| side.id) else {
         return Ok(None);
     };
-    Ok(work.found.blob(&id)?)
+    Ok(board::blob(&work.store, &id)?)
 }
 
 fn whole(app: &App, work: &Work, change: &Change) -> Result<Taken, CliError> {
-    let one = sandtable_sandbox::board::diff::Diff { changes: vec![change.clone()], truncated: false };
+    let one = Diff { changes: vec![change.clone()], truncated: false };
     let mut text = Vec::new();
-    render::unified(&mut text, work.found.store.objects(), &one, &options(app)).map_err(CliError::Render)?;
+    render::unified(&mut text, work.store.objects(), &one, &options(app)).map_err(CliError::Render)?;
     app.ui.write(&String::from_utf8_lossy(&text));
     let question = format!("take {}?", change.path.display_escaped());
     Ok(match letter(app, &question, &[('y', "es"), ('n', "o"), ('q', "uit")]) {

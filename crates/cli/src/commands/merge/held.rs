@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use sandtable_sandbox::board::diff::{Diff, render};
+use sandtable_sandbox::board::diff::{Diff, Options, render};
 use sandtable_sandbox::merge::review::Finding;
 use sandtable_sandbox::merge::{Approvals, MergeRequest, RelPath};
 
@@ -24,7 +24,7 @@ pub(super) fn approve(
     for finding in held {
         paths.entry(finding.rel_path()).or_default().push(finding);
     }
-    let changes = app.board()?.diff_snapshots(&work.base, &work.found)?;
+    let changes = work.changes(&Options::default())?;
     let count = paths.len();
     for (number, (path, findings)) in paths.into_iter().enumerate() {
         show(app, work, (path, &findings), &changes)?;
@@ -70,7 +70,7 @@ fn show(
     };
     let mut text = Vec::new();
     let options = render::Options { colour, output_bytes: 256 << 10, ..render::Options::default() };
-    render::unified(&mut text, work.found.store.objects(), &one, &options).map_err(CliError::Render)?;
+    render::unified(&mut text, work.store.objects(), &one, &options).map_err(CliError::Render)?;
     app.ui.write(&String::from_utf8_lossy(&text));
     Ok(())
 }

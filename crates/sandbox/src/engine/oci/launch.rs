@@ -317,6 +317,7 @@ pub(super) fn last_words(mut heard: File) -> String {
 
 /// Whether a line is about what went wrong, and not advice or a complaint about something else.
 fn is_telling(line: &str) -> bool {
-    let aside = line.starts_with("See '") || line.starts_with("WARNING:");
-    !line.trim().is_empty() && !aside && !(line.starts_with("time=") && line.contains(" level=warning "))
+    let is_logged_warning = line.starts_with("time=") && line.contains(" level=warning ");
+    let is_aside = line.starts_with("See '") || line.starts_with("WARNING:") || is_logged_warning;
+    !line.trim().is_empty() && !is_aside
 }

@@ -99,12 +99,12 @@ pub(super) fn describe(plan: &ContainerPlan, f: &mut fmt::Formatter<'_>) -> fmt:
 /// An option and its value on one line, with the origin of those that somebody asked for.
 fn lines(argv: &[plan::Arg]) -> Vec<String> {
     let mut lines = Vec::new();
-    let mut args = argv.iter().peekable();
-    while let Some(arg) = args.next() {
+    let mut words = argv.iter().peekable();
+    while let Some(arg) = words.next() {
         let mut line = quoted(arg.shown());
         let takes = arg.value.starts_with("--") && !arg.value.contains('=');
         if let Some(value) =
-            args.next_if(|next| takes && next.part == arg.part && !next.value.starts_with("--"))
+            words.next_if(|next| takes && next.part == arg.part && !next.value.starts_with("--"))
         {
             line = format!("{line} {}", quoted(value.shown()));
         }

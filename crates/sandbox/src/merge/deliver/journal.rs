@@ -117,19 +117,19 @@ impl Journal {
         self.phase = Phase::Done;
     }
 
-    /// Whether files are forced to disk. What a branch leads to, git has as objects; it does not force files either.
+    /// Whether files, and what is written here, are forced to disk. A merge changes only files that git has, before and
+    /// after; git does not force its own either.
     pub(super) const fn forces_files(&self) -> bool {
         self.reference.is_none()
     }
 
-    /// Replaces the file at `path` in one step. It is on disk before any file of the user's is exchanged; before that
-    /// there is nothing to be undone that would survive a power cut and not be seen.
+    /// Replaces the file at `path` in one step.
     pub(super) fn write(&self, path: &Path) -> Result<(), Error> {
         let draft = path.with_extension("draft");
         let text = serde_json::to_vec(self).expect("plain data");
         let mut file = fs::File::create(&draft)?;
         file.write_all(&text)?;
-        if self.forces_files() || self.phase != Phase::Preparing {
+        if self.forces_files() {
             file.sync_all()?;
         }
         fs::rename(&draft, path)?;
@@ -151,7 +151,7 @@ impl Journal {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error.into()),
         };
-        // A power cut before it was forced to disk, and so before anything was exchanged.
+        // A power cut before the system wrote it out.
         if text.is_empty() {
             fs::remove_file(path)?;
             return Ok(None);

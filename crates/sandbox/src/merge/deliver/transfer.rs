@@ -1,4 +1,4 @@
-//! Objects on their way into the user's repository: one pack, checked in quarantine against what is there.
+//! Objects on their way into the user's repository: checked in quarantine against what is there.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -16,20 +16,23 @@ use crate::merge::scratch::Scratch;
 use crate::merge::target::Repository;
 use crate::merge::trees::{Failed, or_git};
 
+/// Fewer objects than this arrive in files of their own, as with git's own `receive.unpackLimit`.
+const FEW: usize = 100;
 /// More than this is packed by git, which does not hold it in memory.
 const AT_ONCE: usize = 256 << 20;
 
-/// A pack that passed.
+/// Objects that passed.
 #[derive(Debug)]
 pub(super) struct Transfer {
     quarantine: Scratch,
     to: PathBuf,
+    /// Below the directory of objects.
     names: Vec<String>,
 }
 
 impl Transfer {
     /// Packs what the result has and the branch has not, and lets git check it strictly where only the user's objects
-    /// can be seen beside it.
+    /// can be seen beside it. A few objects arrive as git would have written them, each in a file of its own.
     pub(super) fn prepare(
         delivery: &Delivery<'_>,
         repository: &Repository,
@@ -38,10 +41,14 @@ impl Transfer {
         let plan = delivery.plan;
         let new = new_objects(delivery, commit)?;
         let pack = or_git(packed(&plan.scratch, &new), || packed_by_git(&plan.scratch, &new))?;
-        let objects = repository.objects();
+        let to = repository.objects();
         let path = delivery.place.scratch("quarantine");
-        let quarantine = Scratch::new(&delivery.means.git, path, plan.scratch.format(), &[&objects])?;
-        let check = quarantine.call().args(["index-pack", "--stdin", "--strict", "--fsck-objects"]);
+        let quarantine = Scratch::new(&delivery.means.git, path, plan.scratch.format(), &[&to])?;
+        let check = if new.len() < FEW {
+            quarantine.call().args(["unpack-objects", "-q", "--strict"])
+        } else {
+            quarantine.call().args(["index-pack", "--stdin", "--strict", "--fsck-objects"])
+        };
         match check.finished(Some(&pack), &[0]) {
             Ok(_) => {}
             Err(GitError::Call(error)) => {
@@ -50,13 +57,7 @@ impl Transfer {
             }
             Err(error) => return Err(error.into()),
         }
-        let mut names = Vec::new();
-        for entry in fs::read_dir(quarantine.path().join("objects/pack"))? {
-            names.extend(entry?.file_name().into_string().ok().filter(|name| name.starts_with("pack-")));
-        }
-        // The index makes a pack visible, so it comes last.
-        names.sort_by_key(|name| Path::new(name).extension().is_some_and(|end| end == "idx"));
-        let to = objects.join("pack");
+        let mut names = arrived(&quarantine.path().join("objects"))?;
         names.retain(|name| !to.join(name).exists());
         Ok(Self { quarantine, to, names })
     }
@@ -67,23 +68,47 @@ impl Transfer {
     }
 
     pub(super) fn arrive(self) -> Result<(), Error> {
-        fs::create_dir_all(&self.to)?;
         for name in &self.names {
-            let from = self.quarantine.path().join("objects/pack").join(name);
-            let draft = self.to.join(format!("tmp_sandtable_{name}"));
-            // Within a file system names come to disk in order: the pack before the reference that needs it.
-            if fs::rename(&from, self.to.join(name)).is_err() {
+            let (from, to) = (self.quarantine.path().join("objects").join(name), self.to.join(name));
+            let folder = to.parent().expect("it is below the directory");
+            if !folder.exists() {
+                fs::create_dir_all(folder)?;
+            }
+            // Within a file system names come to disk in order: an object before the reference that needs it.
+            if fs::rename(&from, &to).is_err() {
                 // Another file system: a copy under a name that git's own cleaning knows, then the rename.
+                let draft = folder.join(format!("tmp_obj_sandtable_{}", name.replace('/', "_")));
                 let copied = fs::copy(&from, &draft).and_then(|_| fs::File::open(&draft)?.sync_all());
-                if let Err(error) = copied.and_then(|()| fs::rename(&draft, self.to.join(name))) {
+                if let Err(error) = copied.and_then(|()| fs::rename(&draft, &to)) {
                     drop(fs::remove_file(&draft));
                     return Err(error.into());
                 }
-                rustix::fs::fsync(fs::File::open(&self.to)?)?;
+                rustix::fs::fsync(fs::File::open(folder)?)?;
             }
         }
         Ok(())
     }
+}
+
+/// What git left in a directory of objects, in the order in which it may become visible: what needs another object after
+/// it does no harm, but an index without its pack would.
+fn arrived(objects: &Path) -> Result<Vec<String>, Error> {
+    let mut names = Vec::new();
+    for folder in fs::read_dir(objects)? {
+        let folder = folder?.file_name().into_string().unwrap_or_default();
+        let is_loose = folder.len() == 2 && folder.bytes().all(|byte| byte.is_ascii_hexdigit());
+        if !is_loose && folder != "pack" {
+            continue;
+        }
+        for entry in fs::read_dir(objects.join(&folder))? {
+            let name = entry?.file_name().into_string().unwrap_or_default();
+            if is_loose || name.starts_with("pack-") {
+                names.push(format!("{folder}/{name}"));
+            }
+        }
+    }
+    names.sort_by_key(|name| Path::new(name).extension().is_some_and(|end| end == "idx"));
+    Ok(names)
 }
 
 /// The objects as one pack.

@@ -46,12 +46,11 @@ pub(in crate::session) fn lay(
     if record.resolved.base.value != Base::Store || record.resolved.mode.value != WorkspaceMode::Overlay {
         return Ok(());
     }
-    let (snapshot, head) = match base {
-        Some(snapshot) => (snapshot, None),
-        None => {
-            let head = base_head(&record.resolved.source.root);
-            (record_all(directory, record, watcher)?, head)
-        }
+    let (snapshot, head) = if let Some(snapshot) = base {
+        (snapshot, None)
+    } else {
+        let head = base_head(&record.resolved.source.root);
+        (record_all(directory, record, watcher)?, head)
     };
     write_out(directory, record, snapshot)?;
     if base.is_none() {

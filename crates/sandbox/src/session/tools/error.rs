@@ -13,9 +13,9 @@ pub enum Error {
     #[error("`{tool}` is planned for {platform}, and the root file system is {machine}")]
     Platform { tool: String, platform: String, machine: String },
     #[error(transparent)]
-    Fetch(#[from] FetchError),
+    Fetch(Box<FetchError>),
     #[error(transparent)]
-    Depot(DepotError),
+    Depot(Box<DepotError>),
     #[error("{chain}: step {number} (`{action}`) failed")]
     Step {
         chain: String,
@@ -86,8 +86,8 @@ pub enum StepError {
 
 impl Error {
     /// Says by which way the failing tool was needed.
-    pub(super) fn in_chain(self, names: &str) -> Self {
-        let named = |_: String| names.to_owned();
+    pub(super) fn in_chain(self, way: &str) -> Self {
+        let named = |_: String| way.to_owned();
         match self {
             Self::Step { chain, number, action, source } => {
                 Self::Step { chain: named(chain), number, action, source }
@@ -101,26 +101,33 @@ impl Error {
 
     /// Whose move it is.
     pub fn blame(&self) -> Blame {
-        match self {
-            Self::Depot(DepotError::File { .. }) | Self::Sandbox(_) => Blame::Machine,
-            Self::Fetch(FetchError::File { .. } | FetchError::Client { .. } | FetchError::TooSlow { .. }) => {
-                Blame::Machine
-            }
-            _ => Blame::Input,
-        }
+        let machine = match self {
+            Self::Depot(error) => matches!(**error, DepotError::File { .. }),
+            Self::Fetch(error) => matches!(
+                **error,
+                FetchError::File { .. } | FetchError::Client { .. } | FetchError::TooSlow { .. }
+            ),
+            Self::Sandbox(_) => true,
+            _ => false,
+        };
+        if machine { Blame::Machine } else { Blame::Input }
     }
 
     /// A stable word for scripts.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Platform { .. } => "tool-platform",
-            Self::Fetch(FetchError::Hash { .. } | FetchError::Short { .. } | FetchError::TooLarge { .. }) => {
-                "tool-download"
-            }
-            Self::Fetch(_) => "tool-fetch",
-            Self::Depot(DepotError::Corrupt { .. }) => "tool-corrupt",
-            Self::Depot(DepotError::Unfit { .. }) => "tool-output",
-            Self::Depot(DepotError::File { .. }) => "tool-store",
+            Self::Fetch(error) => match **error {
+                FetchError::Hash { .. } | FetchError::Short { .. } | FetchError::TooLarge { .. } => {
+                    "tool-download"
+                }
+                _ => "tool-fetch",
+            },
+            Self::Depot(error) => match **error {
+                DepotError::Corrupt { .. } => "tool-corrupt",
+                DepotError::Unfit { .. } => "tool-output",
+                DepotError::File { .. } => "tool-store",
+            },
             Self::Step { .. } => "tool-step",
             Self::NoBinary { .. } => "tool-output",
             Self::Misfit { .. } => "tool-misfit",
@@ -134,28 +141,50 @@ impl Error {
     pub fn remedy(&self) -> Option<String> {
         match self {
             Self::Misfit { source, .. } => source.remedy().map(str::to_owned),
-            Self::Depot(DepotError::Corrupt { key, .. }) => Some(format!(
-                "somebody changed it: remove it with `sandtable tool rm {}`, and it is made again",
-                key.short()
-            )),
-            Self::Fetch(FetchError::NoClient { program, .. }) => Some(format!("install `{program}`")),
-            Self::Fetch(FetchError::Hash { .. }) => Some(
-                "the registry offers another file under that name now, or somebody on the way does"
-                    .to_owned(),
-            ),
-            Self::Step { source, .. } => match &**source {
-                StepError::NotFound { program, .. } => {
-                    Some(format!("declare a dependency that provides `{program}`"))
-                }
-                StepError::Exit { missing, .. } if !missing.is_empty() => {
-                    Some(format!("declare a dependency that provides `{}`", missing.join("`, `")))
-                }
-                StepError::Sandbox(error) => error.remedy(),
+            Self::Depot(error) => match &**error {
+                DepotError::Corrupt { key, .. } => Some(format!(
+                    "somebody changed it: remove it with `sandtable tool rm {}`, and it is made again",
+                    key.short()
+                )),
                 _ => None,
             },
+            Self::Fetch(error) => match &**error {
+                FetchError::NoClient { program, .. } => Some(format!("install `{program}`")),
+                FetchError::Hash { .. } => Some(
+                    "the registry offers another file under that name now, or somebody on the way does"
+                        .to_owned(),
+                ),
+                _ => None,
+            },
+            Self::Step { source, .. } => source.remedy(),
             Self::Sandbox(error) => error.remedy(),
             _ => None,
         }
+    }
+}
+
+impl StepError {
+    fn remedy(&self) -> Option<String> {
+        match self {
+            Self::NotFound { program, .. } => Some(format!("declare a dependency that provides `{program}`")),
+            Self::Exit { missing, .. } if !missing.is_empty() => {
+                Some(format!("declare a dependency that provides `{}`", missing.join("`, `")))
+            }
+            Self::Sandbox(error) => error.remedy(),
+            _ => None,
+        }
+    }
+}
+
+impl From<DepotError> for Error {
+    fn from(error: DepotError) -> Self {
+        Self::Depot(Box::new(error))
+    }
+}
+
+impl From<FetchError> for Error {
+    fn from(error: FetchError) -> Self {
+        Self::Fetch(Box::new(error))
     }
 }
 

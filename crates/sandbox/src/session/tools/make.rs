@@ -27,10 +27,10 @@ use crate::tools::fetch::Cache;
 use crate::tools::plan::{FileName, Plan, VerifyCommand};
 
 /// How long steps may take: those that only put files in place, and those that compile.
-const PLACING: Duration = Duration::from_secs(10 * 60);
-const BUILDING: Duration = Duration::from_secs(60 * 60);
+const PLACING: Duration = Duration::from_mins(10);
+const BUILDING: Duration = Duration::from_hours(1);
 /// How long a verification may take.
-const VERIFYING: Duration = Duration::from_secs(2 * 60);
+const VERIFYING: Duration = Duration::from_mins(2);
 
 /// A tool in the making.
 pub(super) struct Making<'a> {
@@ -116,7 +116,7 @@ impl Making<'_> {
                 unpacked.map_err(|source| StepError::Archive { file: shown, source })?;
             }
             Action::Write { area: which, path, text, mode } => {
-                area(*which)?.write(path, &mut text.as_bytes(), *mode)?
+                area(*which)?.write(path, &mut text.as_bytes(), *mode)?;
             }
             Action::Replace { file, find, replace } => area(Area::Work)?.replace(file, find, replace)?,
             Action::Collect { from, patterns, to } => {
@@ -125,7 +125,7 @@ impl Making<'_> {
                 for pattern in patterns {
                     let names = work.matching(from, pattern)?;
                     let paths = names.iter().map(|name| format!("{WORK}/{from}/{name}"));
-                    self.run(&collecting(paths, &target), number, running)?;
+                    running.run(&collecting(paths, &target), number)?;
                 }
             }
             Action::Require { outputs } => {
@@ -134,22 +134,9 @@ impl Making<'_> {
                     return Err(StepError::NoOutput(missing.to_string()));
                 }
             }
-            Action::Run(command) => return self.run(command, number, running),
+            Action::Run(command) => return running.run(command, number),
         }
         Ok(Vec::new())
-    }
-
-    fn run(&self, command: &Command, number: usize, running: &Running<'_>) -> Result<Vec<String>, StepError> {
-        let Ran { end, output } = running.inside.run(command, running.deadline)?;
-        let missing = missing_commands(&output);
-        match end {
-            End::Exited(0) => Ok(missing),
-            End::Exited(code) => {
-                Err(StepError::Exit { command: command.shown(), code, missing, output: last_lines(&output) })
-            }
-            End::TimedOut => Err(StepError::TimedOut { limit: running.limit }),
-            End::NoProgram => Err(StepError::NotFound { number, program: command.argv[0].clone() }),
-        }
     }
 
     fn download(&self, file: &FileName) -> Result<std::fs::File, StepError> {
@@ -277,7 +264,7 @@ impl Making<'_> {
             network: Setting::default_value(Network::None),
             network_helper: None,
             limits: limits(self.plan),
-            group_manager: None,
+            systemd: None,
             ssh_agent: Agent::default(),
             secrets: Setting::default_value(Secrets::Warn),
             strictness: Setting::default_value(Strictness::Strict),
@@ -292,6 +279,22 @@ struct Running<'a> {
     inside: &'a Inside,
     deadline: Instant,
     limit: Duration,
+}
+
+impl Running<'_> {
+    /// Runs to the end; says which programs were looked for in vain.
+    fn run(&self, command: &Command, number: usize) -> Result<Vec<String>, StepError> {
+        let Ran { end, output } = self.inside.run(command, self.deadline)?;
+        let missing = missing_commands(&output);
+        match end {
+            End::Exited(0) => Ok(missing),
+            End::Exited(code) => {
+                Err(StepError::Exit { command: command.shown(), code, missing, output: last_lines(&output) })
+            }
+            End::TimedOut => Err(StepError::TimedOut { limit: self.limit }),
+            End::NoProgram => Err(StepError::NotFound { number, program: command.argv[0].clone() }),
+        }
+    }
 }
 
 /// Memory and processes: wishes where the machine cannot enforce them, like those of a profile.

@@ -26,7 +26,7 @@ use crate::model::path::HostPath;
 use crate::model::resolved::{EngineName, Identity};
 use crate::model::tool::ProvidedDep;
 use crate::random::random;
-use crate::tools::depot::{Attendant, Depot, DepotError, Origin, Wanted};
+use crate::tools::depot::{Attendant, Depot, Origin, Wanted};
 use crate::tools::execute::VERSION;
 use crate::tools::fetch::{Cache, Clients, Hears, fetch};
 use crate::tools::plan::key::KeyContext;
@@ -351,11 +351,5 @@ impl Drop for Temporary {
     fn drop(&mut self) {
         // What cannot be removed now is removed by the next collection.
         let _left = remove_tree(self.0.as_path());
-    }
-}
-
-impl From<DepotError> for Error {
-    fn from(error: DepotError) -> Self {
-        Self::Depot(error)
     }
 }

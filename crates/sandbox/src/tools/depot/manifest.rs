@@ -15,6 +15,7 @@ use sandtable_store::dir::{Kind, Meta, names, open_dir, open_file, open_named, s
 use serde::{Deserialize, Serialize};
 use sha2::Digest as _;
 
+use crate::tools::execute::COMPILER_CACHE;
 use crate::tools::plan::{Sha256, TOOLS};
 
 /// How deep a tool's directories may be.
@@ -147,7 +148,8 @@ impl Manifest {
 }
 
 /// Takes every right to write, and every bit that makes somebody another, from a tree that steps have left. Refuses
-/// what no tool may hold.
+/// what no tool may hold. A compiler's cache stays writable for its owner: it is only ever shown read-only or
+/// copy-on-write, and in a copy the compiler has to write.
 pub(super) fn make_read_only(tree: &Path) -> Result<(), TreeError> {
     let mut directories = Vec::new();
     walk(tree, &mut |place| {
@@ -155,7 +157,8 @@ pub(super) fn make_read_only(tree: &Path) -> Result<(), TreeError> {
         let failed = |errno: Errno| TreeError::Read { path: path.clone(), source: errno.into() };
         match place.meta.kind {
             Kind::File => {
-                let mode = Mode::from_raw_mode(u32::from(place.meta.mode) & 0o555 | 0o444);
+                let mode =
+                    Mode::from_raw_mode(u32::from(place.meta.mode) & 0o555 | 0o444 | spared(place.path));
                 chmodat(place.parent, place.name, mode, AtFlags::empty()).map_err(failed)
             }
             Kind::Directory => {
@@ -172,9 +175,14 @@ pub(super) fn make_read_only(tree: &Path) -> Result<(), TreeError> {
     for path in directories.iter().rev() {
         let failed = |errno: Errno| TreeError::Read { path: path.display_escaped(), source: errno.into() };
         let directory = sandtable_store::dir::open_below(top.as_fd(), path).map_err(failed)?;
-        fchmod(&directory, Mode::from_raw_mode(0o555)).map_err(failed)?;
+        fchmod(&directory, Mode::from_raw_mode(0o555 | spared(path))).map_err(failed)?;
     }
     Ok(())
+}
+
+/// The right to write that is not taken.
+fn spared(path: &RelPath) -> u32 {
+    if path.components().next() == Some(COMPILER_CACHE.as_bytes()) { 0o200 } else { 0 }
 }
 
 /// One entry of a tree, reached by handle.

@@ -176,13 +176,13 @@ impl Depot {
             return Ok((found, Origin::Kept));
         }
         let workplace = self.begin(key, hears)?;
-        let made = make(&workplace).and_then(|()| self.publish(wanted, &workplace).map_err(E::from));
-        if made.is_err() && !hears.keeps_failures() {
+        let result = make(&workplace).and_then(|()| self.publish(wanted, &workplace).map_err(E::from));
+        if result.is_err() && !hears.keeps_failures() {
             // What remains is removed by the next builder.
             hears.clear(&workplace.partial);
             let _left = remove_tree(workplace.partial.as_path());
         }
-        made?;
+        result?;
         Ok((self.provided(plan, key), Origin::Made))
     }
 

@@ -29,24 +29,23 @@ const AT_ONCE: usize = 4;
 /// The largest file whose plan does not say how large it is.
 const LARGEST: u64 = 2 << 30;
 /// How long one file may take.
-const LONGEST: Duration = Duration::from_secs(30 * 60);
+const LONGEST: Duration = Duration::from_mins(30);
 
 /// Why a file is not here.
 #[derive(Debug, thiserror::Error)]
 pub enum FetchError {
     #[error("there is no `{program}` here, which fetches from {registry}")]
     NoClient { program: &'static str, registry: Registry },
-    #[error("cannot fetch `{file}`: {name} {version} from {registry}")]
+    #[error("cannot fetch `{file}`: {package} from {registry}")]
     Client {
         file: String,
-        name: String,
-        version: String,
+        package: String,
         registry: Registry,
         #[source]
-        source: CliError,
+        source: Box<CliError>,
     },
-    #[error("{registry} has no `{file}` for {name} {version}")]
-    Absent { file: String, name: String, version: String, registry: Registry },
+    #[error("{registry} has no `{file}` for {package}")]
+    Absent { file: String, package: String, registry: Registry },
     #[error("`{file}` is not what the plan names: its hash is `{found}`, not `{wanted}`")]
     Hash { file: String, wanted: Sha256, found: Sha256 },
     #[error("`{file}` ends after {found} bytes, and the plan says {wanted}")]
