@@ -97,7 +97,11 @@ impl Git {
             let known = Known { program: found.program.clone(), version: found.version, look };
             let text = serde_json::to_vec(&known).expect("plain data");
             // Not to be able to remember is no harm.
-            let written = fs_err::create_dir_all(state.as_path()).and_then(|()| fs_err::write(&file, text));
+            let private = |path| {
+                use std::os::unix::fs::DirBuilderExt as _;
+                std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
+            };
+            let written = private(state.as_path()).and_then(|()| fs_err::write(&file, text));
             drop(written);
         }
         Ok(found)

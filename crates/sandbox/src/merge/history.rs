@@ -61,8 +61,14 @@ pub(super) fn bring(
     let inside = Objects::new(&place, plan.scratch.format(), Loose::Read);
     let mut walk = Walk { inside: &inside, theirs: &theirs, plan, taken: BTreeSet::new() };
     let commits = walk.commits(tip)?;
-    if !is_new(plan, &tip)? {
+    let new = new_commits(plan, &tip)?;
+    if new.is_empty() {
         return Ok(none(report));
+    }
+    let known = new.iter().filter(|id| !walk.taken.contains(id)).count();
+    if known > 0 {
+        let text = format!("with them come {known} commits that your repository has, but not on this branch");
+        report.notes.push(Note { code: "other-commits", text });
     }
     for (commit, tree, parent) in &commits {
         look_over(plan, selector, (commit, tree, parent.as_ref()), report)?;
@@ -70,10 +76,10 @@ pub(super) fn bring(
     Ok(Some(Commits { tip, objects: walk.taken }))
 }
 
-/// Everything from the tip to the target's branch is there: also what the target had of it already, which may be the
-/// rest of something that was thrown away. False if the branch has all of it.
-fn is_new(plan: &Plan, tip: &ObjectId) -> Result<bool, Halt> {
-    let Target::Repository(repository) = &plan.target else { return Ok(false) };
+/// The commits from the tip to the target's branch, all of them complete: also those that the target has already, which
+/// may be the rest of something that was thrown away, or on another branch.
+fn new_commits(plan: &Plan, tip: &ObjectId) -> Result<Vec<ObjectId>, Halt> {
+    let Target::Repository(repository) = &plan.target else { return Ok(Vec::new()) };
     let shallow = repository.common_dir.join("shallow");
     if shallow.exists() {
         fs_err::copy(shallow, plan.scratch.path().join("shallow"))?;
@@ -82,10 +88,12 @@ fn is_new(plan: &Plan, tip: &ObjectId) -> Result<bool, Halt> {
     if let Some(head) = repository.head.tip() {
         call = call.arg(format!("^{head}"));
     }
-    match call.output() {
-        Ok(found) => Ok(!found.is_empty()),
-        Err(error) => Err(broken(format!("the commits made inside are not complete: {error}"))),
-    }
+    let found = call.output();
+    let found =
+        found.map_err(|error| broken(format!("the commits made inside are not complete: {error}")))?;
+    // Trees and blobs have a path behind their name, if only an empty one.
+    let commits = String::from_utf8_lossy(&found).lines().filter_map(|line| line.parse().ok()).collect();
+    Ok(commits)
 }
 
 fn none(report: &mut Report) -> Option<Commits> {

@@ -47,7 +47,7 @@ pub use card::{CARD, CARD_VARIABLE};
 pub use data::Reasoned;
 pub use environment::environment_rules;
 pub use error::Error;
-pub use groups::socket as group_manager_socket;
+pub use groups::socket as systemd_socket;
 pub use hide::Hidden;
 pub use mode::WORKSPACE;
 pub use proxy::ProxyError;
@@ -127,7 +127,7 @@ pub fn resolve(spec: &Spec, host: &Host, facts: &dyn Facts) -> Result<ResolvedSp
         network,
         network_helper,
         limits: spec.limits.clone(),
-        group_manager: groups::manager(&spec.limits, engine, host, facts),
+        systemd: groups::systemd(&spec.limits, engine, host, facts),
         ssh_agent,
         secrets: spec.secrets.clone(),
         strictness: spec.strictness.clone(),

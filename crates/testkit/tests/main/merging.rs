@@ -158,7 +158,12 @@ fn commits_made_inside_come_along_when_asked_for() {
         call(env, &source, &["undo"]).expect_code(0).unused();
         assert_eq!(env.git(&source, &["log", "-1", "--format=%s"]), "mine\n");
 
-        call(env, &source, &["export", "box", "--history", "--branch", "agent"]).expect_code(0).unused();
+        let known = call(env, &source, &["export", "box", "--history", "--branch", "agent"]).expect_code(0);
+        assert!(
+            known.stdout.contains("3 commits that your repository has"),
+            "left from the undo: {}",
+            known.stdout
+        );
         assert!(env.git(&source, &["log", "--format=%s", "agent"]).contains("Second step"));
         for wrong in
             [["merge", "box", "--history", "--only", "one"], ["export", "box", "--history", "--patch", "p"]]
