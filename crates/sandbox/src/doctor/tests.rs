@@ -3,6 +3,7 @@
 use super::*;
 use crate::facts::FileSystem;
 use crate::facts::fake::Fake;
+use crate::model::container::{Homeless, Questions};
 use crate::model::path::HostPath;
 
 fn machine(uid: u32) -> Fake {
@@ -162,7 +163,11 @@ fn control_groups_are_told_by_kind() {
 fn podman(uid: u32, machine: &Fake) -> String {
     let host = host(uid);
     let patient = Patient { host: &host, facts: machine };
-    let checks = super::container_engine(EngineChoice::Podman, patient, Some("tools:1"));
+    let homeless = |engine: &&EngineChoice| {
+        Questions::of(**engine).is_some_and(|questions| questions.homeless == Homeless::Yes)
+    };
+    let engine = *EngineChoice::ALL.iter().find(homeless).unwrap();
+    let checks = super::container_engine(engine, patient, Some("tools:1"));
     let line = |check: &Check| {
         let mend = check.mend.as_ref().map(|mend| format!("\n  -> {mend}")).unwrap_or_default();
         format!("{} {}: {}{mend}", check.status.word(), check.id, check.why)

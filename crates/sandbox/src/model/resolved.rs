@@ -233,6 +233,11 @@ choice! {
 }
 
 impl EngineName {
+    /// Whether it builds containers from images.
+    pub fn is_container(self) -> bool {
+        matches!(self, Self::Docker | Self::Podman)
+    }
+
     /// Whether it can show a file at another place than its own. One that cannot only decides about files.
     pub fn makes_views(self) -> bool {
         self != Self::Seatbelt

@@ -69,7 +69,7 @@ use crate::model::container::Container;
 use crate::model::mount::{Content, Mount, MountTable};
 use crate::model::path::{BoxPath, HostPath};
 use crate::model::resolved::{EngineName, ResolvedSpec, Seed, Source, Variable, Warning};
-use crate::model::seatbelt::SeatbeltProfile;
+use crate::model::seatbelt as seatbelt_model;
 use crate::model::setting::Setting;
 use crate::model::spec::{EngineChoice, Network, Spec};
 
@@ -140,7 +140,7 @@ pub fn resolve(spec: &Spec, host: &Host, facts: &dyn Facts) -> Result<ResolvedSp
 fn way_out(
     case: &Case<'_>,
     chosen: &engine::Chosen,
-) -> Result<(Option<SeatbeltProfile>, Setting<Network>), Error> {
+) -> Result<(Option<seatbelt_model::Profile>, Setting<Network>), Error> {
     if chosen.engine.makes_views() {
         return Ok((None, chosen.network.clone()));
     }

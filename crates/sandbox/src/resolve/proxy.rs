@@ -54,10 +54,10 @@ const LOOPBACK: &str = "localhost,127.0.0.1,::1";
 /// The network that holds, with the proxy command taken into account.
 pub(super) fn network(spec: &Spec, engine: EngineName) -> Result<Setting<Network>, Error> {
     let asked = spec.network.clone();
-    let contained = matches!(engine, EngineName::Docker | EngineName::Podman);
+    let contained = engine.is_container();
     match (&spec.container.proxy, asked.value) {
         // Seatbelt has words of its own for it.
-        (_, Network::Proxied) if !contained && engine != EngineName::Seatbelt => {
+        (_, Network::Proxied) if !contained && engine.makes_views() => {
             Err(Error::ContainersOnly { what: "--network proxied", engine })
         }
         (None, Network::Proxied) if contained => Err(Error::Proxy(ProxyError::Unnamed)),
@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     fn outcome(asked: Setting<Network>, command: Option<&str>, engine: EngineName) -> String {
-        let mut spec = spec("/work/project");
+        let mut spec = spec("/home/ann/project");
         spec.network = asked;
         let origin = Origin::Variable { name: "SANDBOX_PROXY_COMMAND".to_owned() };
         spec.container.proxy = command.map(|word| Setting::new(vec![word.to_owned()], origin));
