@@ -51,6 +51,7 @@ pub(crate) const HARNESS: &[&str] = &[
     "SANDTABLE_TEST_DOCKER",
     "SANDTABLE_TEST_SEED",
     "SANDTABLE_TEST_USER",
+    "SANDTABLE_TEST_VM",
     // Names a control whose step is skipped. Only builds with the feature read it; all others refuse it.
     #[cfg(feature = "failpoints")]
     "SANDTABLE_FAIL_SKIP",

@@ -373,7 +373,7 @@ mod tests {
     fn a_bad_variable_is_named_with_what_it_could_be() {
         insta::assert_snapshot!(refused(&[("SANDTABLE_NETWORK", "opne\u{1b}[2J")]), @r"
         sandtable: error: variable `SANDTABLE_NETWORK` has no usable value
-          because: unknown value `opne\u{1b}[2J`; one of `none`, `nat`, `host`
+          because: unknown value `opne\u{1b}[2J`; one of `none`, `proxied`, `nat`, `host`
         ");
         insta::assert_snapshot!(refused(&[("SANDTABLE_NETWROK", "none")]), @"
         sandtable: error: unknown variable `SANDTABLE_NETWROK`

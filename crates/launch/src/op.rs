@@ -52,12 +52,12 @@ pub struct Limits {
     pub pids: Option<u64>,
     /// Whom to ask for a group, where those of version 2 are somebody's already.
     #[serde(default)]
-    pub manager: Option<Manager>,
+    pub systemd: Option<Systemd>,
 }
 
 /// A systemd that hands out control groups.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Manager {
+pub struct Systemd {
     /// Its private socket.
     pub socket: PathBuf,
     pub whose: Whose,
@@ -205,7 +205,7 @@ impl fmt::Display for Limits {
         let pids = self.pids.map(|most| format!("{most} processes"));
         let all: Vec<String> = [memory, cpus, pids].into_iter().flatten().collect();
         write!(f, "{} in control group {}", all.join(", "), self.group)?;
-        match &self.manager {
+        match &self.systemd {
             Some(manager) => write!(f, ", in a scope of systemd ({})", manager.socket.display()),
             None => Ok(()),
         }

@@ -49,6 +49,8 @@ pub struct Listening {
 #[derive(Clone, Debug)]
 pub enum Far {
     Unix(PathBuf),
+    /// A socket in a directory that others can write: a link in its place leads nowhere.
+    Foreign(PathBuf),
     Tcp(SocketAddr),
 }
 
@@ -244,6 +246,7 @@ impl Far {
     fn connection(&self) -> rustix::io::Result<OwnedFd> {
         match self {
             Self::Unix(path) => reach(path),
+            Self::Foreign(path) => open_and_connect(path, OFlags::NOFOLLOW),
             Self::Tcp(address) => {
                 let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
                 let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
@@ -259,7 +262,11 @@ impl Far {
 
 /// A connection to the socket at `path`, made without waiting.
 fn reach(path: &Path) -> rustix::io::Result<OwnedFd> {
-    let handle = openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+    open_and_connect(path, OFlags::empty())
+}
+
+fn open_and_connect(path: &Path, how: OFlags) -> rustix::io::Result<OwnedFd> {
+    let handle = openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC | how, Mode::empty())?;
     let socket = stream_socket()?;
     connect(&socket, &SocketAddrUnix::new(format!("/proc/self/fd/{}", handle.as_fd().as_raw_fd()))?)?;
     Ok(socket)
@@ -323,6 +330,43 @@ mod tests {
         server.join().unwrap();
         drop(relay);
         assert!(!at.exists());
+    }
+
+    #[test]
+    fn a_link_in_place_of_a_foreign_socket_leads_nowhere() {
+        let dir = tempfile::tempdir().unwrap();
+        let (at, to, link) = (dir.path().join("near"), dir.path().join("far"), dir.path().join("link"));
+        let server = twice(UnixListener::bind(&to).unwrap(), 1);
+        std::os::unix::fs::symlink(&to, &link).unwrap();
+        let toward =
+            |far: &Path| Listening::toward(&at, Owner::Workload, Far::Foreign(far.to_owned())).unwrap();
+        let relay = toward(&link).start().unwrap();
+        let mut stream = UnixStream::connect(&at).unwrap();
+        assert_eq!(stream.read(&mut [0]).unwrap_or(0), 0);
+        drop(relay);
+        let _relay = toward(&to).start().unwrap();
+        assert_eq!(ask(&at, b"x"), b"xx");
+        server.join().unwrap();
+    }
+
+    #[test]
+    fn a_port_is_reached_and_one_without_a_listener_ends_the_connection() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = dir.path().join("near");
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let relay = Listening::toward(&at, Owner::Workload, Far::Tcp(address)).unwrap().start().unwrap();
+        let server = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut said = Vec::new();
+            stream.read_to_end(&mut said).unwrap();
+            stream.write_all(&said).unwrap();
+        });
+        assert_eq!(ask(&at, b"hello"), b"hello");
+        server.join().unwrap();
+        let mut stream = UnixStream::connect(&at).unwrap();
+        assert_eq!(stream.read(&mut [0]).unwrap_or(0), 0);
+        drop(relay);
     }
 
     #[test]

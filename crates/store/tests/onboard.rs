@@ -14,12 +14,14 @@ use sandtable_store::RelPath;
 use sandtable_store::id::{HashKind, ObjectId};
 use sandtable_store::ignore::Rules;
 use sandtable_store::object::Memory;
+use sandtable_store::objects::{Loose, Objects};
 use sandtable_store::snapshot::{
     Ignored, IndexUse, Onboarded, Onboarding, Options, Settings, SizeOf, SkipReason, Store, onboard,
 };
 use sandtable_store::source::attributes::Conversion;
 use sandtable_store::source::index::Unusable;
-use sandtable_store::state::What;
+use sandtable_store::source::{self, Before, Stamp, scan};
+use sandtable_store::state::{Editor, What, edit};
 use support::git::{git, git_tree};
 use support::{Dice, setting};
 
@@ -275,4 +277,64 @@ fn a_directory_without_a_repository_is_hashed() {
     let found = onboarded(dir.path(), &memory, &Settings::default(), None);
     assert_eq!((found.repository, found.index), (None, IndexUse::None));
     assert_eq!(found.outcome.counts.files_read, 1);
+}
+
+/// Files that moved while a state was recorded are put back to what they were, and those that came are taken out.
+#[test]
+fn what_moved_meanwhile_is_taken_from_git() {
+    let repository = Repository::new("sha1");
+    for name in ["edited", "removed", "renamed", "kept", "dir/deep/gone"] {
+        repository.write(name, &format!("old {name}\n"));
+    }
+    repository.settle();
+    repository.write("dirty", "never added\n");
+    let old = expected(repository.dir.path(), "sha1");
+    std::thread::sleep(std::time::Duration::from_millis(60));
+    let moment = Stamp::now();
+    repository.write("young", "as old as the command\n");
+    let before = Before::look(repository.dir.path(), moment, HashKind::Sha1).unwrap();
+    let listing = scan(repository.dir.path(), &source::Options::new(&NEVER)).unwrap();
+    repository.write("edited", "new edited\n");
+    fs_err::remove_file(repository.at("removed")).unwrap();
+    fs_err::rename(repository.at("renamed"), repository.at("other")).unwrap();
+    fs_err::remove_dir_all(repository.at("dir")).unwrap();
+    repository.write("more/and/more", "came\n");
+    repository.write("dirty", "nobody knows\n");
+    let memory = Memory::new(HashKind::Sha1);
+    let users = Objects::new(&repository.at(".git/objects"), HashKind::Sha1, Loose::Read);
+    let outcome = onboarded(repository.dir.path(), &memory, &plain(), Some(&users)).outcome;
+    assert!(before.is_since(outcome.counts.newest_ns));
+    let state = outcome.state;
+    let after = scan(repository.dir.path(), &source::Options::new(&NEVER)).unwrap();
+    let corrections = before.corrections((&listing, &after), &users);
+    let named: Vec<String> = corrections.keys().map(RelPath::display_escaped).collect();
+    assert_eq!(named, ["dir/deep/gone", "edited", "more", "other", "removed", "renamed"]);
+    let mut editor = Editor::new(&memory, &memory, &state).unwrap();
+    edit::apply(&mut editor, corrections).unwrap();
+    let state = editor.finish().unwrap();
+    // But for what nobody can know.
+    repository.git(&["checkout", "-q", "."]);
+    fs_err::remove_dir_all(repository.at("more")).unwrap();
+    fs_err::remove_file(repository.at("other")).unwrap();
+    assert_eq!(state.tree.to_string(), expected(repository.dir.path(), "sha1"));
+    fs_err::remove_file(repository.at("young")).unwrap();
+    repository.write("dirty", "never added\n");
+    assert_eq!(old, expected(repository.dir.path(), "sha1"));
+}
+
+#[test]
+fn with_attributes_nothing_is_taken_from_git_for_what_moved() {
+    let repository = Repository::new("sha1");
+    repository.write("f", "old\n");
+    repository.write("d/.gitattributes", "* ident\n");
+    repository.settle();
+    std::thread::sleep(std::time::Duration::from_millis(60));
+    assert!(Before::look(repository.dir.path(), Stamp::now(), HashKind::Sha1).is_none());
+    fs_err::remove_file(repository.at("d/.gitattributes")).unwrap();
+    repository.settle();
+    std::thread::sleep(std::time::Duration::from_millis(60));
+    let before = Before::look(repository.dir.path(), Stamp::now(), HashKind::Sha1).unwrap();
+    let memory = Memory::new(HashKind::Sha1);
+    let outcome = onboarded(repository.dir.path(), &memory, &plain(), None).outcome;
+    assert!(!before.is_since(outcome.counts.newest_ns), "nothing moved");
 }

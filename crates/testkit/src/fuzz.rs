@@ -22,7 +22,7 @@ impl Dice {
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
 
-    pub fn next(&mut self) -> u64 {
+    pub fn roll(&mut self) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
@@ -32,7 +32,7 @@ impl Dice {
     /// Less than `end`; 0 if there is nothing below it.
     pub fn below(&mut self, end: usize) -> usize {
         let end = u64::try_from(end).unwrap_or(u64::MAX).max(1);
-        usize::try_from(self.next() % end).expect("it is less than a `usize`")
+        usize::try_from(self.roll() % end).expect("it is less than a `usize`")
     }
 }
 
@@ -72,9 +72,9 @@ fn break_once(bytes: &mut Vec<u8>, seeds: &[Vec<u8>], dice: &mut Dice) {
     let (at, other) = (dice.below(bytes.len()), dice.below(bytes.len()));
     let (from, to) = (at.min(other), at.max(other));
     match dice.below(8) {
-        _ if bytes.is_empty() => bytes.push(dice.next().to_le_bytes()[0]),
+        _ if bytes.is_empty() => bytes.push(dice.roll().to_le_bytes()[0]),
         0 => bytes[at] ^= 1 << dice.below(8),
-        1 => bytes[at] = dice.next().to_le_bytes()[0],
+        1 => bytes[at] = dice.roll().to_le_bytes()[0],
         2 => edge(&mut bytes[at..], dice),
         3 => bytes.truncate(at),
         4 => drop(bytes.drain(from..to.min(from + 64))),
@@ -88,7 +88,7 @@ fn break_once(bytes: &mut Vec<u8>, seeds: &[Vec<u8>], dice: &mut Dice) {
             let piece = donor[start..donor.len().min(start + 64)].to_vec();
             bytes.splice(at..at, piece);
         }
-        _ => bytes.insert(at, dice.next().to_le_bytes()[0]),
+        _ => bytes.insert(at, dice.roll().to_le_bytes()[0]),
     }
 }
 

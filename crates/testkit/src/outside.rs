@@ -135,8 +135,8 @@ impl Drop for Outside {
 /// What shows a program a device for packets that everybody may open, in mounts of its own.
 fn with_device(directory: &Path) -> Option<Vec<String>> {
     let device = directory.join("tun").display().to_string();
-    let make = format!("mknod {device} c 10 200 && chmod 666 {device} && test -e /dev/net/tun");
-    let made = Run::new("sh", directory).variable("PATH", crate::env::PATH).args(["-c", &make]).ended();
+    let script = format!("mknod {device} c 10 200 && chmod 666 {device} && test -e /dev/net/tun");
+    let made = Run::new("sh", directory).variable("PATH", crate::env::PATH).args(["-c", &script]).ended();
     if made.code != 0 {
         require::skip("there is no /dev/net/tun");
         return None;

@@ -28,6 +28,7 @@ use crate::ui::{Ui, merge as view};
 
 /// What to bring over, and what of it.
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 pub(crate) struct WorkArgs {
     /// A sandbox, or a snapshot; nothing means the newest sandbox of the source around the current directory
     #[arg(value_name = "SANDBOX|SNAPSHOT")]
@@ -102,7 +103,7 @@ struct FormArgs {
 }
 
 pub(crate) fn merge(app: &App, args: &MergeArgs) -> Result<ExitCode, CliError> {
-    run(app, &args.work, Mode::Merge, Along::of(args.history))
+    run(app, &args.work, Mode::Merge, if args.history { Along::History } else { Along::Nothing })
 }
 
 pub(crate) fn apply(app: &App, args: &WorkArgs) -> Result<ExitCode, CliError> {
@@ -117,7 +118,7 @@ pub(crate) fn export(app: &App, args: &ExportArgs) -> Result<ExitCode, CliError>
         (.., Some(file)) => Mode::Bundle { file: file_path(file)?, branch: "sandtable".to_owned() },
         (None, None, None) => unreachable!("one of them is required"),
     };
-    run(app, &args.work, mode, Along::of(args.history))
+    run(app, &args.work, mode, if args.history { Along::History } else { Along::Nothing })
 }
 
 /// Whether commits made inside come along.
@@ -125,12 +126,6 @@ pub(crate) fn export(app: &App, args: &ExportArgs) -> Result<ExitCode, CliError>
 enum Along {
     Nothing,
     History,
-}
-
-impl Along {
-    const fn of(asked: bool) -> Self {
-        if asked { Self::History } else { Self::Nothing }
-    }
 }
 
 fn run(app: &App, args: &WorkArgs, mode: Mode, along: Along) -> Result<ExitCode, CliError> {

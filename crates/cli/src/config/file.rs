@@ -342,7 +342,7 @@ mod tests {
         insta::assert_snapshot!(refused("# é\nnetwork = \"none\nrm = true"), @r#"`[top]/.sandtable.toml:2:16` is not TOML: invalid basic string, expected `"`"#);
         insta::assert_snapshot!(refused("\n  netwrok = \"none\""), @"unknown key `netwrok` at `[top]/.sandtable.toml:2:3`");
         insta::assert_snapshot!(refused("[run]\nnetwork = \"none\""), @"unknown key `run` at `[top]/.sandtable.toml:1:2`");
-        insta::assert_snapshot!(refused("network = \"of\""), @"key `network` at `[top]/.sandtable.toml:1:11` has no usable value: unknown value `of`; one of `none`, `nat`, `host`");
+        insta::assert_snapshot!(refused("network = \"of\""), @"key `network` at `[top]/.sandtable.toml:1:11` has no usable value: unknown value `of`; one of `none`, `proxied`, `nat`, `host`");
         insta::assert_snapshot!(refused("network = true"), @"key `network` at `[top]/.sandtable.toml:1:11` has no usable value: expected a text in quotes, found a boolean");
         insta::assert_snapshot!(refused("rm = 1"), @"key `rm` at `[top]/.sandtable.toml:1:6` has no usable value: expected `true` or `false`, found a number");
         insta::assert_snapshot!(refused("rm = \"true\""), @"key `rm` at `[top]/.sandtable.toml:1:6` has no usable value: expected `true` or `false`, found a text");

@@ -85,10 +85,7 @@ fn widened(key: Key, without: &Layer, with: &Layer) -> bool {
             let order = [SourceGuard::Refuse, SourceGuard::Allow];
             wider(&order, without.source_guard.as_ref(), with.source_guard.as_ref())
         }
-        Key::Mounts => {
-            let known = |mount: &_| without.mounts.iter().any(|known| known.value == *mount);
-            !with.mounts.iter().all(|mount| known(&mount.value))
-        }
+        Key::Mounts => added(&without.mounts, &with.mounts),
         Key::Expose => added(&without.expose, &with.expose),
         // They are fetched, and kept.
         Key::Tools => added(&without.tools, &with.tools),

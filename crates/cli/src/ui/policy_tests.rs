@@ -118,7 +118,7 @@ pub(crate) fn resolved(spec: &Spec) -> ResolvedSpec {
             program: HostPath::new("/usr/bin/slirp4netns").expect("absolute"),
         }),
         limits: spec.limits.clone(),
-        group_manager: None,
+        systemd: None,
         ssh_agent: Agent::default(),
         secrets: spec.secrets.clone(),
         strictness: spec.strictness.clone(),

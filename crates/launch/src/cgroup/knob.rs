@@ -146,7 +146,7 @@ mod tests {
             memory: Some(100 << 20),
             cpus: Some(500),
             pids: Some(64),
-            manager: None,
+            systemd: None,
         }
     }
 

@@ -66,7 +66,7 @@ pub(super) fn version_two(hierarchies: &[Hierarchy], limits: &Limits, controls: 
 
 /// How far up a place may be: what lies above the unit that we are in is systemd's, where there is one.
 fn highest<'a>(unified: &'a Hierarchy, limits: &Limits) -> &'a Path {
-    let unit = limits.manager.as_ref().and_then(|_| systemd::top_of_unit(&unified.own));
+    let unit = limits.systemd.as_ref().and_then(|_| systemd::top_of_unit(&unified.own));
     unit.filter(|unit| unit.starts_with(&unified.top)).unwrap_or(&unified.top)
 }
 
@@ -161,7 +161,7 @@ mod tests {
         (
             root,
             hierarchy,
-            Limits { group, journal, memory: Some(1 << 30), cpus: Some(1), pids: Some(9), manager: None },
+            Limits { group, journal, memory: Some(1 << 30), cpus: Some(1), pids: Some(9), systemd: None },
         )
     }
 

@@ -2,6 +2,7 @@
 
 use std::os::fd::AsFd as _;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::SystemTime;
 
@@ -16,8 +17,9 @@ use sandtable_store::snapshot::{
     self, Counts, Ignored, Onboarding, Options, Outcome, Settings, SizeOf, Store as Ends, onboard,
 };
 use sandtable_store::source::repository::Repository;
+use sandtable_store::source::{self, Before, Listing, Stamp, scan};
 use sandtable_store::statcache;
-use sandtable_store::state::State;
+use sandtable_store::state::{Editor, State, What, edit};
 use sandtable_store::store::{Batch, SnapshotDraft, Store, StoreError, write_extra};
 
 use super::{Board, Error, Subject};
@@ -82,10 +84,28 @@ impl Board {
 
     /// The same for a source that may be as it was: then the snapshot that was made last is the answer.
     pub(crate) fn onboard_changed(&self, source: &Path, taking: &Taking<'_>) -> Result<Snapshot, Error> {
-        let store = self.open(source, hash_kind(source)?)?;
+        self.onboard_since(source, taking, None)
+    }
+
+    /// The same beside a command that began at `moment`: what moved since is recorded as it was, where that is known.
+    pub(crate) fn onboard_since(
+        &self,
+        source: &Path,
+        taking: &Taking<'_>,
+        began: Option<Began<'_>>,
+    ) -> Result<Snapshot, Error> {
+        let hash = hash_kind(source)?;
+        let before = began.and_then(|began| Some((Before::look(source, began.moment, hash)?, began.listing)));
+        let store = self.open(source, hash)?;
         let subject = Subject::directory(source);
         let batch = store.begin()?;
-        let outcome = look(&batch, &subject, source, taking)?;
+        let mut outcome = look(&batch, &subject, source, taking)?;
+        if let Some((before, listing)) = &before
+            && before.is_since(outcome.counts.newest_ns.max(changed_at(source)))
+            && let Some(listing) = listing()
+        {
+            outcome.state = corrected(&batch, source, &outcome.state, (before, &listing))?;
+        }
         let head = store.meta().head(&subject.to_string())?;
         let head = head.map(|head| store.meta().snapshot(&head.snapshot)).transpose()?;
         if let Some(head) = &head
@@ -127,6 +147,53 @@ impl<'a> Taking<'a> {
     pub fn of(ignored: Ignored, operation: &'a str, hearing: &'a dyn Hearing) -> Self {
         Self { ignored, message: operation, operation, details: "{}", parent: None, hearing }
     }
+}
+
+/// When a command began beside which a source is recorded, and what its source looked like then.
+#[derive(Clone, Copy)]
+pub(crate) struct Began<'a> {
+    pub(crate) moment: Stamp,
+    /// Waits for it; `None` if nobody looked to the end.
+    pub(crate) listing: &'a dyn Fn() -> Option<Arc<Listing>>,
+}
+
+/// When a directory itself last changed.
+fn changed_at(directory: &Path) -> i64 {
+    let meta = open_named(directory).and_then(|dir| stat_fd(dir.as_fd()));
+    meta.map_or(i64::MAX, |meta| meta.ctime_ns)
+}
+
+/// A state with what moved while it was recorded put back, as far as git has it.
+fn corrected(
+    batch: &Batch<'_>,
+    source: &Path,
+    state: &State,
+    (before, listing): (&Before, &Listing),
+) -> Result<State, Error> {
+    let never = AtomicBool::new(false);
+    let (Ok(after), Some(users)) =
+        (scan(source, &source::Options::new(&never)), user_objects(source, batch.store().hash_kind()))
+    else {
+        return Ok(*state);
+    };
+    let corrections = before.corrections((listing, &after), &users);
+    if corrections.is_empty() {
+        return Ok(*state);
+    }
+    let blobs: Vec<ObjectId> = corrections
+        .values()
+        .flatten()
+        .filter_map(|node| match node.what {
+            What::File(id) => Some(id),
+            _ => None,
+        })
+        .collect();
+    if let Ok(Some(repository)) = Repository::find(source) {
+        bring_in(batch, &repository.objects(), &blobs, &BringInOptions::default())?;
+    }
+    let mut editor = Editor::new(batch, batch, state)?;
+    edit::apply(&mut editor, corrections)?;
+    Ok(editor.finish()?)
 }
 
 /// Which hash names the objects of a source.

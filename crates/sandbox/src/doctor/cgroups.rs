@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use super::Patient;
 use crate::facts::MountPoint;
 use crate::model::check::{Check, Status};
-use crate::model::resolved::ManagerKind;
+use crate::model::resolved::SystemdKind;
 use crate::resolve;
 
 /// What there is on a machine that systemd has started.
@@ -49,13 +49,13 @@ pub(super) fn control_groups(patient: Patient<'_>) -> Check {
 
 /// The same where systemd has the groups: what it would give us.
 fn with_systemd(patient: Patient<'_>, unified: &MountPoint, found: Check) -> Check {
-    let Some(manager) = resolve::group_manager_socket(patient.host) else { return found };
+    let Some(manager) = resolve::systemd_socket(patient.host) else { return found };
     if patient.facts.accepts(manager.socket.as_path()) != Ok(true) {
-        return without_manager(patient, found);
+        return without_systemd(patient, found);
     }
     let lacking = match manager.kind {
-        ManagerKind::System => Vec::new(),
-        ManagerKind::User => lacking(patient, unified),
+        SystemdKind::System => Vec::new(),
+        SystemdKind::User => lacking(patient, unified),
     };
     let why = format!("{}; systemd gives a sandbox with limits one of its own", found.why);
     if lacking.is_empty() {
@@ -66,7 +66,7 @@ fn with_systemd(patient: Patient<'_>, unified: &MountPoint, found: Check) -> Che
 }
 
 /// Nobody can be asked. A user of a machine with systemd who is not logged in has no manager.
-fn without_manager(patient: Patient<'_>, found: Check) -> Check {
+fn without_systemd(patient: Patient<'_>, found: Check) -> Check {
     let systemd = patient.facts.kind(BOOTED).is_ok();
     if found.status == Status::Ok || !systemd || patient.host.uid == 0 {
         return found;

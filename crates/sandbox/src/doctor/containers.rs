@@ -32,10 +32,10 @@ pub fn container_engine(engine: EngineChoice, patient: Patient<'_>, image: Optio
         Ok(Said { code: Some(0), stdout, .. }) => answers(engine, &what, stdout.trim(), patient),
         other => return vec![silent(&format!("engine.{engine}"), &what, other)],
     };
-    if engine == EngineChoice::Podman {
+    if questions.homeless == Homeless::Yes {
         checks.extend(podman::checks(patient));
     }
-    let reachable = engine != EngineChoice::Podman || podman::has_storage(patient);
+    let reachable = questions.homeless == Homeless::No || podman::has_storage(patient);
     checks.extend(image.map(|image| {
         // To ask a Podman that has never run would make its directories.
         if reachable {

@@ -3,6 +3,7 @@
 use super::*;
 use crate::facts::FileSystem;
 use crate::facts::fake::Fake;
+use crate::model::container::{Homeless, Questions};
 use crate::model::path::HostPath;
 
 fn machine(uid: u32) -> Fake {
@@ -162,7 +163,11 @@ fn control_groups_are_told_by_kind() {
 fn podman(uid: u32, machine: &Fake) -> String {
     let host = host(uid);
     let patient = Patient { host: &host, facts: machine };
-    let checks = super::container_engine(EngineChoice::Podman, patient, Some("tools:1"));
+    let homeless = |engine: &&EngineChoice| {
+        Questions::of(**engine).is_some_and(|questions| questions.homeless == Homeless::Yes)
+    };
+    let engine = *EngineChoice::ALL.iter().find(homeless).unwrap();
+    let checks = super::container_engine(engine, patient, Some("tools:1"));
     let line = |check: &Check| {
         let mend = check.mend.as_ref().map(|mend| format!("\n  -> {mend}")).unwrap_or_default();
         format!("{} {}: {}{mend}", check.status.word(), check.id, check.why)
@@ -179,8 +184,21 @@ fn podman_is_examined_without_being_started() {
             ["podman version 4.3.1\n", ""],
         )
     };
-    insta::assert_snapshot!(podman(1000, &machine(1000)), @"");
-    insta::assert_snapshot!(podman(1000, &here(1000)), @"");
+    insta::assert_snapshot!(podman(1000, &machine(1000)), @"
+    warn engine.podman: not installed
+      -> sudo apt-get install podman
+    ");
+    insta::assert_snapshot!(podman(1000, &here(1000)), @"
+    ok engine.podman: version 4.3.1
+    ok podman.rights: yours: the command has ids of its own
+    fail podman.ids: there is no `newuidmap`
+      -> sudo apt-get install uidmap
+    warn podman.network: there is no `slirp4netns`: no network but `none` and `host`
+      -> sudo apt-get install slirp4netns
+    warn podman.limits: without root they need control groups of version 2 alone; one that is named ends with 125
+    warn podman.image: not here; the first run fetches it
+      -> /usr/bin/podman pull tools:1
+    ");
     let ready = here(1000)
         .file("/usr/bin/newuidmap", "")
         .file("/usr/bin/slirp4netns", "")
@@ -191,8 +209,20 @@ fn podman_is_examined_without_being_started() {
         .mount("/sys/fs/cgroup", "cgroup2")
         .dir("/home/ann/.local/share/containers/storage")
         .said("/usr/bin/podman image inspect --format {{.Id}} tools:1", 0, ["abc\n", ""]);
-    insta::assert_snapshot!(podman(1000, &ready), @"");
-    insta::assert_snapshot!(podman(0, &here(0)), @"");
+    insta::assert_snapshot!(podman(1000, &ready), @"
+    ok engine.podman: version 4.3.1
+    ok podman.rights: yours: the command has ids of its own
+    ok podman.ids: a range of your own
+    ok podman.network: `slirp4netns` and its device are here
+    ok podman.limits: control groups of version 2; those that your login delegates can be limited
+    ok podman.image: here, as abc
+    ");
+    insta::assert_snapshot!(podman(0, &here(0)), @"
+    ok engine.podman: version 4.3.1
+    warn podman.rights: root's: the command shares the ids of the host, and whoever may use the engine is as good as root
+    warn podman.image: not here; the first run fetches it
+      -> /usr/bin/podman pull tools:1
+    ");
 }
 
 #[test]

@@ -19,9 +19,7 @@ use super::{Engine, Handles, LaunchError, Place, Plan, Running, fingerprint, nat
 use crate::model::agent::Forwarding;
 use crate::model::mount::{Content, FileIdentity, HostAccess, Mount, Ownership, Pins};
 use crate::model::path::HostPath;
-use crate::model::resolved::{
-    EngineName, GroupManager, HelperKind, ManagerKind, NetworkHelper, ResolvedSpec,
-};
+use crate::model::resolved::{EngineName, HelperKind, NetworkHelper, ResolvedSpec, Systemd, SystemdKind};
 use crate::model::spec::Network;
 
 /// The file of a sandbox that names its control groups while it runs.
@@ -123,18 +121,18 @@ pub(super) fn limits(spec: &ResolvedSpec, place: &Place) -> Option<op::Limits> {
         memory: asked.memory.as_ref().map(|limit| limit.value.bytes()),
         cpus: asked.cpus.as_ref().map(|limit| limit.value.thousandths()),
         pids: asked.pids.as_ref().map(|limit| limit.value.count()),
-        manager: spec.group_manager.as_ref().map(|manager| group_manager(manager, spec.identity.uid)),
+        systemd: spec.systemd.as_ref().map(|found| systemd(found, spec.identity.uid)),
     };
     let any = limits.memory.is_some() || limits.cpus.is_some() || limits.pids.is_some();
     any.then_some(limits)
 }
 
-fn group_manager(manager: &GroupManager, uid: u32) -> op::Manager {
-    let whose = match manager.kind {
-        ManagerKind::System => op::Whose::System,
-        ManagerKind::User => op::Whose::User { uid },
+fn systemd(found: &Systemd, uid: u32) -> op::Systemd {
+    let whose = match found.kind {
+        SystemdKind::System => op::Whose::System,
+        SystemdKind::User => op::Whose::User { uid },
     };
-    op::Manager { socket: manager.socket.as_path().to_owned(), whose }
+    op::Systemd { socket: found.socket.as_path().to_owned(), whose }
 }
 
 /// The name of a control group: the sandbox's, which its directory ends in, and one for the whole directory as

@@ -65,7 +65,7 @@ pub struct ResolvedSpec {
     pub limits: Limits,
     /// Whom the native engine asks for a control group, where systemd runs and something is limited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub group_manager: Option<GroupManager>,
+    pub systemd: Option<Systemd>,
     #[serde(default)]
     pub ssh_agent: Agent,
     pub secrets: Setting<Secrets>,
@@ -130,15 +130,15 @@ choice! {
 
 /// A systemd that hands out control groups.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct GroupManager {
-    pub kind: ManagerKind,
+pub struct Systemd {
+    pub kind: SystemdKind,
     /// Its private socket.
     pub socket: HostPath,
 }
 
 choice! {
     /// Whom a systemd works for.
-    ManagerKind { System = "system", User = "user" }
+    SystemdKind { System = "system", User = "user" }
 }
 
 /// Who calls.
@@ -233,6 +233,11 @@ choice! {
 }
 
 impl EngineName {
+    /// Whether it builds containers from images.
+    pub fn is_container(self) -> bool {
+        matches!(self, Self::Docker | Self::Podman)
+    }
+
     /// Whether it can show a file at another place than its own. One that cannot only decides about files.
     pub fn makes_views(self) -> bool {
         self != Self::Seatbelt

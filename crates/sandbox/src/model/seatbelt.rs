@@ -8,6 +8,9 @@ use super::path::{BoxPath, HostPath};
 use super::setting::{Origin, Setting};
 use super::spec::Network;
 
+/// The profile, where a longer name would say the same twice.
+pub type Profile = SeatbeltProfile;
+
 choice! {
     /// The profile: what is open besides files, and which connections are.
     SeatbeltProfile {

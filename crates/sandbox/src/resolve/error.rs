@@ -4,6 +4,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use super::proxy::ProxyError;
 use super::remedy::listed;
 use super::ssh_agent::ConnectionError;
 use super::tools::ToolRefusal;
@@ -48,14 +49,8 @@ pub enum Error {
     NoRecipe { places: Vec<PathBuf> },
     #[error("`{what}` is for docker and podman, and this sandbox runs on `{engine}`")]
     ContainersOnly { what: &'static str, engine: EngineName },
-    #[error("network `proxied` needs a proxy command, and none was named")]
-    ProxyUnnamed,
-    #[error("network `host` goes around the proxy command, which {origin} asks for")]
-    ProxyAround { origin: String },
-    #[error(
-        "the proxy command, which {origin} asks for, is for docker and podman, and `{engine}` would go around it"
-    )]
-    ProxyElsewhere { origin: String, engine: EngineName },
+    #[error(transparent)]
+    Proxy(ProxyError),
     #[error("port `{port}` cannot be published: there is no network inside")]
     PortWithoutNetwork { port: Port },
     #[error("the engine cannot make an overlay over `{path}`: {why}")]
@@ -212,9 +207,7 @@ impl Error {
             | Self::FlagOurs { .. }
             | Self::FlagWithoutValue { .. }
             | Self::PortWithoutNetwork { .. }
-            | Self::ProxyUnnamed
-            | Self::ProxyElsewhere { .. }
-            | Self::ProxyAround { .. }
+            | Self::Proxy(_)
             | Self::NoRecipe { .. }
             | Self::ContainersOnly { .. }
             | Self::ImageNamed { .. }
@@ -264,9 +257,7 @@ impl Error {
             Self::NoRecipe { .. } => "no-recipe",
             Self::ContainersOnly { .. } => "containers-only",
             Self::PortWithoutNetwork { .. } => "port-without-network",
-            Self::ProxyUnnamed => "proxy-unnamed",
-            Self::ProxyElsewhere { .. } => "proxy-elsewhere",
-            Self::ProxyAround { .. } => "proxy-around",
+            Self::Proxy(error) => error.code(),
             Self::OverlayEngine { .. } => "overlay-engine",
             Self::ImageNamed { .. } => "image-named",
             Self::ImageNotUnpacked { .. } => "image-not-unpacked",

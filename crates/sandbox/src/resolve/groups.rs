@@ -5,15 +5,15 @@ use crate::facts::Facts;
 use crate::host::Host;
 use crate::model::limits::Limits;
 use crate::model::path::HostPath;
-use crate::model::resolved::{EngineName, GroupManager, ManagerKind};
+use crate::model::resolved::{EngineName, Systemd, SystemdKind};
 
 /// The systemd that would give us a control group of version 2.
-pub(super) fn manager(
+pub(super) fn systemd(
     limits: &Limits,
     engine: EngineName,
     host: &Host,
     facts: &dyn Facts,
-) -> Option<GroupManager> {
+) -> Option<Systemd> {
     let any = limits.cpus.is_some() || limits.memory.is_some() || limits.pids.is_some();
     if !any || !engine.makes_groups() {
         return None;
@@ -24,14 +24,14 @@ pub(super) fn manager(
 }
 
 /// Where that systemd listens, if it does: root's is that of the machine, everybody else has their own.
-pub fn socket(host: &Host) -> Option<GroupManager> {
+pub fn socket(host: &Host) -> Option<Systemd> {
     let (kind, directory) = if host.uid == 0 {
-        (ManagerKind::System, "/run".to_owned())
+        (SystemdKind::System, "/run".to_owned())
     } else {
         let usual = || format!("/run/user/{}", host.uid);
         let named = host.environment.get("XDG_RUNTIME_DIR").filter(|path| path.starts_with('/'));
-        (ManagerKind::User, named.cloned().unwrap_or_else(usual))
+        (SystemdKind::User, named.cloned().unwrap_or_else(usual))
     };
     let socket = HostPath::new(format!("{directory}/systemd/private")).ok()?;
-    Some(GroupManager { kind, socket })
+    Some(Systemd { kind, socket })
 }

@@ -47,9 +47,10 @@ pub use card::{CARD, CARD_VARIABLE};
 pub use data::Reasoned;
 pub use environment::environment_rules;
 pub use error::Error;
-pub use groups::socket as group_manager_socket;
+pub use groups::socket as systemd_socket;
 pub use hide::Hidden;
 pub use mode::WORKSPACE;
+pub use proxy::ProxyError;
 pub use renew::renew;
 pub use secrets::{says_secret, secret_names};
 pub use ssh_agent::{ConnectionError, socket as agent_socket};
@@ -68,7 +69,7 @@ use crate::model::container::Container;
 use crate::model::mount::{Content, Mount, MountTable};
 use crate::model::path::{BoxPath, HostPath};
 use crate::model::resolved::{EngineName, ResolvedSpec, Seed, Source, Variable, Warning};
-use crate::model::seatbelt::SeatbeltProfile;
+use crate::model::seatbelt as seatbelt_model;
 use crate::model::setting::Setting;
 use crate::model::spec::{EngineChoice, Network, Spec};
 
@@ -126,7 +127,7 @@ pub fn resolve(spec: &Spec, host: &Host, facts: &dyn Facts) -> Result<ResolvedSp
         network,
         network_helper,
         limits: spec.limits.clone(),
-        group_manager: groups::manager(&spec.limits, engine, host, facts),
+        systemd: groups::systemd(&spec.limits, engine, host, facts),
         ssh_agent,
         secrets: spec.secrets.clone(),
         strictness: spec.strictness.clone(),
@@ -139,7 +140,7 @@ pub fn resolve(spec: &Spec, host: &Host, facts: &dyn Facts) -> Result<ResolvedSp
 fn way_out(
     case: &Case<'_>,
     chosen: &engine::Chosen,
-) -> Result<(Option<SeatbeltProfile>, Setting<Network>), Error> {
+) -> Result<(Option<seatbelt_model::Profile>, Setting<Network>), Error> {
     if chosen.engine.makes_views() {
         return Ok((None, chosen.network.clone()));
     }

@@ -5,11 +5,11 @@ use super::case::Case;
 use super::error::Error;
 use super::search;
 use crate::facts::Kind;
-use crate::model::container::EngineRights;
+use crate::model::container::Lowers;
 use crate::model::mount::{Content, HostAccess, Mount, Ownership};
 use crate::model::path::{BoxPath, HostPath};
 use crate::model::platform::Os;
-use crate::model::resolved::{EngineName, HelperKind, NetworkHelper};
+use crate::model::resolved::{HelperKind, NetworkHelper};
 use crate::model::setting::{Origin, Setting};
 use crate::model::spec::Network;
 
@@ -42,10 +42,10 @@ fn carriers(case: &Case<'_>) -> Result<NetworkHelper, Error> {
     }
 }
 
-/// Without root an engine carries packets itself, with the same program and device.
+/// Without root Podman, whose overlays stand on one directory only, carries packets itself, with the same program and device.
 pub(super) fn check_rootless(case: &Case<'_>, network: &Setting<Network>) -> Result<(), Error> {
-    let needs = matches!(network.value, Network::Nat | Network::Proxied) && case.engine == EngineName::Podman;
-    let rootless = case.container.is_some_and(|container| container.rights == EngineRights::Rootless);
+    let needs = matches!(network.value, Network::Nat | Network::Proxied);
+    let rootless = case.container.is_some_and(|container| container.lowers == Lowers::One);
     let here = case.facts.platform().unwrap_or_default().os == Os::Linux;
     if needs && rootless && here { carriers(case).map(drop) } else { Ok(()) }
 }

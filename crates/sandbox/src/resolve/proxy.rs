@@ -11,6 +11,39 @@ use crate::model::resolved::{EngineName, Variable, Warning};
 use crate::model::setting::{Origin, Setting};
 use crate::model::spec::{Network, Spec};
 
+/// Why there cannot be a proxy.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ProxyError {
+    #[error("network `proxied` needs a proxy command, and none was named")]
+    Unnamed,
+    #[error("network `host` goes around the proxy command, which {origin} asks for")]
+    Around { origin: String },
+    #[error("the proxy command of {origin} is for docker and podman, and `{engine}` would go around it")]
+    Elsewhere { origin: String, engine: EngineName },
+}
+
+impl ProxyError {
+    pub(super) fn code(&self) -> &'static str {
+        match self {
+            Self::Unnamed => "proxy-unnamed",
+            Self::Around { .. } => "proxy-around",
+            Self::Elsewhere { .. } => "proxy-elsewhere",
+        }
+    }
+
+    pub(super) fn remedy(&self) -> &'static str {
+        match self {
+            Self::Unnamed => {
+                "name one: `--proxy-command COMMAND`, or the variable `LLXPRT_SANDBOX_PROXY_COMMAND`"
+            }
+            Self::Around { .. } => "leave one of the two out",
+            Self::Elsewhere { .. } => {
+                "unset it, use `--network none`, or name an image and an engine: `--engine podman --image NAME`"
+            }
+        }
+    }
+}
+
 /// What programs look at to find a proxy.
 const PROXIES: [&str; 4] = ["HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"];
 /// What is reached without it.
@@ -21,17 +54,19 @@ const LOOPBACK: &str = "localhost,127.0.0.1,::1";
 /// The network that holds, with the proxy command taken into account.
 pub(super) fn network(spec: &Spec, engine: EngineName) -> Result<Setting<Network>, Error> {
     let asked = spec.network.clone();
-    let contained = matches!(engine, EngineName::Docker | EngineName::Podman);
+    let contained = engine.is_container();
     match (&spec.container.proxy, asked.value) {
         // Seatbelt has words of its own for it.
-        (_, Network::Proxied) if !contained && engine != EngineName::Seatbelt => {
+        (_, Network::Proxied) if !contained && engine.makes_views() => {
             Err(Error::ContainersOnly { what: "--network proxied", engine })
         }
-        (None, Network::Proxied) if contained => Err(Error::ProxyUnnamed),
+        (None, Network::Proxied) if contained => Err(Error::Proxy(ProxyError::Unnamed)),
         (Some(command), Network::Nat | Network::Host) if !contained => {
-            Err(Error::ProxyElsewhere { origin: command.origin.to_string(), engine })
+            Err(Error::Proxy(ProxyError::Elsewhere { origin: command.origin.to_string(), engine }))
         }
-        (Some(command), Network::Host) => Err(Error::ProxyAround { origin: command.origin.to_string() }),
+        (Some(command), Network::Host) => {
+            Err(Error::Proxy(ProxyError::Around { origin: command.origin.to_string() }))
+        }
         (Some(command), Network::None) if contained && asked.origin == Origin::Default => {
             Ok(Setting::new(Network::Proxied, command.origin.clone()))
         }
@@ -74,7 +109,7 @@ mod tests {
     use super::*;
 
     fn outcome(asked: Setting<Network>, command: Option<&str>, engine: EngineName) -> String {
-        let mut spec = spec("/work/project");
+        let mut spec = spec("/home/ann/project");
         spec.network = asked;
         let origin = Origin::Variable { name: "SANDBOX_PROXY_COMMAND".to_owned() };
         spec.container.proxy = command.map(|word| Setting::new(vec![word.to_owned()], origin));

@@ -44,13 +44,7 @@ impl Error {
             Self::FlagWithoutValue { flag } => format!("write `{flag}=VALUE`"),
             Self::NoRecipe { .. } => "write one, or leave out `--build` and `BUILD_SANDBOX`".to_owned(),
             Self::ContainersOnly { .. } => "leave it out, or name an image and an engine: `--engine podman --image NAME`".to_owned(),
-            Self::ProxyUnnamed => {
-                "name one: `--proxy-command COMMAND`, or the variable `LLXPRT_SANDBOX_PROXY_COMMAND`".to_owned()
-            }
-            Self::ProxyElsewhere { .. } => {
-                "unset it, use `--network none`, or name an image and an engine: `--engine podman --image NAME`".to_owned()
-            }
-            Self::ProxyAround { .. } => "leave one of the two out".to_owned(),
+            Self::Proxy(error) => error.remedy().to_owned(),
             Self::PortWithoutNetwork { .. } => "use `--network nat`".to_owned(),
             Self::OverlayEngine { .. } => "copy the workspace: `--mode copy`".to_owned(),
             Self::ImageNamed { image } => {

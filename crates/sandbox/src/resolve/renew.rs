@@ -34,7 +34,7 @@ pub fn renew(resolved: &mut ResolvedSpec, host: &Host, facts: &dyn Facts) -> Res
     mounts.retain_mut(|mount| !sources.iter().any(|path| shows(mount, path)) || is_there(mount, facts));
     resolved.mounts = MountTable::new(mounts).map_err(Error::Conflict)?;
     resolved.ssh_agent = found;
-    resolved.group_manager = groups::manager(&resolved.limits, resolved.engine, host, facts);
+    resolved.systemd = groups::systemd(&resolved.limits, resolved.engine, host, facts);
     Ok(())
 }
 

@@ -7,8 +7,8 @@
 use std::collections::BTreeSet;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use rustix::fs::{CWD, Mode, OFlags, openat};
@@ -49,7 +49,8 @@ pub(super) struct Watch {
     /// Whatever changed in the source since this moment is not the state the sandbox was made on.
     moment: Stamp,
     cancel: Arc<AtomicBool>,
-    scan: Option<JoinHandle<Option<Listing>>>,
+    scan: Option<JoinHandle<()>>,
+    look: Look,
 }
 
 impl Watch {
@@ -63,7 +64,18 @@ impl Watch {
             moment: Stamp::now(),
             cancel: Arc::new(AtomicBool::new(false)),
             scan: None,
+            look: Look::default(),
         }
+    }
+
+    /// Whatever changed since is not what the sandbox was made on.
+    pub(super) fn moment(&self) -> Stamp {
+        self.moment
+    }
+
+    /// What the source looks like, as soon as that is known.
+    pub(super) fn look(&self) -> Look {
+        self.look.clone()
     }
 
     /// Starts to look over the source. The command runs by now, so a thread may.
@@ -73,18 +85,20 @@ impl Watch {
         }
         let (root, cancel) = (self.root.clone(), Arc::clone(&self.cancel));
         // A source that cannot be looked over now is looked over after the command, and told of then.
-        self.scan = Some(std::thread::spawn(move || source::scan(&root, &Options::new(&cancel)).ok()));
+        let look = self.look.clone();
+        self.scan =
+            Some(std::thread::spawn(move || look.set(source::scan(&root, &Options::new(&cancel)).ok())));
     }
 
     /// Reads the layers and compares the source with what it was.
     pub(super) fn capture(mut self, directory: &SandboxDirectory, record: &Record) -> Result<Capture, Error> {
         self.cancel.store(true, Ordering::Relaxed);
-        let before = self.scan.take().and_then(|scan| scan.join().ok().flatten());
+        let before = self.scan.take().and_then(|scan| scan.join().ok()).and_then(|()| self.look.wait());
         let (changes, cut_off) = changes(directory, record)?;
         let mut capture = Capture { changes: Some(changes), ..Capture::default() };
         match self.look_again() {
             Ok(after) => {
-                let drift = source::compare(before.as_ref(), &after, self.moment);
+                let drift = source::compare(before.as_deref(), &after, self.moment);
                 if record.resolved.mode.value == WorkspaceMode::Live {
                     capture.changes = Some(live::changes(&self.root, &drift));
                 } else {
@@ -108,6 +122,38 @@ impl Watch {
         let owners = Owners { users: &users, groups };
         let go_on = AtomicBool::new(false);
         source::scan(&self.root, &Options { secrets: secret_names(), owners: Some(owners), cancel: &go_on })
+    }
+}
+
+/// A look over the source that is under way. Whoever waits for it must have seen it started.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Look(Arc<(Mutex<Looked>, Condvar)>);
+
+#[derive(Debug, Default)]
+enum Looked {
+    #[default]
+    NotYet,
+    /// Nothing if it was broken off.
+    Done(Option<Arc<Listing>>),
+}
+
+impl Look {
+    fn set(&self, listing: Option<Listing>) {
+        let (looked, told) = &*self.0;
+        *looked.lock().unwrap_or_else(PoisonError::into_inner) = Looked::Done(listing.map(Arc::new));
+        told.notify_all();
+    }
+
+    /// Waits for the end of it.
+    pub(super) fn wait(&self) -> Option<Arc<Listing>> {
+        let (looked, told) = &*self.0;
+        let mut looked = looked.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            match &*looked {
+                Looked::Done(listing) => return listing.clone(),
+                Looked::NotYet => looked = told.wait(looked).unwrap_or_else(PoisonError::into_inner),
+            }
+        }
     }
 }
 

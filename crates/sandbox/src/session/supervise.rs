@@ -70,6 +70,7 @@ impl Supervision<'_> {
     /// Launches the sandbox, runs the command, and takes everything down again.
     fn run(&self) -> Result<Ran, Error> {
         let mut watch = Watch::new(self.record);
+        let moment = watch.moment();
         let sandbox = self.launch().inspect_err(|_| self.directory.stop_listening())?;
         let enforcement = sandbox.report().controls.clone();
         let start = self.task.began.elapsed();
@@ -78,7 +79,7 @@ impl Supervision<'_> {
         let mut beginning = None;
         let ending = sandbox.run(invocation, &mut || {
             watch.start();
-            beginning = Beginning::start(self.directory, self.record);
+            beginning = Beginning::start(self.directory, self.record, (moment, watch.look()));
             self.started.set(true);
             self.task.started(self.directory, self.record);
         });

@@ -49,13 +49,15 @@ impl Findings {
 
     /// Takes over what was found elsewhere.
     pub(crate) fn add(&mut self, other: Self) {
-        let Counts { entries, files_read, bytes_read, files_known, ignored, skipped } = other.counts;
+        let Counts { entries, files_read, bytes_read, files_known, ignored, skipped, newest_ns } =
+            other.counts;
         self.counts.entries += entries;
         self.counts.files_read += files_read;
         self.counts.bytes_read += bytes_read;
         self.counts.files_known += files_known;
         self.counts.ignored += ignored;
         self.counts.skipped += skipped;
+        self.counts.newest_ns = self.counts.newest_ns.max(newest_ns);
         self.changed.count += other.changed.count;
         for skipped in other.skipped {
             if self.has_room(&skipped.path) {

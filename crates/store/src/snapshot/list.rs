@@ -115,6 +115,7 @@ impl<'a, 's> Lister<'a, 's> {
         }
         let meta = stat_at(inside.dir, name).map_err(judge)?;
         self.findings.counts.entries += 1;
+        self.findings.counts.newest_ns = self.findings.counts.newest_ns.max(meta.ctime_ns);
         let is_ignored = self.is_ignored(inside, &meta);
         if is_ignored && self.options.ignored == Ignored::None && !self.tracks_below() {
             self.findings.counts.ignored += 1;

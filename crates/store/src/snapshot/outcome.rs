@@ -31,6 +31,8 @@ pub struct Counts {
     /// Ignored entries that were left out as asked; what lies below an ignored directory is not counted.
     pub ignored: u64,
     pub skipped: u64,
+    /// The latest change time of any entry, in nanoseconds since 1970; what lies below an ignored directory has no part in it.
+    pub newest_ns: i64,
 }
 
 /// What changed while it was read. Without any, the state is that of one moment.

@@ -25,6 +25,7 @@
 //! second. If the clock is set back while the command runs, only what differs from the scan is found.
 
 pub mod attributes;
+mod before;
 mod drift;
 mod git;
 pub mod index;
@@ -38,6 +39,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
+pub use before::Before;
 pub use drift::{Drift, DriftKind, compare, drift};
 pub use listing::{Entry, Listing};
 pub use scan::scan;

@@ -58,7 +58,7 @@ fn a_terminal_follows_the_window_and_ctrl_c_arrives() {
         tmux.line("two");
         tmux.until("an echo", |screen| screen.matches("two").count() >= 2);
         tmux.key("C-d");
-        tmux.shows("ended 0");
+        tmux.shows("host>");
         tmux.command("clear; stty -a | grep -ow -e '-echo' -e '-icanon' || echo sa''ne");
         tmux.shows("sane");
     });

@@ -114,6 +114,23 @@ fn root_of_a_small_user_namespace_is_told_to_be_somebody_else_and_that_helps() {
     assert_eq!(mended["works"], true);
 }
 
+/// Whatever Podman is asked it makes directories, so it is asked as if there were no home.
+#[test]
+fn asking_podman_leaves_no_trace() {
+    for caller in [Caller::Same, Caller::ordinary()] {
+        let Some(env) = TestEnv::of_the_executable_as(caller) else { return };
+        if require::program("podman").is_none() {
+            return require::skip("no Podman");
+        }
+        let run = env.sandtable().variable("LLXPRT_SANDBOX_IMAGE", "nobody.invalid/has:this").arg("doctor");
+        let said = run.ended().stdout;
+        assert!(said.contains("engine `podman`: version "), "{said}");
+        for place in [".config/containers", ".local/share/containers", ".cache/containers", ".local/state"] {
+            assert!(!env.home().join(place).exists(), "{place} {caller:?}");
+        }
+    }
+}
+
 #[test]
 fn a_docker_container_is_recognised_and_the_named_options_help() {
     let Some(env) = TestEnv::of_the_executable() else { return };

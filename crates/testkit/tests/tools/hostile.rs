@@ -160,7 +160,7 @@ fn a_program_that_cannot_run_is_refused_before_it_is_tried() {
     }
     // Its loader need only be there, and say what it is.
     let loader = format!("lib/ld-musl-{}.so.1", std::env::consts::ARCH);
-    fs_err::write(root.join(loader), b"\x7fELF\x02\x01 \01.2.5\0").unwrap();
+    fs_err::write(root.join(loader), b"\x7fELF\x02\x01 \x001.2.5\x00").unwrap();
     let dynamic = fs_err::read(program("env").unwrap()).unwrap();
     let archive = gzip(&Tar::default().file("file", 0o755, &dynamic).finished());
     let text = unpacking(&world, &archive).to_string().replace("\"glibc\"", "\"musl\"");

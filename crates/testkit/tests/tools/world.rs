@@ -10,39 +10,39 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 /// Where things are. Gone when dropped.
-pub struct World {
-    pub place: TempDir,
+pub(crate) struct World {
+    pub(crate) place: TempDir,
 }
 
 /// What the workshop said.
 #[derive(Debug)]
-pub struct Said {
-    pub answer: Value,
-    pub stderr: String,
+pub(crate) struct Said {
+    pub(crate) answer: Value,
+    pub(crate) stderr: String,
 }
 
 impl Said {
     /// Tools that were there, and that were made.
-    pub fn counts(&self) -> (u64, u64) {
+    pub(crate) fn counts(&self) -> (u64, u64) {
         let count = |name: &str| self.answer[name].as_u64().unwrap_or_else(|| panic!("{self:?}"));
         (count("kept"), count("made"))
     }
 
-    pub fn error(&self) -> &str {
+    pub(crate) fn error(&self) -> &str {
         self.answer["error"].as_str().unwrap_or_else(|| panic!("no error: {self:?}"))
     }
 
-    pub fn source(&self) -> PathBuf {
+    pub(crate) fn source(&self) -> PathBuf {
         self.answer["source"].as_str().unwrap_or_else(|| panic!("{self:?}")).into()
     }
 
-    pub fn notes(&self) -> Vec<&str> {
+    pub(crate) fn notes(&self) -> Vec<&str> {
         self.answer["notes"].as_array().unwrap().iter().map(|note| note.as_str().unwrap()).collect()
     }
 }
 
 impl World {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let place = tempfile::tempdir().unwrap();
         for directory in ["programs", "home", "outside"] {
             fs_err::create_dir(place.path().join(directory)).unwrap();
@@ -51,16 +51,16 @@ impl World {
         Self { place }
     }
 
-    pub fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.place.path().join(name)
     }
 
-    pub fn depot(&self) -> PathBuf {
+    pub(crate) fn depot(&self) -> PathBuf {
         self.path("the depot")
     }
 
     /// The call that makes `plan`, with further words.
-    pub fn call(&self, plan: &Value, words: &[&str]) -> Run {
+    pub(crate) fn call(&self, plan: &Value, words: &[&str]) -> Run {
         let file = self.path(&format!("{}.json", plan["name"].as_str().unwrap()));
         fs_err::write(&file, plan.to_string()).unwrap();
         let search = format!("{}:{PATH}", self.path("programs").display());
@@ -72,11 +72,11 @@ impl World {
             .variable("HOME", self.path("home"))
     }
 
-    pub fn make(&self, plan: &Value) -> Said {
+    pub(crate) fn make(&self, plan: &Value) -> Said {
         self.make_with(plan, &[])
     }
 
-    pub fn make_with(&self, plan: &Value, words: &[&str]) -> Said {
+    pub(crate) fn make_with(&self, plan: &Value, words: &[&str]) -> Said {
         let ended = self.call(plan, words).ended();
         let answer = serde_json::from_str(&ended.stdout);
         let answer = answer.unwrap_or_else(|_| panic!("{}: {}", ended.code, ended.stderr));
@@ -84,7 +84,7 @@ impl World {
     }
 
     /// The directories of builds under way.
-    pub fn partials(&self) -> Vec<PathBuf> {
+    pub(crate) fn partials(&self) -> Vec<PathBuf> {
         self.stored()
             .into_iter()
             .filter(|path| path.extension().is_some_and(|end| end == "partial"))
@@ -98,7 +98,7 @@ impl World {
 }
 
 /// What a child that ended said.
-pub fn said(child: Child) -> Said {
+pub(crate) fn said(child: Child) -> Said {
     let output = child.wait_with_output().unwrap();
     let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
     let answer = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{stderr}"));
@@ -106,7 +106,7 @@ pub fn said(child: Child) -> Said {
 }
 
 /// A plan whose tool is a script that says its name; `script` runs before, in `sh`, with the output in `$out`.
-pub fn plan(name: &str, script: &str, dependencies: &[Value]) -> Value {
+pub(crate) fn plan(name: &str, script: &str, dependencies: &[Value]) -> Value {
     let out = format!("/opt/sandtable/tools/{name}-1");
     let made = format!(
         "out={out}\n{script}\nmkdir -p $out/bin\nprintf '#!/bin/sh\\necho {name} works\\n' > $out/bin/{name}\nchmod 755 $out/bin/{name}"
@@ -122,7 +122,7 @@ pub fn plan(name: &str, script: &str, dependencies: &[Value]) -> Value {
 }
 
 /// The C library of this machine.
-pub fn libc() -> &'static str {
+pub(crate) fn libc() -> &'static str {
     let musl =
         ["x86_64", "aarch64"].iter().any(|arch| Path::new(&format!("/lib/ld-musl-{arch}.so.1")).exists());
     let glibc =
@@ -131,7 +131,7 @@ pub fn libc() -> &'static str {
 }
 
 /// Whether steps can run here at all; says so if not.
-pub fn possible() -> bool {
+pub(crate) fn possible() -> bool {
     let world = World::new();
     let ended = world.call(&plan("first", "", &[]), &[]).ended();
     if ended.code == 0 {

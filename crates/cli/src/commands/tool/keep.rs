@@ -47,6 +47,7 @@ pub(crate) struct RmArgs {
 
 /// What `tool gc` takes.
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 pub(crate) struct GcArgs {
     /// What was not used for that long, such as 90m or 12h; 30 days when left out
     #[arg(long, value_name = "TIME")]

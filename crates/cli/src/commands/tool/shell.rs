@@ -48,9 +48,9 @@ pub(super) fn run(app: &App, args: &ShellArgs) -> Result<ExitCode, CliError> {
     let failed = |source| CliError::Trial { place: place.clone(), source };
     fs_err::create_dir(&place).map_err(failed)?;
     let _place = Place(place.clone());
-    let plain = config::plain(place);
+    let defaults = config::plain(place);
     let lifetime = Setting::default_value(Lifetime::Discard);
-    let loaded = Loaded { spec: Spec { lifetime, ..plain.spec }, ..plain };
+    let loaded = Loaded { spec: Spec { lifetime, ..defaults.spec }, ..defaults };
     let mut host = app.environment.host()?;
     host.tools = tools;
     let resolved = resolve::resolve(&loaded.spec, &host, &MachineFacts)?;

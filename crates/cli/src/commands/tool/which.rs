@@ -118,13 +118,13 @@ impl WhichArgs {
             return Ok(plan_file(path)?);
         }
         let read = self.recipe.iter().map(|path| recipe_file(path)).collect::<Result<Vec<_>, _>>()?;
-        let shelf = Shelf::new(builtin::recipes(), &read).map_err(ToolError::Assemble)?;
+        let stock = Shelf::new(builtin::recipes(), &read).map_err(ToolError::Assemble)?;
         let recipe = match (&self.tool, read.first()) {
-            (Some(request), _) => shelf.find(request).map_err(ToolError::Assemble)?,
+            (Some(request), _) => stock.find(request).map_err(ToolError::Assemble)?,
             (None, Some(first)) => first,
             (None, None) => return Err(ToolError::Nothing.into()),
         };
-        Ok(shelf.plan(recipe, self.platform.target()?).map_err(ToolError::Assemble)?)
+        Ok(stock.plan(recipe, self.platform.target()?).map_err(ToolError::Assemble)?)
     }
 }
 

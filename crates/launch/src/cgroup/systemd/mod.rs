@@ -19,7 +19,7 @@ use std::path::PathBuf;
 use fs_err as fs;
 
 use super::hierarchy::{Hierarchy, Version};
-use crate::op::{Limits, Manager};
+use crate::op::{Limits, Systemd};
 use message::Request;
 pub(super) use unit::top_of_unit;
 
@@ -59,7 +59,7 @@ pub(super) enum Settled {
 /// Moves this process into a scope of its own, unless it stands where groups may be made: in a unit that was
 /// given away, or where there is no systemd.
 pub(super) fn settle(limits: &Limits, hierarchies: &[Hierarchy]) -> Result<Settled, Error> {
-    let (Some(manager), Some(unified)) = (&limits.manager, unified(hierarchies)) else {
+    let (Some(manager), Some(unified)) = (&limits.systemd, unified(hierarchies)) else {
         return Ok(Settled::WhereWeWere);
     };
     if top_of_unit(&unified.own).is_none_or(unit::is_delegated) {
@@ -70,7 +70,7 @@ pub(super) fn settle(limits: &Limits, hierarchies: &[Hierarchy]) -> Result<Settl
     enter_scope(manager, &unit, unified).map(|()| Settled::Moved)
 }
 
-fn enter_scope(manager: &Manager, unit: &str, before: &Hierarchy) -> Result<(), Error> {
+fn enter_scope(manager: &Systemd, unit: &str, before: &Hierarchy) -> Result<(), Error> {
     let slice = unit::slice(&before.path(), manager.whose);
     let request = Request { unit, slice: slice.as_deref() };
     talk::start_scope(&manager.socket, &request)?;

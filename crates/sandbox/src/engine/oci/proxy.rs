@@ -145,9 +145,10 @@ impl Guard {
         false
     }
 
-    /// Takes over whoever connects to the port inside. They wait until something is carried.
+    /// Takes over whoever connects to the port inside. They wait until something is carried. The proxy reads what
+    /// hostile code sends: should it be taken over, a link that it leaves is not followed.
     pub(super) fn take(&mut self, port: OwnedFd) {
-        *self.way.borrow_mut() = Way::Ready(Listening::adopted(port, Far::Unix(self.out.clone())));
+        *self.way.borrow_mut() = Way::Ready(Listening::adopted(port, Far::Foreign(self.out.clone())));
     }
 
     /// Begins to carry, once: the command runs. Where no thread can be started nobody gets out.

@@ -12,7 +12,7 @@ fn limited() -> Spec {
 }
 
 fn asked(spec: &Spec, host: &Host, machine: &Fake) -> Option<String> {
-    resolved(spec, host, machine).unwrap().group_manager.map(|found| found.socket.to_string())
+    resolved(spec, host, machine).unwrap().systemd.map(|found| found.socket.to_string())
 }
 
 #[test]

@@ -7,13 +7,16 @@ use std::time::SystemTime;
 
 use sandtable_store::id::ObjectId;
 use sandtable_store::meta::{HeadChange, OperationDraft};
+use sandtable_store::source::Stamp;
 use serde::{Deserialize, Serialize};
 
+use super::super::capture::Look;
 use super::super::directory::SandboxDirectory;
 use super::super::error::Error;
 use super::super::record::{Record, SCHEMA};
 use super::super::watcher::Watcher;
 use super::subject;
+use crate::board::take::Began;
 use crate::board::{self, Board, Counts, Hearing, Ignored, Taking};
 use crate::merge::{BaseHead, base_head};
 use crate::model::spec::{Lifetime, WorkspaceMode};
@@ -54,7 +57,11 @@ impl Hearing for Progress {
 
 impl Beginning {
     /// Starts to record the state of the source, if the sandbox keeps anything and has no recorded one yet. To be called when the command runs.
-    pub(in crate::session) fn start(directory: &SandboxDirectory, record: &Record) -> Option<Self> {
+    pub(in crate::session) fn start(
+        directory: &SandboxDirectory,
+        record: &Record,
+        began: (Stamp, Look),
+    ) -> Option<Self> {
         let keeps = record.resolved.lifetime.value == Lifetime::Keep
             && record.resolved.mode.value == WorkspaceMode::Overlay;
         if !keeps || directory.read_base().is_ok_and(|base| base.is_some()) {
@@ -66,7 +73,7 @@ impl Beginning {
         let thread = std::thread::spawn(move || {
             let source = &record.resolved.source.root;
             let head = base_head(source);
-            let snapshot = record_source(&directory.board(), source.as_path(), hearing.as_ref())?;
+            let snapshot = record_source(&directory.board(), source.as_path(), hearing.as_ref(), &began)?;
             // From here on others can record the state of the sandbox too, while its command runs.
             directory.stand_on(&record, snapshot, head)
         });
@@ -90,9 +97,11 @@ fn record_source(
     board: &Board,
     source: &std::path::Path,
     hearing: &dyn Hearing,
+    (moment, look): &(Stamp, Look),
 ) -> Result<ObjectId, board::Error> {
     let taking = Taking { message: "the source", ..Taking::of(Ignored::None, "onboard", hearing) };
-    Ok(board.onboard_changed(source, &taking)?.id)
+    let began = Began { moment: *moment, listing: &|| look.wait() };
+    Ok(board.onboard_since(source, &taking, Some(began))?.id)
 }
 
 impl SandboxDirectory {

@@ -264,7 +264,7 @@ impl Making<'_> {
             network: Setting::default_value(Network::None),
             network_helper: None,
             limits: limits(self.plan),
-            group_manager: None,
+            systemd: None,
             ssh_agent: Agent::default(),
             secrets: Setting::default_value(Secrets::Warn),
             strictness: Setting::default_value(Strictness::Strict),

@@ -12,6 +12,7 @@ use crate::model::path::{BoxPath, HostPath};
 use crate::model::setting::Origin;
 use crate::tools::elf::{Libc, Root};
 use crate::tools::execute::{HOME, base_commands};
+use crate::tools::plan::Sha256;
 
 /// Where the system of a sandbox comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,7 +64,7 @@ impl BuildRoot {
             hash.update(u64::try_from(part.len()).expect("memory is smaller").to_be_bytes());
             hash.update(part);
         }
-        let digest = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+        let digest = Sha256(hash.finalize().into()).to_string();
         Ok(Seen { digest, libc, files, mounts })
     }
 }
@@ -137,7 +138,7 @@ fn tree(path: &HostPath) -> Result<Vec<Mount>, Error> {
             let to = fs::read_link(source.as_path()).map_err(failed)?;
             to.to_str().map(|to| Content::Link { to: to.to_owned() })
         } else {
-            (kind.is_dir() || kind.is_file()).then(|| Content::Host {
+            (kind.is_dir() || kind.is_file()).then_some(Content::Host {
                 source,
                 access: HostAccess::Read,
                 ownership: Ownership::Caller,

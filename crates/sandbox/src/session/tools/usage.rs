@@ -39,14 +39,13 @@ impl Usage {
         let (mut waiting, mut count) = (vec![(top.to_owned(), 0)], 0);
         while let Some((directory, depth)) = waiting.pop() {
             count += 1;
-            match inotify::add_watch(watch, &directory, WatchFlags::OPEN | WatchFlags::ONLYDIR) {
-                Ok(number) => self.of.insert(number, index),
+            let Ok(number) = inotify::add_watch(watch, &directory, WatchFlags::OPEN | WatchFlags::ONLYDIR)
+            else {
                 // Half a watch would call a dependency unused that is not.
-                Err(_) => {
-                    self.watch = None;
-                    return;
-                }
+                self.watch = None;
+                return;
             };
+            self.of.insert(number, index);
             if depth < DEEPEST && count < MOST {
                 waiting.extend(below(&directory).into_iter().map(|path| (path, depth + 1)));
             }

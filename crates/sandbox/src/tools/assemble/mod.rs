@@ -114,7 +114,7 @@ impl Work<'_> {
         }
         let target = self.target;
         let steps: Vec<&RecipeStep> = recipe.steps.iter().filter(|step| step.when.applies(&target)).collect();
-        let wanted = wanted(recipe, &steps, &target);
+        let wanted = wanted(recipe, &steps, target);
         let mut dependencies = Vec::new();
         for wanted in wanted {
             dependencies.push(self.dependency(&wanted)?);
@@ -169,7 +169,7 @@ impl Work<'_> {
         let family =
             names_family(recipe) || dependencies.iter().any(|plan| plan.platform.linux_family.is_some());
         let linux_family = if family { target.linux_family } else { None };
-        let needs = needs(recipe, steps, &dependencies, &target);
+        let needs = needs(recipe, steps, &dependencies, target);
         let mut plan = Plan {
             format: FORMAT,
             name: recipe.name.clone(),
@@ -191,7 +191,7 @@ impl Work<'_> {
 }
 
 /// The dependencies of a recipe whose steps were chosen: each name once, in the order of their names.
-fn wanted(recipe: &Recipe, steps: &[&RecipeStep], target: &PlanPlatform) -> Vec<Wanted> {
+fn wanted(recipe: &Recipe, steps: &[&RecipeStep], target: PlanPlatform) -> Vec<Wanted> {
     let mut found: BTreeMap<ToolName, Wanted> = BTreeMap::new();
     let mut add = |request: ToolRequest, trust: Trust| {
         if request.name == recipe.name {
@@ -206,7 +206,9 @@ fn wanted(recipe: &Recipe, steps: &[&RecipeStep], target: &PlanPlatform) -> Vec<
         }
     };
     if let Some(instead) = &recipe.dependencies {
-        instead.iter().for_each(|request| add(request.clone(), Trust::Any));
+        for request in instead {
+            add(request.clone(), Trust::Any);
+        }
     } else {
         for step in steps {
             match &step.dependencies {
@@ -227,7 +229,7 @@ fn needs(
     recipe: &Recipe,
     steps: &[&RecipeStep],
     dependencies: &[Plan],
-    target: &PlanPlatform,
+    target: PlanPlatform,
 ) -> BTreeSet<ToolName> {
     let implied = steps.iter().flat_map(|step| implicit::of(step.action.word(), target.os));
     let implied = implied.flat_map(|rule| &rule.needs);

@@ -134,8 +134,8 @@ pub fn voucher(plan: &Plan) -> Voucher {
         let shelf = Shelf::new(builtin::recipes(), &[]).ok()?;
         shelf.plan(recipe, plan.platform).ok().filter(|made| made == plan)
     };
-    let candidates = builtin::recipes().iter().filter(|recipe| recipe.name == plan.name);
-    if candidates.filter_map(same).next().is_some() { Voucher::Builtin } else { Voucher::Foreign }
+    let mut candidates = builtin::recipes().iter().filter(|recipe| recipe.name == plan.name);
+    if candidates.find_map(same).is_some() { Voucher::Builtin } else { Voucher::Foreign }
 }
 
 fn item(plan: &Plan) -> Item {

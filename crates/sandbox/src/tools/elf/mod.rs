@@ -142,25 +142,13 @@ impl Check<'_> {
             };
             let opened = self.open(&found)?;
             for version in asked {
-                self.version(path, library, version, &opened)?;
+                offers(path, library, version, &opened)?;
             }
             if !known {
                 waiting.push((found, opened));
             }
         }
         Ok(())
-    }
-
-    fn version(&self, path: &Path, library: &str, version: &str, opened: &Object) -> Result<(), Misfit> {
-        // A library without any versions, as musl's are, takes every one.
-        if opened.defined.is_empty() || opened.defined.iter().any(|defined| defined == version) {
-            return Ok(());
-        }
-        let family = version.rsplit_once('_').map_or(version, |(family, _)| family);
-        let newest =
-            opened.newest(family).map_or_else(|| "none".to_owned(), |newest| format!("`{newest}` at most"));
-        let program = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        Err(Misfit::Version { program, library: library.to_owned(), version: version.to_owned(), newest })
     }
 
     /// Short relocations came to musl with 1.2.4; one that does not know them leaves a program unrelocated.
@@ -202,6 +190,19 @@ impl Check<'_> {
         let program = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         Err(Misfit::Machine { program, found: object.machine, wanted: self.target.machine.to_owned() })
     }
+}
+
+/// Whether a library offers a version of symbols that the file at `path` asks for.
+fn offers(path: &Path, library: &str, version: &str, opened: &Object) -> Result<(), Misfit> {
+    // A library without any versions, as musl's are, takes every one.
+    if opened.defined.is_empty() || opened.defined.iter().any(|defined| defined == version) {
+        return Ok(());
+    }
+    let family = version.rsplit_once('_').map_or(version, |(family, _)| family);
+    let newest =
+        opened.newest(family).map_or_else(|| "none".to_owned(), |newest| format!("`{newest}` at most"));
+    let program = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    Err(Misfit::Version { program, library: library.to_owned(), version: version.to_owned(), newest })
 }
 
 /// The numbers of a version, for comparison.

@@ -1,7 +1,7 @@
 //! The build systems. Compiler and linker are `zig`, told the machine and the C library by the plan, so that what is
 //! built depends neither on the processor at hand nor on headers and libraries of the system.
 
-use super::lower::{Lowering, own, work};
+use super::lower::{Lowering, in_work, own, work};
 use super::{Action, Area, OWN, Packed, Unpacking, WORK};
 use crate::tools::plan::step::{
     ArchiveFormat, CargoBuild, CmakeBuild, Configure, ConfigureMake, GoBuild, MesonBuild, PackageManager,
@@ -10,7 +10,7 @@ use crate::tools::plan::step::{
 use crate::tools::plan::{InnerPath, Libc, PlanPlatform};
 
 /// The compiler's arguments for a platform.
-pub(super) fn compiler_target(platform: &PlanPlatform) -> String {
+pub(super) fn compiler_target(platform: PlanPlatform) -> String {
     let libc = match platform.libc {
         Libc::Glibc => "gnu",
         Libc::Musl => "musl",
@@ -21,7 +21,7 @@ pub(super) fn compiler_target(platform: &PlanPlatform) -> String {
 impl Lowering<'_> {
     /// The usual names of a compiler and its companions, as small programs that call `zig`.
     fn compilers(&self) -> Vec<Action> {
-        let target = compiler_target(&self.plan.platform);
+        let target = compiler_target(self.plan.platform);
         let each = [
             ("cc", format!("cc {target}")),
             ("gcc", format!("cc {target}")),
@@ -77,11 +77,9 @@ impl Lowering<'_> {
     }
 
     pub(super) fn cmake(&self, number: usize, build: &CmakeBuild) -> Vec<Action> {
-        let directory = self.work(&own(&format!("cmake-{number}"))).to_string();
+        let directory = in_work(&own(&format!("cmake-{number}"))).to_string();
         let mut configure: Vec<String> =
-            ["cmake", "-S", &self.work(&build.source).to_string(), "-B", &directory]
-                .map(str::to_owned)
-                .into();
+            ["cmake", "-S", &in_work(&build.source).to_string(), "-B", &directory].map(str::to_owned).into();
         configure.extend(["-G", "Unix Makefiles"].map(str::to_owned));
         configure.push(format!("-DCMAKE_BUILD_TYPE={}", capital(&build.build_type)));
         configure.push(format!("-DCMAKE_INSTALL_PREFIX={}", self.plan.place()));
@@ -101,7 +99,7 @@ impl Lowering<'_> {
     }
 
     pub(super) fn configure(&self, build: &ConfigureMake) -> Vec<Action> {
-        let source = self.work(&build.source);
+        let source = in_work(&build.source);
         let mut actions = self.compilers();
         if build.configure == Configure::Run {
             let mut configure = vec!["./configure".to_owned(), format!("--prefix={}", self.plan.place())];
@@ -124,9 +122,9 @@ impl Lowering<'_> {
     }
 
     pub(super) fn meson(&self, number: usize, build: &MesonBuild) -> Vec<Action> {
-        let directory = self.work(&own(&format!("meson-{number}"))).to_string();
+        let directory = in_work(&own(&format!("meson-{number}"))).to_string();
         let mut setup: Vec<String> =
-            ["meson", "setup", &directory, &self.work(&build.source).to_string()].map(str::to_owned).into();
+            ["meson", "setup", &directory, &in_work(&build.source).to_string()].map(str::to_owned).into();
         setup.push(format!("--prefix={}", self.plan.place()));
         setup.push(format!("--buildtype={}", build.build_type));
         setup.extend(["--wrap-mode=nodownload", "--libdir=lib"].map(str::to_owned));
@@ -177,7 +175,7 @@ impl Lowering<'_> {
             ["cargo", "build", "--release", "--offline", "--locked"].map(str::to_owned).into();
         argv.push(format!("--jobs={}", self.jobs));
         argv.extend(build.arguments.clone());
-        let mut run = self.built(self.work(&build.source), argv);
+        let mut run = self.built(in_work(&build.source), argv);
         if let Action::Run(command) = &mut run {
             command.environment.insert("CARGO_HOME".to_owned(), format!("{WORK}/{OWN}/cargo"));
             command.environment.insert("CARGO_TARGET_DIR".to_owned(), format!("{WORK}/{OWN}/target"));
@@ -194,11 +192,11 @@ impl Lowering<'_> {
     }
 
     pub(super) fn go(&self, build: &GoBuild) -> Vec<Action> {
-        let source = self.work(&build.source);
+        let source = in_work(&build.source);
         let binary = super::lower::below("bin", &build.binary);
         let mut commands = Vec::new();
         for module in &build.modules {
-            let to = format!("-replace={}={}", module.path, self.work(&module.directory));
+            let to = format!("-replace={}={}", module.path, in_work(&module.directory));
             commands.push(["go", "mod", "edit", &to].map(str::to_owned).to_vec());
         }
         let output = self.output(&binary).to_string();

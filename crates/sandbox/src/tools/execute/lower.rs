@@ -51,7 +51,7 @@ impl<'a> Lowering<'a> {
                 strip: *strip,
             })],
             Step::Chmod { files, mode } => {
-                let files = files.iter().map(|file| self.work(file).to_string());
+                let files = files.iter().map(|file| in_work(file).to_string());
                 vec![self.run(["chmod".to_owned(), String::from(*mode)].into_iter().chain(files))]
             }
             Step::InstallBinaries { files, executables } => self.install(files, executables),
@@ -80,7 +80,8 @@ impl<'a> Lowering<'a> {
                 vec![self.script(LINK, pairs)]
             }
             Step::ApplyPatch { patch, strip, directory } => {
-                self.patch(number, patch, *strip, directory.as_ref())
+                let directory = directory.as_ref().map_or_else(work, in_work);
+                self.patch(number, (patch, *strip), directory)
             }
             Step::TextReplace { file, find, replace } => {
                 vec![Action::Replace { file: file.clone(), find: find.clone(), replace: replace.clone() }]
@@ -88,7 +89,7 @@ impl<'a> Lowering<'a> {
             Step::RunCommand { command, directory, env } => {
                 let mut environment = self.environment();
                 environment.extend(env.clone());
-                let directory = directory.as_ref().map_or_else(work, |directory| self.work(directory));
+                let directory = directory.as_ref().map_or_else(work, in_work);
                 vec![Action::Run(Command { argv: command.clone(), directory, environment })]
             }
             Step::NpmExec(exec) => self.npm(exec),
@@ -117,10 +118,6 @@ impl<'a> Lowering<'a> {
         environment
     }
 
-    pub(super) fn work(&self, path: &InnerPath) -> BoxPath {
-        work().join(path.as_path())
-    }
-
     pub(super) fn output(&self, path: &InnerPath) -> BoxPath {
         self.plan.place().join(path.as_path())
     }
@@ -142,7 +139,7 @@ impl<'a> Lowering<'a> {
     pub(super) fn install(&self, files: &[Placement], executables: &[InnerPath]) -> Vec<Action> {
         let pairs = files
             .iter()
-            .flat_map(|file| [self.work(&file.from).to_string(), self.output(&file.to).to_string()]);
+            .flat_map(|file| [in_work(&file.from).to_string(), self.output(&file.to).to_string()]);
         let mut actions = vec![self.script(PLACE, pairs)];
         if !executables.is_empty() {
             let files = executables.iter().map(|file| self.output(file).to_string());
@@ -151,12 +148,12 @@ impl<'a> Lowering<'a> {
         actions
     }
 
-    fn patch(&self, number: usize, patch: &Patch, strip: u32, directory: Option<&InnerPath>) -> Vec<Action> {
+    fn patch(&self, number: usize, (patch, strip): (&Patch, u32), directory: BoxPath) -> Vec<Action> {
         let (mut actions, file) = match patch {
-            Patch::File(file) => (Vec::new(), self.work(file)),
+            Patch::File(file) => (Vec::new(), in_work(file)),
             Patch::Data(text) => {
                 let written = own(&format!("patch-{number}"));
-                let file = self.work(&written);
+                let file = in_work(&written);
                 (
                     vec![Action::Write { area: Area::Work, path: written, text: text.clone(), mode: 0o644 }],
                     file,
@@ -170,7 +167,7 @@ impl<'a> Lowering<'a> {
             "-i".to_owned(),
             file.to_string(),
         ];
-        actions.push(self.run_in(directory.map_or_else(work, |directory| self.work(directory)), words));
+        actions.push(self.run_in(directory, words));
         actions
     }
 
@@ -187,7 +184,7 @@ impl<'a> Lowering<'a> {
         });
         let programs = exec.binaries.iter().map(|(name, script)| {
             let script = self.output(&below("lib", script.as_str()));
-            self.program(name, &format!("exec node {} \"$@\"", quoted(&script.to_string())))
+            program(name, &format!("exec node {} \"$@\"", quoted(&script.to_string())))
         });
         unpack.chain(programs).collect()
     }
@@ -211,16 +208,16 @@ impl<'a> Lowering<'a> {
                  sys.exit(main())",
                 place.to_string()
             );
-            self.program(name, &format!("exec python3 -c {} \"$@\"", quoted(&code)))
+            program(name, &format!("exec python3 -c {} \"$@\"", quoted(&code)))
         });
         unpack.chain(programs).collect()
     }
+}
 
-    /// A small program in the output.
-    fn program(&self, name: &str, script: &str) -> Action {
-        let text = format!("#!/bin/sh\n{script}\n");
-        Action::Write { area: Area::Output, path: below("bin", name), text, mode: 0o755 }
-    }
+/// A small program in the output.
+fn program(name: &str, script: &str) -> Action {
+    let text = format!("#!/bin/sh\n{script}\n");
+    Action::Write { area: Area::Output, path: below("bin", name), text, mode: 0o755 }
 }
 
 /// The commands that show that the finished tool works, with itself before what it needs on PATH.
@@ -246,6 +243,11 @@ fn user_environment(tools: &[ProvidedDep], first: &[String]) -> BTreeMap<String,
     }
     environment.insert("PATH".to_owned(), path.join(":"));
     environment
+}
+
+/// Where a path of the work directory stands inside.
+pub(super) fn in_work(path: &InnerPath) -> BoxPath {
+    work().join(path.as_path())
 }
 
 pub(super) fn work() -> BoxPath {

@@ -219,24 +219,17 @@ impl Job<'_> {
     }
 
     fn failed(&self, source: CliError) -> FetchError {
-        let Download { file, name, version, source: registry, .. } = self.download;
-        FetchError::Client {
-            file: file.to_string(),
-            name: name.to_string(),
-            version: version.clone(),
-            registry: *registry,
-            source,
-        }
+        let (file, package) = (self.download.file.to_string(), self.package());
+        FetchError::Client { file, package, registry: self.download.source, source: Box::new(source) }
     }
 
     fn absent(&self) -> FetchError {
-        let Download { file, name, version, source: registry, .. } = self.download;
-        FetchError::Absent {
-            file: file.to_string(),
-            name: name.to_string(),
-            version: version.clone(),
-            registry: *registry,
-        }
+        let (file, package) = (self.download.file.to_string(), self.package());
+        FetchError::Absent { file, package, registry: self.download.source }
+    }
+
+    fn package(&self) -> String {
+        format!("{} {}", self.download.name, self.download.version)
     }
 
     fn refused(&self, why: &'static str) -> FetchError {

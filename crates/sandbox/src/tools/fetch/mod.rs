@@ -36,17 +36,16 @@ const LONGEST: Duration = Duration::from_mins(30);
 pub enum FetchError {
     #[error("there is no `{program}` here, which fetches from {registry}")]
     NoClient { program: &'static str, registry: Registry },
-    #[error("cannot fetch `{file}`: {name} {version} from {registry}")]
+    #[error("cannot fetch `{file}`: {package} from {registry}")]
     Client {
         file: String,
-        name: String,
-        version: String,
+        package: String,
         registry: Registry,
         #[source]
-        source: CliError,
+        source: Box<CliError>,
     },
-    #[error("{registry} has no `{file}` for {name} {version}")]
-    Absent { file: String, name: String, version: String, registry: Registry },
+    #[error("{registry} has no `{file}` for {package}")]
+    Absent { file: String, package: String, registry: Registry },
     #[error("`{file}` is not what the plan names: its hash is `{found}`, not `{wanted}`")]
     Hash { file: String, wanted: Sha256, found: Sha256 },
     #[error("`{file}` ends after {found} bytes, and the plan says {wanted}")]
