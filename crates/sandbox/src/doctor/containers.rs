@@ -12,6 +12,8 @@ use crate::resolve::engine_variables;
 
 /// Directories that a program may make things in.
 const HOMES: &[&str] = &["HOME", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_DATA_HOME"];
+/// Said of an engine that was not asked.
+const NEVER_RAN: &str = "installed; it has never run for you, and to ask it would make its directories";
 /// What nobody has.
 const NOWHERE: &str = "/nonexistent";
 
@@ -27,7 +29,15 @@ pub fn container_engine(engine: EngineChoice, patient: Patient<'_>, image: Optio
         let check = Check::warn(&format!("engine.{engine}"), &what, "not installed");
         return vec![check.mend(format!("sudo apt-get install {package}"))];
     };
-    let said = ask(patient, &program, questions.ask, questions.homeless);
+    // To ask a Podman that has never run would make its directories: for root not where it has no home, for others anyway.
+    let has_run = questions.homeless == Homeless::No || podman::has_storage(patient);
+    let said = match (has_run, patient.host.uid) {
+        (true, uid) if uid != 0 => ask(patient, &program, questions.ask, Homeless::No),
+        (false, uid) if uid != 0 => {
+            Ok(Said { code: Some(0), stdout: NEVER_RAN.to_owned(), stderr: String::new() })
+        }
+        _ => ask(patient, &program, questions.ask, questions.homeless),
+    };
     let mut checks = match said {
         Ok(Said { code: Some(0), stdout, .. }) => answers(engine, &what, stdout.trim(), patient),
         other => return vec![silent(&format!("engine.{engine}"), &what, other)],
@@ -35,10 +45,8 @@ pub fn container_engine(engine: EngineChoice, patient: Patient<'_>, image: Optio
     if questions.homeless == Homeless::Yes {
         checks.extend(podman::checks(patient));
     }
-    let reachable = questions.homeless == Homeless::No || podman::has_storage(patient);
     checks.extend(image.map(|image| {
-        // To ask a Podman that has never run would make its directories.
-        if reachable {
+        if has_run {
             presence(&id("image"), image, patient, &program)
         } else {
             absent(&id("image"), image, &program)

@@ -189,7 +189,7 @@ fn podman_is_examined_without_being_started() {
       -> sudo apt-get install podman
     ");
     insta::assert_snapshot!(podman(1000, &here(1000)), @"
-    ok engine.podman: version 4.3.1
+    ok engine.podman: installed; it has never run for you, and to ask it would make its directories
     ok podman.rights: yours: the command has ids of its own
     fail podman.ids: there is no `newuidmap`
       -> sudo apt-get install uidmap

@@ -159,7 +159,7 @@ fn a_limit_that_cannot_hold_stops_the_launch() {
         assert_eq!((ended.code, ended.stdout.as_str()), (125, ""), "{option}: {}", ended.stderr);
         let said = &ended.stderr;
         assert!(said.contains(control.name()) && said.contains("cannot make a control group"), "{said}");
-        assert!(said.contains("Delegate=yes"), "the way out: {said}");
+        assert!(said.contains("sandtable doctor"), "the way out: {said}");
         assert!(outcome.is_none(), "{option}");
         assert_nothing_made(&world.env);
         let (ended, outcome) = world.run(&[option, value, "--best-effort", "--rm"], "echo it-ran");
