@@ -7,7 +7,7 @@
 //! be done is a control that is absent, and what reads back as set is one that is enforced.
 //!
 //! A user without privileges needs a group that was delegated to it. Where systemd runs and ours was not, it
-//! is asked for one ([`systemd`]), by root too: groups that systemd keeps for itself are not ours to divide.
+//! is asked for one (`systemd`), by root too: groups that systemd keeps for itself are not ours to divide.
 
 mod cold;
 mod foreign;
