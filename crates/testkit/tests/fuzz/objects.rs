@@ -59,7 +59,8 @@ fn trees() {
     fuzz("tree", &SAMPLES.trees, |bytes| {
         let _all = tree::references(HASH, bytes).count();
         if let Ok(tree) = tree::Tree::parse(HASH, bytes) {
-            assert_eq!(tree.encode(), bytes, "what is understood is written as it was");
+            // Old modes are read and not written, so the bytes need not be the same.
+            assert_eq!(tree::Tree::parse(HASH, &tree.encode()), Ok(tree));
         }
     });
 }

@@ -13,7 +13,7 @@ use sandtable_store::ignore::{EntryKind, Rules};
 use sandtable_store::source::attributes::Conversions;
 use sandtable_testkit::counts;
 use sandtable_testkit::env::TestEnv;
-use sandtable_testkit::fuzz::{Dice, broken, fuzz};
+use sandtable_testkit::fuzz::{Dice, broken, fuzz, seed};
 use sandtable_testkit::require::skip;
 
 /// Where the plans are for.
@@ -95,7 +95,7 @@ fn settings() {
     let sample = "profile = \"build\"\nnetwork = \"none\"\nhide = [\"secret\", \"*.pem\"]\npass_env = [\"TERM\"]\n\
                   mode = \"overlay\"\n[limits]\nmemory = \"1g\"\npids = 64\n[profiles.own]\nbase = \"safe\"\n";
     let seeds = [sample.as_bytes().to_vec()];
-    let seed = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap().as_secs();
+    let seed = seed();
     let mut dice = Dice::new(seed);
     for _ in 0..counts::of("fuzz-calls") {
         let text = broken(&seeds, &mut dice);
