@@ -158,6 +158,8 @@ fn a_killed_detached_supervisor_leaves_nothing_running() {
         [ \"$(readlink /proc/$p/exe)\" = \"$0\" ] && echo $p; done)";
     world.env.run("sh").args(["-c", script]).arg(world.env.binary()).ended().unused();
     assert_nothing_runs(&world.env, "71252");
+    // A process that is not listed any more may still be letting go of its files, the lock among them.
+    world.wait_for_end(&name);
     assert_eq!(world.state(&name), "interrupted");
 }
 
