@@ -33,6 +33,7 @@ pub mod objects;
 pub mod owner;
 pub mod pack;
 pub mod path;
+mod platform;
 mod reach;
 pub mod remove;
 pub mod rollback;

@@ -4,7 +4,7 @@
 //! removed in a later round, so that depth costs neither stack nor descriptors.
 
 use std::io;
-use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
@@ -12,6 +12,7 @@ use rustix::fs::{Access, AtFlags, CWD, Mode, OFlags, accessat, chmodat, openat, 
 use rustix::io::{Errno, Result};
 
 use crate::dir::{Kind, names, reopen};
+use crate::platform::{REFERENCE, UNLINKED_DIRECTORY, let_owner_in};
 
 /// How many levels are walked at once.
 const DEEPEST: usize = 16;
@@ -115,7 +116,7 @@ enum Gone {
 fn unlink(parent: BorrowedFd<'_>, name: &[u8]) -> Result<Gone> {
     match unlinkat(parent, name, AtFlags::empty()) {
         Ok(()) | Err(Errno::NOENT) => Ok(Gone::Yes),
-        Err(Errno::ISDIR) => Ok(Gone::No),
+        Err(UNLINKED_DIRECTORY) => Ok(Gone::No),
         Err(errno) => Err(errno),
     }
 }
@@ -129,9 +130,8 @@ fn open_writable(parent: BorrowedFd<'_>, name: impl rustix::path::Arg + Copy) ->
         return Ok(directory);
     }
     // The mode is changed through a handle that cannot be a symbolic link.
-    let handle = openat(parent, name, OFlags::PATH | flags, Mode::empty())?;
-    let itself = format!("/proc/self/fd/{}", handle.as_raw_fd());
-    chmodat(CWD, itself, Mode::RWXU, AtFlags::empty())?;
+    let handle = openat(parent, name, REFERENCE | flags, Mode::empty())?;
+    let_owner_in(&handle)?;
     openat(parent, name, OFlags::RDONLY | flags, Mode::empty())
 }
 
@@ -167,10 +167,10 @@ mod tests {
         let place = tempfile::tempdir().expect("a directory");
         let tree = place.path().join("tree");
         fs_err::create_dir(&tree).expect("made");
-        let mut here = openat(CWD, &tree, OFlags::PATH | OFlags::DIRECTORY, Mode::empty()).expect("opened");
+        let mut here = openat(CWD, &tree, REFERENCE | OFlags::DIRECTORY, Mode::empty()).expect("opened");
         for _ in 0..3000 {
             rustix::fs::mkdirat(&here, "deeper", Mode::RWXU).expect("made");
-            here = openat(&here, "deeper", OFlags::PATH | OFlags::DIRECTORY, Mode::empty()).expect("opened");
+            here = openat(&here, "deeper", REFERENCE | OFlags::DIRECTORY, Mode::empty()).expect("opened");
         }
         remove_tree(&tree).expect("removed");
         assert!(!tree.exists());

@@ -1,12 +1,13 @@
 //! How much a tree that a sandbox left takes on disk: a quick answer with a bound, nothing followed.
 
-use std::mem::MaybeUninit;
+use std::ops::ControlFlow;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::Path;
 
-use rustix::fs::{AtFlags, FileType, RawDir, statat};
+use rustix::fs::{AtFlags, FileType, statat};
 
 use crate::dir::{open_dir, open_named};
+use crate::platform::each_entry;
 
 /// What a tree takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,24 +52,18 @@ struct Walk {
 
 impl Walk {
     fn visit(&mut self, directory: &OwnedFd) {
-        let mut buffer = [MaybeUninit::<u8>::uninit(); 16 * 1024];
-        let mut entries = RawDir::new(directory, &mut buffer);
-        while let Some(entry) = entries.next() {
-            let Ok(entry) = entry else {
-                self.size.complete = false;
-                return;
-            };
-            let name = entry.file_name().to_bytes();
-            if matches!(name, b"." | b"..") {
-                continue;
-            }
+        let listed = each_entry(directory.as_fd(), |name, _| {
             if self.left == 0 {
                 self.size.complete = false;
                 self.waiting.clear();
-                return;
+                return ControlFlow::Break(());
             }
             self.left -= 1;
             self.count(directory, name);
+            ControlFlow::Continue(())
+        });
+        if listed.is_err() {
+            self.size.complete = false;
         }
     }
 

@@ -14,6 +14,7 @@ use super::tar::{Content, Entry, Reader};
 use super::{Error, Limits};
 use crate::dir::{Kind, names, open_below, open_dir, stat_at};
 use crate::path::RelPath;
+use crate::platform;
 use crate::remove::remove_at;
 
 /// Marks a name of a lower layer that is gone.
@@ -276,7 +277,7 @@ impl Purpose {
     /// The permissions that an unpacked file keeps: nobody becomes somebody else by it, and nobody may write it
     /// but the owner of a directory to build in.
     fn mode(self, mode: u32, least: u32) -> Mode {
-        Mode::from_raw_mode(match self {
+        platform::mode(match self {
             Self::Root => mode & 0o555 | least,
             Self::Work => mode & 0o755 | least | 0o200,
         })

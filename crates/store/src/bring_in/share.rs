@@ -3,11 +3,12 @@
 use std::io;
 use std::path::Path;
 
-use rustix::fs::{AtFlags, CWD, fstat, ioctl_ficlone, linkat};
+use rustix::fs::{AtFlags, CWD, fstat, linkat};
 use rustix::process::geteuid;
 
 use super::Way;
 use crate::pack::Pack;
+use crate::platform::share_content;
 use crate::store::{Store, StoreError};
 
 /// Shares the pack at `path` and its index with the store; gives the way and the bytes. `None` if it cannot be
@@ -51,7 +52,7 @@ fn one(from: &Path, to: &Path, first: Way) -> Result<Option<Way>, StoreError> {
     let source = fs_err::File::open(from)?;
     if first == Way::Reflink {
         let target = fs_err::File::create_new(to)?;
-        if ioctl_ficlone(&target, &source).is_ok() {
+        if share_content(&target, &source).is_ok() {
             target.sync_all()?;
             return Ok(Some(Way::Reflink));
         }

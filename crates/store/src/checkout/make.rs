@@ -9,12 +9,13 @@ use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
 use rustix::fs::{
     AtFlags, Gid, Mode, OFlags, Timespec, Timestamps, UTIME_OMIT, Uid, XattrFlags, chownat, fchmod, fchown,
-    fsetxattr, fstat, futimens, openat, symlinkat, unlinkat, utimensat,
+    fsetxattr, futimens, openat, symlinkat, unlinkat, utimensat,
 };
 use rustix::io::Errno;
 
 use crate::id::ObjectId;
 use crate::object::{ObjectKind, ReadError, ReadObjects};
+use crate::platform::granted;
 use crate::state::{Own, manifest};
 
 /// What times entries get.
@@ -60,12 +61,9 @@ pub(crate) struct Maker<'a> {
 const BITS: u16 = 0o777;
 
 impl<'a> Maker<'a> {
-    /// For entries below `top`: what it grants new ones (umask, default access lists) is tried on a file without a name.
+    /// For entries below `top`: what it grants new ones is tried first.
     pub(crate) fn new(objects: &'a dyn ReadObjects, top: BorrowedFd<'_>, times: Times) -> Self {
-        let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
-        let tried = openat(top, ".", flags, Mode::from_raw_mode(BITS.into())).and_then(fstat);
-        let granted = tried.map_or(0, |found| u16::try_from(found.st_mode & u32::from(BITS)).unwrap_or(0));
-        Self { objects, times, owner: None, granted }
+        Self { objects, times, owner: None, granted: granted(top, BITS) }
     }
 
     /// The same, with everything given to somebody.

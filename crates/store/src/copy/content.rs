@@ -3,12 +3,13 @@
 use std::os::fd::OwnedFd;
 use std::sync::atomic::Ordering;
 
-use rustix::fs::{SeekFrom, copy_file_range, fstat, ftruncate, ioctl_ficlone, seek};
+use rustix::fs::{SeekFrom, fstat, ftruncate, seek};
 use rustix::io::{Errno, Result, pread, pwrite, retry_on_intr};
 
 use super::Error;
 use super::work::{Work, read, write};
 use crate::path::RelPath;
+use crate::platform::{copy_range, share_content};
 
 /// As much as is copied between two looks whether to stop.
 const STEP: u64 = 16 << 20;
@@ -26,7 +27,7 @@ pub(super) fn copy(
         return Ok(0);
     }
     if work.may_clone() {
-        match ioctl_ficlone(to, from) {
+        match share_content(to, from) {
             Ok(()) => return Ok(size),
             // Whatever the reason, it will be the same for the next file.
             Err(_) => work.clones.store(false, Ordering::Relaxed),
@@ -74,9 +75,8 @@ impl Carrier<'_> {
     /// Copies some bytes at `at`, at most `length`.
     fn some(&mut self, at: u64, length: u64) -> Result<u64> {
         if self.buffer.is_empty() {
-            let (mut source, mut target) = (at, at);
             let length = usize::try_from(length).unwrap_or(BLOCK);
-            match copy_file_range(self.from, Some(&mut source), self.to, Some(&mut target), length) {
+            match copy_range(self.from, self.to, at, length) {
                 Err(Errno::XDEV | Errno::NOSYS | Errno::INVAL | Errno::OPNOTSUPP | Errno::PERM) => {}
                 Err(Errno::INTR) => return self.some(at, length as u64),
                 result => return result.map(|count| count as u64),

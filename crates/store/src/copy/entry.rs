@@ -5,8 +5,7 @@ use std::sync::PoisonError;
 
 use rustix::fs::{
     AtFlags, Gid, Mode, OFlags, Timespec, Timestamps, UTIME_OMIT, Uid, XattrFlags, chownat, fchmod, fchown,
-    fgetxattr, flistxattr, fsetxattr, futimens, linkat, mkdirat, mkfifoat, openat, readlinkat, symlinkat,
-    utimensat,
+    fgetxattr, flistxattr, fsetxattr, futimens, linkat, mkdirat, openat, readlinkat, symlinkat, utimensat,
 };
 use rustix::io::{Errno, Result};
 
@@ -14,6 +13,7 @@ use super::work::{Work, is_gone, read, write};
 use super::{Error, content};
 use crate::dir::{Kind, Meta, Mounts, open_below, open_file_with};
 use crate::path::RelPath;
+use crate::platform::make_pipe;
 
 /// Names and values of attributes are at most this long.
 const ATTRIBUTE_BYTES: usize = 64 << 10;
@@ -58,10 +58,11 @@ impl Work<'_> {
                     made(settle_name(site))?;
                 }
             },
-            Kind::Fifo => {
-                made(mkfifoat(to, site.name(), Mode::from_raw_mode(meta.mode.into())))?;
-                made(settle_name(site))?;
-            }
+            Kind::Fifo => match make_pipe(to, site.name(), meta.mode) {
+                // Where none can be made, whatever the file system.
+                Err(Errno::OPNOTSUPP) => self.skip(path, "is a pipe"),
+                pipe => made(pipe.and_then(|()| settle_name(site)))?,
+            },
             Kind::Socket => self.skip(path, "is a socket"),
             Kind::Character | Kind::Block => self.skip(path, "is a device"),
         }

@@ -5,6 +5,8 @@ use std::os::fd::BorrowedFd;
 use rustix::fs::{fgetxattr, flistxattr};
 use rustix::io::{Errno, Result};
 
+use crate::platform::NO_ATTRIBUTE;
+
 /// What the kernel itself allows a list of names, or a value, to take.
 const MAX: usize = 64 * 1024;
 
@@ -31,7 +33,7 @@ pub fn attribute_value(fd: BorrowedFd<'_>, name: &[u8]) -> Result<Option<Vec<u8>
     let mut small = [0; 256];
     match fgetxattr(fd, name, &mut small[..]) {
         Ok(length) => Ok(Some(small[..length].to_vec())),
-        Err(Errno::NODATA) => Ok(None),
+        Err(NO_ATTRIBUTE) => Ok(None),
         Err(Errno::RANGE) => {
             let mut large = vec![0; MAX];
             match fgetxattr(fd, name, &mut large[..]) {
@@ -39,7 +41,7 @@ pub fn attribute_value(fd: BorrowedFd<'_>, name: &[u8]) -> Result<Option<Vec<u8>
                     large.truncate(length);
                     Ok(Some(large))
                 }
-                Err(Errno::NODATA) => Ok(None),
+                Err(NO_ATTRIBUTE) => Ok(None),
                 Err(errno) => Err(errno),
             }
         }

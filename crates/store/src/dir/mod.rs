@@ -12,17 +12,19 @@ mod descent;
 mod entry;
 mod stepwise;
 
-use std::mem::MaybeUninit;
+use std::ops::ControlFlow;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use rustix::fs::{CWD, FileType, Mode, OFlags, RawDir, ResolveFlags, fstat, openat, openat2};
+use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, openat};
 use rustix::io::{Errno, Result};
 
 pub use attribute::{attribute_names, attribute_value};
 pub use descent::{Descent, Moved};
-pub use entry::{Kind, Meta, birth_at, stat_at, stat_fd};
+pub use entry::{Kind, Meta};
 
 use crate::path::RelPath;
+use crate::platform::{self, REFERENCE, UNTOUCHED};
+pub use crate::platform::{birth_at, stat_at, stat_fd};
 
 /// The longest string given to one system call; `PATH_MAX` is 4096 with its terminating zero.
 const CHUNK: usize = 4000;
@@ -62,7 +64,7 @@ pub fn open_file(parent: BorrowedFd<'_>, name: &[u8], meta: &Meta) -> Result<Own
 
 /// The same, with a word about mounts.
 pub fn open_file_with(parent: BorrowedFd<'_>, name: &[u8], meta: &Meta, mounts: Mounts) -> Result<OwnedFd> {
-    let file = match open_with(parent, name, OFlags::NOATIME, mounts) {
+    let file = match open_with(parent, name, UNTOUCHED, mounts) {
         Err(Errno::PERM) => open_with(parent, name, OFlags::empty(), mounts)?,
         result => result?,
     };
@@ -93,7 +95,7 @@ pub fn open_below_with(root: BorrowedFd<'_>, path: &RelPath, mounts: Mounts) -> 
     while rest.len() > CHUNK {
         let end = rest[..=CHUNK].iter().rposition(|byte| *byte == b'/').ok_or(Errno::NAMETOOLONG)?;
         let from = at.as_ref().map_or(root, AsFd::as_fd);
-        at = Some(open_with(from, &rest[..end], OFlags::PATH | OFlags::DIRECTORY, mounts)?);
+        at = Some(open_with(from, &rest[..end], REFERENCE | OFlags::DIRECTORY, mounts)?);
         rest = &rest[end + 1..];
     }
     let from = at.as_ref().map_or(root, AsFd::as_fd);
@@ -104,16 +106,10 @@ pub fn open_below_with(root: BorrowedFd<'_>, path: &RelPath, mounts: Mounts) -> 
 ///
 /// The handle's position is moved: a directory is listed once per handle.
 pub fn each_name(dir: BorrowedFd<'_>, mut each: impl FnMut(&[u8], Option<Kind>)) -> Result<()> {
-    let mut buffer = [MaybeUninit::<u8>::uninit(); 16 * 1024];
-    let mut entries = RawDir::new(dir, &mut buffer);
-    while let Some(entry) = entries.next() {
-        let entry = entry?;
-        let name = entry.file_name().to_bytes();
-        if !matches!(name, b"." | b"..") {
-            each(name, Kind::known(entry.file_type()));
-        }
-    }
-    Ok(())
+    platform::each_entry(dir, |name, kind| {
+        each(name, Kind::known(kind));
+        ControlFlow::Continue(())
+    })
 }
 
 /// All names of a directory, sorted.
@@ -146,7 +142,7 @@ pub(crate) enum Resolver {
 impl Resolver {
     /// What there is here.
     pub(crate) fn here() -> Self {
-        if stepwise::kernel_resolves() { Self::Kernel } else { Self::Stepwise }
+        if platform::resolves() { Self::Kernel } else { Self::Stepwise }
     }
 }
 
@@ -162,15 +158,11 @@ pub(crate) fn open_by(by: Resolver, parent: BorrowedFd<'_>, name: &[u8], how: Ho
     let How { flags, mounts } = how;
     let mut always = OFlags::NOFOLLOW | OFlags::CLOEXEC;
     // `openat2` refuses flags that mean nothing for a bare reference.
-    if !flags.contains(OFlags::PATH) {
+    if !platform::is_reference(flags) {
         always |= OFlags::NONBLOCK | OFlags::NOCTTY;
     }
-    let mut resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-    if mounts == Mounts::Refuse {
-        resolve |= ResolveFlags::NO_XDEV;
-    }
     let try_open = || match by {
-        Resolver::Kernel => openat2(parent, name, flags | always, Mode::empty(), resolve),
+        Resolver::Kernel => platform::resolve(parent, name, flags | always, mounts),
         Resolver::Stepwise => stepwise::open(parent, name, flags | always, mounts),
     };
     // The kernel says "again" when a rename elsewhere kept it from ruling out that the way led outside, but

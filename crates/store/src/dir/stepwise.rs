@@ -6,22 +6,12 @@
 //! system is not seen there.
 
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
-use std::sync::OnceLock;
 
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, StatxFlags, openat, openat2, statx};
+use rustix::fs::{Mode, OFlags, openat};
 use rustix::io::{Errno, Result};
 
 use super::Mounts;
-
-/// Whether the kernel resolves whole paths for us here.
-pub(super) fn kernel_resolves() -> bool {
-    static KNOWN: OnceLock<bool> = OnceLock::new();
-    *KNOWN.get_or_init(|| {
-        let tried =
-            openat2(CWD, ".", OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), ResolveFlags::NO_MAGICLINKS);
-        !matches!(tried, Err(Errno::NOSYS | Errno::PERM))
-    })
-}
+use crate::platform::{REFERENCE, mount_of};
 
 /// Opens `path` below `parent` with `flags`, which say what becomes of the last component.
 pub(super) fn open(parent: BorrowedFd<'_>, path: &[u8], flags: OFlags, mounts: Mounts) -> Result<OwnedFd> {
@@ -37,7 +27,7 @@ pub(super) fn open(parent: BorrowedFd<'_>, path: &[u8], flags: OFlags, mounts: M
         }
         let from = at.as_ref().map_or(parent, |fd| fd.as_fd());
         let last = parts.peek().is_none();
-        let how = if last { flags } else { OFlags::PATH | OFlags::DIRECTORY };
+        let how = if last { flags } else { REFERENCE | OFlags::DIRECTORY };
         let next = openat(from, part, how | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())
             .map_err(|errno| if errno == Errno::NOTDIR { why_not(from, part) } else { errno })?;
         if mounts == Mounts::Refuse && mount_of(next.as_fd())? != home {
@@ -54,17 +44,4 @@ fn why_not(from: BorrowedFd<'_>, name: &[u8]) -> Errno {
         Ok(meta) if meta.kind == super::Kind::Symlink => Errno::LOOP,
         _ => Errno::NOTDIR,
     }
-}
-
-/// What tells one mount from another.
-#[derive(PartialEq, Eq)]
-struct Mount {
-    device: (u32, u32),
-    id: Option<u64>,
-}
-
-fn mount_of(fd: BorrowedFd<'_>) -> Result<Mount> {
-    let found = statx(fd, "", AtFlags::EMPTY_PATH, StatxFlags::BASIC_STATS | StatxFlags::MNT_ID)?;
-    let known = StatxFlags::from_bits_retain(found.stx_mask).contains(StatxFlags::MNT_ID);
-    Ok(Mount { device: (found.stx_dev_major, found.stx_dev_minor), id: known.then_some(found.stx_mnt_id) })
 }

@@ -10,7 +10,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use fs_err as fs;
-use rustix::fs::{Mode, OFlags, syncfs};
+use rustix::fs::{Mode, OFlags};
 use serde::{Deserialize, Serialize};
 
 use super::oci::Layout;
@@ -20,6 +20,7 @@ use crate::archive::stream::{Hashing, Stream};
 use crate::archive::{Error as ArchiveError, Reader};
 use crate::dir::open_named;
 use crate::lock::FileLock;
+use crate::platform::write_out;
 use crate::remove::remove_tree;
 
 const ROOT: &str = "root";
@@ -230,7 +231,7 @@ impl Images {
         let text = serde_json::to_vec(&meta).expect("text and numbers only");
         fs::write(partial.join(META), text).map_err(Error::file("write", partial))?;
         // A name must not come to stand for a tree that a crash of the machine then empties.
-        syncfs(opened(partial)?).map_err(|errno| Error::file("write out", partial)(errno.into()))
+        write_out(opened(partial)?).map_err(|errno| Error::file("write out", partial)(errno.into()))
     }
 
     /// Removes what builders left that died.

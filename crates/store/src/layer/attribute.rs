@@ -13,6 +13,7 @@ use rustix::io::{Errno, Result};
 
 use crate::dir::{Kind, attribute_names};
 use crate::path::escape;
+use crate::platform::NO_ATTRIBUTE;
 
 const PREFIX: &[u8] = b"user.overlay.";
 pub(super) const OPAQUE: &str = "user.overlay.opaque";
@@ -109,7 +110,7 @@ pub(super) fn hides(fd: BorrowedFd<'_>) -> Result<Hides> {
     match fgetxattr(fd, OPAQUE, &mut value[..]) {
         Ok(1) if value == *b"y" => Ok(Hides::Everything),
         Ok(1) if value == *b"x" => Ok(Hides::SomeNames),
-        Ok(_) | Err(Errno::NODATA | Errno::OPNOTSUPP | Errno::RANGE) => Ok(Hides::Nothing),
+        Ok(_) | Err(NO_ATTRIBUTE | Errno::OPNOTSUPP | Errno::RANGE) => Ok(Hides::Nothing),
         Err(errno) => Err(errno),
     }
 }
@@ -118,7 +119,7 @@ pub(super) fn hides(fd: BorrowedFd<'_>) -> Result<Hides> {
 pub(super) fn is_marked_whiteout(fd: BorrowedFd<'_>) -> Result<bool> {
     match fgetxattr(fd, WHITEOUT, &mut [0; 1][..]) {
         Ok(_) | Err(Errno::RANGE) => Ok(true),
-        Err(Errno::NODATA | Errno::OPNOTSUPP) => Ok(false),
+        Err(NO_ATTRIBUTE | Errno::OPNOTSUPP) => Ok(false),
         Err(errno) => Err(errno),
     }
 }

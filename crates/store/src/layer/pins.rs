@@ -8,11 +8,12 @@
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
-use rustix::fs::{FileType, Gid, Mode, Uid, fchmod, fchown, mkdirat, mknodat};
+use rustix::fs::{Gid, Mode, Uid, fchmod, fchown, mkdirat};
 use rustix::io::{Errno, Result};
 
 use crate::dir::{open_dir, reopen, stat_at, stat_fd};
 use crate::path::RelPath;
+use crate::platform::make_whiteout;
 
 /// Why a whiteout could not be written.
 #[derive(Debug, thiserror::Error)]
@@ -46,7 +47,7 @@ fn hide(pins: BorrowedFd<'_>, lower: Option<BorrowedFd<'_>>, path: &RelPath) -> 
         model = model.and_then(|model| open_dir(model.as_fd(), component).ok());
         dir = make_dir(dir.as_fd(), component, model.as_ref())?;
     }
-    match mknodat(&dir, name, FileType::CharacterDevice, Mode::empty(), 0) {
+    match make_whiteout(dir.as_fd(), name) {
         Err(Errno::EXIST) if stat_at(dir.as_fd(), name)?.is_null_device() => Ok(()),
         result => result,
     }

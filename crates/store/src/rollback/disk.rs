@@ -3,13 +3,14 @@
 use std::io::Read as _;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
-use rustix::fs::{Mode, OFlags, chmodat, fgetxattr, flistxattr, readlinkat};
+use rustix::fs::{OFlags, fgetxattr, flistxattr, readlinkat};
 use rustix::io::{Errno, Result};
 
 use crate::dir::{How, Kind, Meta, Mounts, Resolver, open_below, open_by, open_dir, open_file, stat_at};
 use crate::id::ObjectId;
 use crate::object::{Hasher, ObjectKind, ReadObjects};
 use crate::path::RelPath;
+use crate::platform::{REFERENCE, let_owner_in};
 use crate::state::{Attribute, Attributes, Node, What, manifest};
 
 /// The directory that an entry is in, if there is one, and the entry's name.
@@ -107,7 +108,7 @@ pub(super) fn attributes(fd: BorrowedFd<'_>) -> Result<Attributes> {
 
 /// Lets the owner into a directory of the tree again, through a handle that cannot be a symlink.
 pub(super) fn unlock(root: BorrowedFd<'_>, path: &RelPath) -> Result<()> {
-    let how = How { flags: OFlags::PATH | OFlags::DIRECTORY, mounts: Mounts::Refuse };
+    let how = How { flags: REFERENCE | OFlags::DIRECTORY, mounts: Mounts::Refuse };
     let handle = match parent(root, path)? {
         Some((parent, name)) => match open_by(Resolver::here(), parent.as_fd(), name, how) {
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(()),
@@ -116,6 +117,5 @@ pub(super) fn unlock(root: BorrowedFd<'_>, path: &RelPath) -> Result<()> {
         None if path.is_root() => open_by(Resolver::here(), root, b".", how)?,
         None => return Ok(()),
     };
-    let itself = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&handle));
-    chmodat(rustix::fs::CWD, itself, Mode::RWXU, rustix::fs::AtFlags::empty())
+    let_owner_in(&handle)
 }

@@ -271,7 +271,8 @@ impl Turn<'_> {
 
     fn sync(&self) -> Result<(), Error> {
         if self.options.durability == Durability::Durable {
-            rustix::fs::syncfs(self.site.root).map_err(|errno| write_error(&RelPath::root(), errno))?;
+            crate::platform::write_out(self.site.root)
+                .map_err(|errno| write_error(&RelPath::root(), errno))?;
         }
         Ok(())
     }

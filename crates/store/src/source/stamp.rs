@@ -2,6 +2,8 @@
 
 use rustix::time::{ClockId, clock_gettime};
 
+use crate::platform::FILE_CLOCK;
+
 const SECOND: i64 = 1_000_000_000;
 
 /// A moment to compare change times with.
@@ -11,7 +13,7 @@ pub struct Stamp(i64);
 impl Stamp {
     /// Now, by the coarse clock: nothing that changes from here on has an earlier change time.
     pub fn now() -> Self {
-        let now = clock_gettime(ClockId::RealtimeCoarse);
+        let now = clock_gettime(FILE_CLOCK);
         Self(now.tv_sec.saturating_mul(SECOND).saturating_add(now.tv_nsec))
     }
 

@@ -4,11 +4,12 @@ use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::Path;
 
-use rustix::fs::{Mode, RenameFlags, fchmod, fsync, mkdirat, renameat, renameat_with, syncfs};
+use rustix::fs::{Mode, RenameFlags, fchmod, fsync, mkdirat, renameat, renameat_with};
 use rustix::io::Errno;
 
 use super::Error;
 use crate::dir::{open_dir, open_named, stat_at};
+use crate::platform::write_out;
 use crate::remove::remove_tree;
 
 /// Fills a new directory beside `name` in `holder` by `fill`, and exchanges the two; the old one is removed then.
@@ -45,13 +46,13 @@ fn make(holder: &OwnedFd, beside: &str, name: &str) -> rustix::io::Result<OwnedF
     mkdirat(holder, beside, Mode::RWXU)?;
     let new = open_dir(holder.as_fd(), beside.as_bytes())?;
     if let Ok(old) = stat_at(holder.as_fd(), name.as_bytes()) {
-        fchmod(&new, Mode::from_raw_mode(u32::from(old.mode)))?;
+        fchmod(&new, Mode::from_raw_mode(old.mode.into()))?;
     }
     Ok(new)
 }
 
 fn put(holder: &OwnedFd, new: &OwnedFd, beside: &str, name: &str) -> io::Result<()> {
-    syncfs(new)?;
+    write_out(new)?;
     match renameat_with(holder, beside, holder, name, RenameFlags::EXCHANGE) {
         Err(Errno::NOENT) => renameat(holder, beside, holder, name)?,
         done => done?,

@@ -2,11 +2,12 @@
 
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
-use rustix::fs::{FileType, Gid, Mode, Uid, XattrFlags, fchown, fsetxattr, mkdirat, mknodat};
+use rustix::fs::{Gid, Mode, Uid, XattrFlags, fchown, fsetxattr, mkdirat};
 use rustix::io::{Errno, Result};
 
 use crate::dir::{Kind, open_dir, stat_at, stat_fd};
 use crate::layer::attribute::OPAQUE;
+use crate::platform::make_whiteout;
 
 /// Whether anything was there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,7 +19,7 @@ pub(super) enum Made {
 
 /// Hides a name of the layers below.
 pub(super) fn whiteout(parent: BorrowedFd<'_>, name: &[u8]) -> Result<Made> {
-    match mknodat(parent, name, FileType::CharacterDevice, Mode::empty(), 0) {
+    match make_whiteout(parent, name) {
         Err(Errno::EXIST) if stat_at(parent, name)?.is_null_device() => Ok(Made::Before),
         made => made.map(|()| Made::New),
     }
