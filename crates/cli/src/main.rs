@@ -3,7 +3,6 @@
 #![forbid(unsafe_code)]
 
 use std::ffi::OsString;
-use std::path::Path;
 use std::process::ExitCode;
 
 mod app;
@@ -13,6 +12,8 @@ mod config;
 mod env;
 mod error;
 mod exit;
+#[cfg(target_os = "linux")]
+mod inside;
 mod report;
 #[cfg(test)]
 mod schema;
@@ -23,38 +24,13 @@ use app::App;
 use args::{Command, Stop};
 use env::Environment;
 use error::CliError;
-use sandtable_launch::container::outpost;
 use sandtable_sandbox::board::Direction;
-use sandtable_sandbox::engine::oci::{SUBCOMMAND, SWEEP};
 
 fn main() -> ExitCode {
     let args: Vec<OsString> = std::env::args_os().collect();
-    // The probe runs inside sandboxes, where nothing of the user's environment or files is of interest.
-    if args.get(1).is_some_and(|word| word == "__probe") {
-        return ExitCode::from(sandtable_launch::probe::main(&args[2..]));
-    }
-    // So is PID 1 of a container, whose every command gets what the image sets; and what empties a directory of
-    // an overlay with the rights of an engine.
-    match args.get(1).and_then(|word| word.to_str()) {
-        Some(SUBCOMMAND) if args.len() == 3 => {
-            sandtable_launch::container::serve(Path::new(&args[2]), env::pairs())
-        }
-        Some(SWEEP) if args.len() == 3 => {
-            return if fs_err::remove_dir_all(&args[2]).is_ok() {
-                ExitCode::SUCCESS
-            } else {
-                ExitCode::FAILURE
-            };
-        }
-        Some(outpost::SUBCOMMAND) => {
-            if let Some(post) = outpost::Post::of(&args[2..]) {
-                outpost::serve(&post)
-            }
-        }
-        _ => {}
-    }
-    if args.get(1).is_some_and(|word| word == sandtable_launch::relay::REACH) {
-        return ExitCode::from(sandtable_launch::relay::reach_main(args.get(2).map(Path::new)));
+    #[cfg(target_os = "linux")]
+    if let Some(code) = inside::main(&args) {
+        return code;
     }
     // A panic drops nothing, so whatever has the terminal then must be made to let go of it.
     let report = std::panic::take_hook();

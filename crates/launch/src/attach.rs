@@ -17,82 +17,22 @@ mod terminal;
 mod time;
 
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 
+pub use crate::invocation::*;
 use crate::report::Report;
 use crate::sys::signal::{next_signal, release_signals, signal_descriptor};
-use crate::wire::{self, Ask, Command, StartStep, Status, Tell, WireError};
-pub use freeze::{FreezeError, Frozen, Held, freeze};
+use crate::wire::{self, Ask, Command, Tell, WireError};
+pub use freeze::{Frozen, freeze};
 use streams::Streams;
 pub use terminal::restore as restore_terminal;
 use terminal::{Who, suspend};
 pub use time::GRACE;
 use time::{Clock, Turn};
-
-/// How a command of ours ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ending {
-    /// It ran.
-    Ended(Status),
-    /// It ran until its time was up, and was ended.
-    TimedOut,
-    /// It did not run.
-    NotStarted { step: StartStep, cause: Errno },
-}
-
-/// Why the end of a command is not known.
-#[derive(Debug, thiserror::Error)]
-pub enum AttachError {
-    #[error("the sandbox was lost while the command ran")]
-    Lost(#[source] WireError),
-    /// The sandbox was about to end and did not take the command. It has not run.
-    #[error("the sandbox ended before it took the command")]
-    NotTaken,
-    /// It has not run.
-    #[error(
-        "standard input, output or error is a directory, which would lead the command out of its sandbox"
-    )]
-    DirectoryStream,
-    #[error("cannot prepare the command's streams")]
-    Streams(#[source] Errno),
-}
-
-/// What to run.
-#[derive(Clone, Debug)]
-pub struct Invocation {
-    pub argv: Vec<std::ffi::OsString>,
-    pub environment: Vec<std::ffi::OsString>,
-    pub directory: PathBuf,
-    pub carrier: Carrier,
-    /// When it is ended, with everything else in the sandbox.
-    pub deadline: Option<Instant>,
-}
-
-/// What a command talks to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Carrier {
-    /// The streams of this process.
-    Caller(Terminal),
-    /// A log at this path; there is nothing to read.
-    Log(PathBuf),
-    /// Two new files, for standard output and standard error; there is nothing to read.
-    Files { out: PathBuf, err: PathBuf },
-}
-
-/// Whether the command gets a terminal of its own.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Terminal {
-    /// If the caller has one on standard input and output.
-    #[default]
-    Auto,
-    Always,
-    Never,
-}
 
 /// Signals that are passed on to the command as they are, and those that this process acts on.
 const TAKEN: [i32; 9] = [

@@ -1,28 +1,60 @@
 //! The native sandbox: a list of operations ([`op`]) and the Linux code that executes it.
+//!
+//! The words (what is to be done, what holds, how a command ended) are the same on every system. What acts on them is
+//! for Linux; elsewhere `elsewhere` stands in its place, in which no sandbox can exist.
 
-pub mod attach;
-pub mod cgroup;
-mod confine;
-pub mod container;
-pub mod detach;
-mod failpoint;
+mod agreed;
+mod error;
 pub mod follow;
-mod host;
-mod init;
-pub mod interrupt;
-mod landlock;
+pub mod invocation;
 pub mod log;
-mod mount;
 pub mod op;
-pub mod probe;
-pub mod relay;
 pub mod report;
-mod seccomp;
-mod setup;
-mod step;
-pub mod supervisor;
-mod sys;
-mod verify;
 pub mod wire;
 
+#[cfg(not(target_os = "linux"))]
+mod elsewhere;
+#[cfg(not(target_os = "linux"))]
+pub use elsewhere::{attach, cgroup, container, detach, interrupt, landlock_abi, relay, supervisor};
+
+#[cfg(target_os = "linux")]
+pub mod attach;
+#[cfg(target_os = "linux")]
+pub mod cgroup;
+#[cfg(target_os = "linux")]
+mod confine;
+#[cfg(target_os = "linux")]
+pub mod container;
+#[cfg(target_os = "linux")]
+pub mod detach;
+#[cfg(target_os = "linux")]
+mod failpoint;
+#[cfg(target_os = "linux")]
+mod host;
+#[cfg(target_os = "linux")]
+mod init;
+#[cfg(target_os = "linux")]
+pub mod interrupt;
+#[cfg(target_os = "linux")]
+mod landlock;
+#[cfg(target_os = "linux")]
+mod mount;
+#[cfg(target_os = "linux")]
+pub mod probe;
+#[cfg(target_os = "linux")]
+pub mod relay;
+#[cfg(target_os = "linux")]
+mod seccomp;
+#[cfg(target_os = "linux")]
+mod setup;
+#[cfg(target_os = "linux")]
+mod step;
+#[cfg(target_os = "linux")]
+pub mod supervisor;
+#[cfg(target_os = "linux")]
+mod sys;
+#[cfg(target_os = "linux")]
+mod verify;
+
+#[cfg(target_os = "linux")]
 pub use landlock::abi as landlock_abi;

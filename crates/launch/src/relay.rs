@@ -21,10 +21,8 @@ use rustix::net::{
 };
 use rustix::pipe::{PipeFlags, pipe_with};
 
+pub use crate::agreed::REACH;
 use crate::op::{self, Owner};
-
-/// The word for our executable that makes it find out whether a socket accepts a connection.
-pub const REACH: &str = "__reach";
 
 /// Whether the socket at `path` accepts a connection, as an exit code.
 pub fn reach_main(path: Option<&Path>) -> u8 {

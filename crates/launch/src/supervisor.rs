@@ -5,11 +5,11 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 
 use rustix::fs::{Mode, OFlags, open};
-use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
 use crate::cgroup::Group;
+pub use crate::error::LaunchError;
 use crate::failpoint::skips;
 use crate::host::{HostView, NAMESPACES};
 use crate::init;
@@ -20,29 +20,7 @@ use crate::setup::{range_map, set_up};
 use crate::step::Context as _;
 use crate::sys::mount::{Attributes, set_attributes};
 use crate::sys::process::{Side, clone_into, exit_now};
-use crate::wire::{self, Ask, Failure, Tell, WireError};
-
-/// Why a sandbox could not be launched. Nothing has run.
-#[derive(Debug, thiserror::Error)]
-pub enum LaunchError {
-    #[error("cannot make the namespaces of a sandbox")]
-    Namespaces(#[source] Errno),
-    #[error("cannot {step}")]
-    Step {
-        step: String,
-        #[source]
-        cause: Option<Errno>,
-    },
-    #[error("the sandbox ended before it was ready")]
-    Lost(#[source] WireError),
-}
-
-impl From<Failure> for LaunchError {
-    fn from(failure: Failure) -> Self {
-        let cause = (failure.errno != 0).then(|| Errno::from_raw_os_error(failure.errno));
-        Self::Step { step: failure.step, cause }
-    }
-}
+use crate::wire::{self, Ask, Failure, Tell};
 
 /// A sandbox whose PID 1 waits for its first command. Dropping it ends the sandbox.
 #[derive(Debug)]

@@ -8,6 +8,7 @@ pub mod facts;
 pub mod host;
 pub mod merge;
 pub mod model;
+mod os;
 pub mod process;
 mod random;
 pub mod resolve;

@@ -12,7 +12,7 @@ use rustix::fs::{Access, AtFlags, CWD, Mode, OFlags, accessat, chmodat, openat, 
 use rustix::io::{Errno, Result};
 
 use crate::dir::{Kind, names, reopen};
-use crate::platform::{REFERENCE, UNLINKED_DIRECTORY, let_owner_in};
+use crate::os::{REFERENCE, UNLINKED_DIRECTORY, let_owner_in};
 
 /// How many levels are walked at once.
 const DEEPEST: usize = 16;

@@ -7,7 +7,7 @@ use std::path::Path;
 use rustix::fs::{AtFlags, FileType, statat};
 
 use crate::dir::{open_dir, open_named};
-use crate::platform::each_entry;
+use crate::os::each_entry;
 
 /// What a tree takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

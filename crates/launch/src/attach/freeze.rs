@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 
+use super::{FreezeError, Held};
 use crate::wire::{self, Ask, FrozenBy, Tell, WireError};
 
 /// How long PID 1 may take. It gives up on processes that do not stop long before.
@@ -19,19 +20,6 @@ pub struct Frozen {
     by: FrozenBy,
     complete: bool,
 }
-
-/// Whether a freeze held until its end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Held {
-    Throughout,
-    /// Something let the sandbox go on before: its time was up, somebody stopped it, a process was killed.
-    Broken,
-}
-
-/// Why a sandbox could not be held still. Everything in it goes on.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot freeze the sandbox")]
-pub struct FreezeError(#[from] WireError);
 
 /// Freezes the sandbox behind `socket`, a connection of its own to PID 1: by `group` if there is one, see
 /// [`crate::cgroup::cold`], else by signals.

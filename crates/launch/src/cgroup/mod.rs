@@ -24,6 +24,7 @@ use std::time::{Duration, Instant};
 
 use fs_err as fs;
 
+pub use crate::agreed::GROUP_PREFIX as PREFIX;
 use crate::failpoint::skips;
 use crate::op::Limits;
 use crate::report::{Control, Observed};
@@ -38,9 +39,6 @@ use systemd::Settled;
 
 /// How long the kernel may take to empty a group whose processes have ended.
 const PATIENCE: Duration = Duration::from_secs(2);
-
-/// How every directory that is ours starts.
-pub const PREFIX: &str = "sandtable-";
 
 /// The group of one launch. Dropping it removes its directories, which must be empty by then.
 #[derive(Debug)]

@@ -15,10 +15,11 @@ use rustix::process::{Pid, getuid};
 
 use super::Terms;
 use crate::cgroup::Foreign;
+pub use crate::error::DoorError;
 use crate::op::Limits;
 use crate::report::{Control, Observed, Report};
 use crate::verify::private_ids;
-use crate::wire::{self, Ask, Failure, Tell, WireError};
+use crate::wire::{self, Ask, Failure, Tell};
 
 /// The name of the socket in its directory.
 const SOCKET: &str = "socket";
@@ -30,23 +31,6 @@ const TICK: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
 pub struct Door {
     listener: OwnedFd,
     socket: PathBuf,
-}
-
-/// Why nobody came through the door as expected.
-#[derive(Debug, thiserror::Error)]
-pub enum DoorError {
-    #[error("cannot make the socket `{}`", path.display())]
-    Make {
-        path: PathBuf,
-        #[source]
-        source: Errno,
-    },
-    #[error("cannot wait for the container")]
-    Wait(#[source] Errno),
-    #[error("cannot {}", .0.step)]
-    Step(Failure),
-    #[error("the container ended before it was ready")]
-    Lost(#[source] WireError),
 }
 
 /// A container whose PID 1 waits for commands. When the connection is closed PID 1 ends, and everything with

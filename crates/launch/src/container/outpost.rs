@@ -19,14 +19,11 @@ use rustix::io::Errno;
 use rustix::process::{WaitOptions, wait};
 
 use super::door::enter;
+pub use crate::agreed::{OUTPOST as SUBCOMMAND, READY};
 use crate::op::Owner;
 use crate::relay::{Far, Listening};
 use crate::sys::process::exit_now;
 
-/// The word for our executable.
-pub const SUBCOMMAND: &str = "__outpost";
-/// What is said when the program listens.
-pub const READY: u8 = b'r';
 /// How often the program is looked at.
 const TICK: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 /// How long a try to reach the program may take.

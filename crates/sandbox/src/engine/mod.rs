@@ -24,6 +24,7 @@ use crate::model::blame::Blame;
 use crate::model::id::SandboxName;
 use crate::model::path::HostPath;
 use crate::model::resolved::{EngineName, ResolvedSpec};
+use crate::os;
 
 /// Where a sandbox keeps its state, and what it is called.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,6 +81,8 @@ pub enum LaunchError {
     Container(#[from] oci::Error),
     #[error("engine `{engine}` starts sandboxes on {system} only")]
     Elsewhere { engine: EngineName, system: &'static str },
+    #[error("sandboxes cannot be started on `{system}` yet")]
+    NotHere { system: &'static str },
     #[error("cannot give the sandbox its network")]
     Network(#[from] nat::Error),
     #[error(transparent)]
@@ -91,7 +94,11 @@ impl LaunchError {
     pub fn blame(&self) -> Blame {
         match self {
             Self::Container(error) => error.blame(),
-            Self::Native(_) | Self::Network(_) | Self::Agent(_) | Self::Elsewhere { .. } => Blame::Machine,
+            Self::Native(_)
+            | Self::Network(_)
+            | Self::Agent(_)
+            | Self::Elsewhere { .. }
+            | Self::NotHere { .. } => Blame::Machine,
         }
     }
 
@@ -99,7 +106,11 @@ impl LaunchError {
     pub fn code(&self) -> &'static str {
         match self {
             Self::Container(error) => error.code(),
-            Self::Native(_) | Self::Network(_) | Self::Agent(_) | Self::Elsewhere { .. } => "launch",
+            Self::Native(_)
+            | Self::Network(_)
+            | Self::Agent(_)
+            | Self::Elsewhere { .. }
+            | Self::NotHere { .. } => "launch",
         }
     }
 
@@ -110,6 +121,10 @@ impl LaunchError {
             Self::Agent(error) => Some(error.remedy()),
             Self::Container(error) => error.remedy(),
             Self::Elsewhere { .. } => Some("leave out `--engine`".to_owned()),
+            Self::NotHere { .. } => Some(
+                "run this on Linux, in a virtual machine too; `--dry-run` shows here what would be done"
+                    .to_owned(),
+            ),
             Self::Network(_) => Some("use `--network none` or `--network host`".to_owned()),
         }
     }
@@ -155,6 +170,12 @@ pub trait Running: fmt::Debug {
 
     /// Whether something inside was killed because the memory it may use had run out.
     fn ran_out_of_memory(&self) -> bool;
+}
+
+/// Refuses where this executable can make plans but start nothing, before anything is made.
+pub fn can_start() -> Result<(), LaunchError> {
+    let system = std::env::consts::OS;
+    if os::starts_sandboxes() { Ok(()) } else { Err(LaunchError::NotHere { system }) }
 }
 
 /// Removes what a launch for the sandbox in `directory` left outside it when its supervisor was killed.

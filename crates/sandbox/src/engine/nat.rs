@@ -13,13 +13,12 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::{Errno, FdFlags, fcntl_setfd};
-use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{getpid, getuid};
 use sandtable_launch::supervisor::Namespaces;
 
 use crate::model::path::{HostPath, PathError};
+use crate::os;
 use crate::process::{Cli, CliError};
 
 /// How long the program may take until it carries packets.
@@ -69,9 +68,9 @@ pub(super) fn start(program: &Path, namespaces: &Namespaces) -> Result<WayOut, E
     let named = || program.display().to_string();
     let prepare = |source| Error::Prepare { program: named(), source };
     let path = HostPath::new(program).map_err(Error::Path)?;
-    let (ready, tells) = pipe_with(PipeFlags::CLOEXEC).map_err(prepare)?;
-    let (watched, held) = pipe_with(PipeFlags::CLOEXEC).map_err(prepare)?;
-    let words = memfd_create("words", MemfdFlags::CLOEXEC).map_err(prepare)?;
+    let (ready, tells) = os::pipe().map_err(prepare)?;
+    let (watched, held) = os::pipe().map_err(prepare)?;
+    let words = os::memory_file("words").map_err(prepare)?;
     let heard = words.try_clone().map_err(|_| prepare(Errno::MFILE))?;
     // The one descriptor besides the standard ones that the program inherits.
     fcntl_setfd(&tells, FdFlags::empty()).map_err(prepare)?;

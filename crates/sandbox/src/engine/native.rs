@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use rustix::io::Errno;
-use rustix::net::sockopt::socket_peercred;
 use rustix::process::geteuid;
 use sandtable_launch::attach::{self, AttachError, Ending, FreezeError, Frozen, Invocation};
 use sandtable_launch::cgroup::{self, PREFIX};
@@ -21,6 +20,7 @@ use crate::model::mount::{Content, FileIdentity, HostAccess, Mount, Ownership, P
 use crate::model::path::HostPath;
 use crate::model::resolved::{EngineName, HelperKind, NetworkHelper, ResolvedSpec, Systemd, SystemdKind};
 use crate::model::spec::Network;
+use crate::os;
 
 /// The file of a sandbox that names its control groups while it runs.
 const JOURNAL: &str = "cgroups";
@@ -68,7 +68,7 @@ impl Engine for Native {
     fn freeze(&self, connection: OwnedFd, directory: &HostPath) -> Result<Frozen, FreezeError> {
         let journal = directory.join(JOURNAL);
         // Whoever called `listen`: the supervisor. It has to remove the group, so root makes none for others.
-        let supervisor = socket_peercred(&connection).ok().filter(|supervisor| supervisor.uid == geteuid());
+        let supervisor = os::peer(&connection).ok().filter(|supervisor| supervisor.uid == geteuid());
         let group = supervisor.and_then(|supervisor| {
             let supervisor = supervisor.pid.as_raw_nonzero().get();
             cgroup::cold(journal.as_path(), &group(directory), supervisor)

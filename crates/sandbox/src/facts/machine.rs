@@ -1,17 +1,17 @@
 //! The real machine. Every question is a system call or two; nothing is kept.
 
 use std::io::{self, Read as _};
-use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Access, FileType, OFlags, StatVfsMountFlags};
+use rustix::fs::{Access, FileType, StatVfsMountFlags};
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
+use rustix::net::connect;
 
 use super::{Answer, Entry, Facts, Failure, FileSystem, Kind, Owned, Question, Said, parse_mountinfo};
 use crate::model::path::HostPath;
 use crate::model::platform::{Os, Platform};
+use crate::os::{self, Waiting};
 use crate::process::{Cli, CliError};
 
 /// Asks the machine this process runs on.
@@ -89,12 +89,13 @@ fn entry(path: &Path) -> io::Result<Entry> {
         FileType::Socket => Kind::Socket,
         _ => Kind::Special,
     };
+    let (mode, device) = os::mode_and_device(&stat);
     Ok(Entry {
         kind,
-        mode: stat.st_mode & 0o7777,
+        mode,
         uid: stat.st_uid,
         gid: stat.st_gid,
-        device: stat.st_dev,
+        device,
         inode: stat.st_ino,
         readable: rustix::fs::access(path, Access::READ_OK).is_ok(),
     })
@@ -116,7 +117,7 @@ fn read_small(path: &Path, limit: u64) -> io::Result<String> {
 }
 
 fn file_system(path: &Path) -> io::Result<FileSystem> {
-    let magic = rustix::fs::statfs(path)?.f_type.cast_unsigned();
+    let magic = os::file_system(path)?;
     let flags = rustix::fs::statvfs(path)?.f_flag;
     Ok(FileSystem { magic, read_only: flags.contains(StatVfsMountFlags::RDONLY) })
 }
@@ -132,10 +133,8 @@ fn writable(path: &Path) -> io::Result<bool> {
 /// Connects without waiting: a full queue is as good as an answer. The path goes through a handle, because it may
 /// be longer than an address can be.
 fn accepts(path: &Path) -> io::Result<bool> {
-    let handle = rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, rustix::fs::Mode::empty())?;
-    let address = SocketAddrUnix::new(format!("/proc/self/fd/{}", handle.as_fd().as_raw_fd()))?;
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    let (_handle, address) = os::address_of(path)?;
+    let socket = os::stream_socket(Waiting::No)?;
     match connect(&socket, &address) {
         Ok(()) | Err(Errno::AGAIN) => Ok(true),
         Err(Errno::CONNREFUSED | Errno::PROTOTYPE | Errno::NOTSOCK) => Ok(false),

@@ -24,11 +24,12 @@ use super::record::{Record, SCHEMA};
 use super::run::Request;
 use super::states::{begin, lay};
 use super::watcher::Watcher;
-use crate::engine::{Place, Preparation, engine};
+use crate::engine::{Place, Preparation, can_start, engine};
 use crate::model::id::SandboxName;
 use crate::model::mount::{Content, Pins};
 use crate::model::path::HostPath;
 use crate::model::resolved::ResolvedSpec;
+use crate::os;
 use crate::random::random;
 use crate::resolve::Hidden;
 
@@ -56,6 +57,7 @@ pub(super) fn create(
     wanted: Wanted<'_>,
     request: Request<'_>,
 ) -> Result<Created, Error> {
+    can_start()?;
     let mut resolved = resolved;
     if resolved.container.is_some() {
         sandboxes.reap_containers()?;
@@ -196,7 +198,7 @@ fn hide(source: &HostPath, pins: &HostPath, hidden: &Hidden<'_>) -> Result<(), E
     let choose = |path: &RelPath, kind| hidden.picks(path, kind);
     let secrets = find_chosen(source.as_path(), &choose, &AtomicBool::new(false)).map_err(Error::Secrets)?;
     let open = |path: &HostPath| {
-        openat(CWD, path.as_path(), OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
+        openat(CWD, path.as_path(), os::REFERENCE | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
             .map_err(|errno| Error::state("open", path.as_path())(errno.into()))
     };
     let (lower, pins) = (open(source)?, open(pins)?);

@@ -1,14 +1,12 @@
 //! Where sandboxes live on disk, and the lock that says which of them run.
 
-use std::os::fd::{AsFd, AsRawFd as _, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant, SystemTime};
 
 use fs_err as fs;
-use rustix::fs::{CWD, Mode, OFlags, mkdirat, openat};
+use rustix::fs::{CWD, Mode, mkdirat};
 use rustix::io::Errno;
-use rustix::net::{
-    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, listen, socket_with,
-};
+use rustix::net::{SocketAddrUnix, bind, connect, listen};
 use sandtable_store::lock::FileLock;
 use sandtable_store::remove::remove_tree_and_last;
 
@@ -17,6 +15,7 @@ use super::files::{OUTCOME, RECORD};
 use crate::engine;
 use crate::model::id::SandboxName;
 use crate::model::path::HostPath;
+use crate::os::{self, Waiting};
 
 /// The directory of all sandboxes.
 #[derive(Clone, Debug)]
@@ -248,7 +247,7 @@ impl SandboxDirectory {
         let failed = |errno: Errno| Error::state("listen at", path.as_path())(errno.into());
         let _stale = fs::remove_file(path.as_path());
         let (_directory, address) = self.control_address().map_err(failed)?;
-        let socket = stream_socket().map_err(failed)?;
+        let socket = os::stream_socket(Waiting::Yes).map_err(failed)?;
         bind(&socket, &address).map_err(failed)?;
         listen(&socket, 64).map_err(failed)?;
         Ok(socket)
@@ -267,7 +266,7 @@ impl SandboxDirectory {
     /// A connection to PID 1 of this sandbox, if it listens.
     pub(super) fn connect(&self) -> Option<OwnedFd> {
         let (_directory, address) = self.control_address().ok()?;
-        let socket = stream_socket().ok()?;
+        let socket = os::stream_socket(Waiting::Yes).ok()?;
         connect(&socket, &address).ok()?;
         Some(socket)
     }
@@ -275,11 +274,7 @@ impl SandboxDirectory {
     /// The address of the control socket, through a handle of its directory: the path itself may be longer
     /// than an address can be.
     fn control_address(&self) -> Result<(OwnedFd, SocketAddrUnix), Errno> {
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let directory = openat(CWD, self.path.as_path(), flags, Mode::empty())?;
-        let address =
-            SocketAddrUnix::new(format!("/proc/self/fd/{}/{CONTROL}", directory.as_fd().as_raw_fd()))?;
-        Ok((directory, address))
+        os::address_in(self.path.as_path(), CONTROL)
     }
 
     /// Tries `attempt` until it yields something or `limit` has passed.
@@ -300,8 +295,4 @@ impl SandboxDirectory {
             pause = (pause * 2).min(Duration::from_millis(50));
         }
     }
-}
-
-fn stream_socket() -> Result<OwnedFd, Errno> {
-    socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)
 }

@@ -3,7 +3,6 @@
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::time::Duration;
 
-use rustix::net::sockopt::socket_peercred;
 use rustix::process::{Signal, kill_process};
 use sandtable_launch::attach;
 use sandtable_store::lock::FileLock;
@@ -19,6 +18,7 @@ use crate::model::mount::Content;
 use crate::model::path::HostPath;
 use crate::model::resolved::ResolvedSpec;
 use crate::model::spec::Lifetime;
+use crate::os;
 
 choice! {
     /// Running means that its lock is held, interrupted that its supervisor died.
@@ -212,7 +212,7 @@ fn size(directory: &SandboxDirectory, resolved: &ResolvedSpec) -> LayerSize {
 /// A supervisor that was stopped by Ctrl-Z has to go on to end.
 fn wake(control: BorrowedFd<'_>) {
     // Whoever called `listen`: the supervisor, while it is there.
-    if let Ok(supervisor) = socket_peercred(control) {
+    if let Ok(supervisor) = os::peer(control) {
         let _gone = kill_process(supervisor.pid, Signal::CONT);
     }
 }

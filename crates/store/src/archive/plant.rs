@@ -13,8 +13,8 @@ use rustix::io::Errno;
 use super::tar::{Content, Entry, Reader};
 use super::{Error, Limits};
 use crate::dir::{Kind, names, open_below, open_dir, stat_at};
+use crate::os;
 use crate::path::RelPath;
-use crate::platform;
 use crate::remove::remove_at;
 
 /// Marks a name of a lower layer that is gone.
@@ -277,7 +277,7 @@ impl Purpose {
     /// The permissions that an unpacked file keeps: nobody becomes somebody else by it, and nobody may write it
     /// but the owner of a directory to build in.
     fn mode(self, mode: u32, least: u32) -> Mode {
-        platform::mode(match self {
+        os::mode(match self {
             Self::Root => mode & 0o555 | least,
             Self::Work => mode & 0o755 | least | 0o200,
         })

@@ -7,8 +7,8 @@ use rustix::fs::{AtFlags, CWD, fstat, linkat};
 use rustix::process::geteuid;
 
 use super::Way;
+use crate::os::share_content;
 use crate::pack::Pack;
-use crate::platform::share_content;
 use crate::store::{Store, StoreError};
 
 /// Shares the pack at `path` and its index with the store; gives the way and the bytes. `None` if it cannot be

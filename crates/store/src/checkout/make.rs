@@ -15,7 +15,7 @@ use rustix::io::Errno;
 
 use crate::id::ObjectId;
 use crate::object::{ObjectKind, ReadError, ReadObjects};
-use crate::platform::granted;
+use crate::os::granted;
 use crate::state::{Own, manifest};
 
 /// What times entries get.

@@ -8,8 +8,8 @@ use rustix::io::{Errno, Result, pread, pwrite, retry_on_intr};
 
 use super::Error;
 use super::work::{Work, read, write};
+use crate::os::{copy_range, share_content};
 use crate::path::RelPath;
-use crate::platform::{copy_range, share_content};
 
 /// As much as is copied between two looks whether to stop.
 const STEP: u64 = 16 << 20;

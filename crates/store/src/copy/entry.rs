@@ -12,8 +12,8 @@ use rustix::io::{Errno, Result};
 use super::work::{Work, is_gone, read, write};
 use super::{Error, content};
 use crate::dir::{Kind, Meta, Mounts, open_below, open_file_with};
+use crate::os::make_pipe;
 use crate::path::RelPath;
-use crate::platform::make_pipe;
 
 /// Names and values of attributes are at most this long.
 const ATTRIBUTE_BYTES: usize = 64 << 10;

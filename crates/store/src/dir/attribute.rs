@@ -5,7 +5,7 @@ use std::os::fd::BorrowedFd;
 use rustix::fs::{fgetxattr, flistxattr};
 use rustix::io::{Errno, Result};
 
-use crate::platform::NO_ATTRIBUTE;
+use crate::os::NO_ATTRIBUTE;
 
 /// What the kernel itself allows a list of names, or a value, to take.
 const MAX: usize = 64 * 1024;

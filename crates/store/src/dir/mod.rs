@@ -22,9 +22,9 @@ pub use attribute::{attribute_names, attribute_value};
 pub use descent::{Descent, Moved};
 pub use entry::{Kind, Meta};
 
+use crate::os::{self, REFERENCE, UNTOUCHED};
+pub use crate::os::{birth_at, stat_at, stat_fd};
 use crate::path::RelPath;
-use crate::platform::{self, REFERENCE, UNTOUCHED};
-pub use crate::platform::{birth_at, stat_at, stat_fd};
 
 /// The longest string given to one system call; `PATH_MAX` is 4096 with its terminating zero.
 const CHUNK: usize = 4000;
@@ -106,7 +106,7 @@ pub fn open_below_with(root: BorrowedFd<'_>, path: &RelPath, mounts: Mounts) -> 
 ///
 /// The handle's position is moved: a directory is listed once per handle.
 pub fn each_name(dir: BorrowedFd<'_>, mut each: impl FnMut(&[u8], Option<Kind>)) -> Result<()> {
-    platform::each_entry(dir, |name, kind| {
+    os::each_entry(dir, |name, kind| {
         each(name, Kind::known(kind));
         ControlFlow::Continue(())
     })
@@ -142,7 +142,7 @@ pub(crate) enum Resolver {
 impl Resolver {
     /// What there is here.
     pub(crate) fn here() -> Self {
-        if platform::resolves() { Self::Kernel } else { Self::Stepwise }
+        if os::resolves() { Self::Kernel } else { Self::Stepwise }
     }
 }
 
@@ -158,11 +158,11 @@ pub(crate) fn open_by(by: Resolver, parent: BorrowedFd<'_>, name: &[u8], how: Ho
     let How { flags, mounts } = how;
     let mut always = OFlags::NOFOLLOW | OFlags::CLOEXEC;
     // `openat2` refuses flags that mean nothing for a bare reference.
-    if !platform::is_reference(flags) {
+    if !os::is_reference(flags) {
         always |= OFlags::NONBLOCK | OFlags::NOCTTY;
     }
     let try_open = || match by {
-        Resolver::Kernel => platform::resolve(parent, name, flags | always, mounts),
+        Resolver::Kernel => os::resolve(parent, name, flags | always, mounts),
         Resolver::Stepwise => stepwise::open(parent, name, flags | always, mounts),
     };
     // The kernel says "again" when a rename elsewhere kept it from ruling out that the way led outside, but

@@ -11,7 +11,7 @@ use rustix::fs::{Mode, OFlags, openat};
 use rustix::io::{Errno, Result};
 
 use super::Mounts;
-use crate::platform::{REFERENCE, mount_of};
+use crate::os::{REFERENCE, mount_of};
 
 /// Opens `path` below `parent` with `flags`, which say what becomes of the last component.
 pub(super) fn open(parent: BorrowedFd<'_>, path: &[u8], flags: OFlags, mounts: Mounts) -> Result<OwnedFd> {

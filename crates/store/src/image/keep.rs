@@ -20,7 +20,7 @@ use crate::archive::stream::{Hashing, Stream};
 use crate::archive::{Error as ArchiveError, Reader};
 use crate::dir::open_named;
 use crate::lock::FileLock;
-use crate::platform::write_out;
+use crate::os::write_out;
 use crate::remove::remove_tree;
 
 const ROOT: &str = "root";

@@ -12,8 +12,8 @@ use rustix::fs::fgetxattr;
 use rustix::io::{Errno, Result};
 
 use crate::dir::{Kind, attribute_names};
+use crate::os::NO_ATTRIBUTE;
 use crate::path::escape;
-use crate::platform::NO_ATTRIBUTE;
 
 const PREFIX: &[u8] = b"user.overlay.";
 pub(super) const OPAQUE: &str = "user.overlay.opaque";

@@ -12,8 +12,8 @@ use rustix::fs::{Gid, Mode, Uid, fchmod, fchown, mkdirat};
 use rustix::io::{Errno, Result};
 
 use crate::dir::{open_dir, reopen, stat_at, stat_fd};
+use crate::os::make_whiteout;
 use crate::path::RelPath;
-use crate::platform::make_whiteout;
 
 /// Why a whiteout could not be written.
 #[derive(Debug, thiserror::Error)]

@@ -9,8 +9,8 @@ use rustix::io::{Errno, Result};
 use crate::dir::{How, Kind, Meta, Mounts, Resolver, open_below, open_by, open_dir, open_file, stat_at};
 use crate::id::ObjectId;
 use crate::object::{Hasher, ObjectKind, ReadObjects};
+use crate::os::{REFERENCE, let_owner_in};
 use crate::path::RelPath;
-use crate::platform::{REFERENCE, let_owner_in};
 use crate::state::{Attribute, Attributes, Node, What, manifest};
 
 /// The directory that an entry is in, if there is one, and the entry's name.

@@ -271,8 +271,7 @@ impl Turn<'_> {
 
     fn sync(&self) -> Result<(), Error> {
         if self.options.durability == Durability::Durable {
-            crate::platform::write_out(self.site.root)
-                .map_err(|errno| write_error(&RelPath::root(), errno))?;
+            crate::os::write_out(self.site.root).map_err(|errno| write_error(&RelPath::root(), errno))?;
         }
         Ok(())
     }

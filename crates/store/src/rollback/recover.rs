@@ -110,7 +110,7 @@ fn finish(
     };
     let apply = Apply { maker, root, staging: aside.as_fd(), prefix: 'n', strangers, progress: &|| {} };
     apply.apply(&plan)?;
-    crate::platform::write_out(root).map_err(|errno| write_error(&RelPath::root(), errno))?;
+    crate::os::write_out(root).map_err(|errno| write_error(&RelPath::root(), errno))?;
     remove_staging(root, staging)?;
     settle_root(objects, to, root, record.times)?;
     Ok(Recovery::Finished)

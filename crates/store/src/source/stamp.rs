@@ -2,7 +2,7 @@
 
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::platform::FILE_CLOCK;
+use crate::os::FILE_CLOCK;
 
 const SECOND: i64 = 1_000_000_000;
 

@@ -145,7 +145,7 @@ impl Store {
             .map(|pack| pack.name)
             .collect();
         let dir = fs_err::File::open(&self.dir)?;
-        crate::platform::write_out(&dir).map_err(io::Error::from)?;
+        crate::os::write_out(&dir).map_err(io::Error::from)?;
         if !waiting.is_empty() {
             self.meta.synced(&waiting)?;
         }

@@ -9,8 +9,7 @@ use sandtable_sandbox::model::check::{Check, Status};
 use sandtable_sandbox::model::spec::EngineChoice;
 use serde::Serialize;
 
-use super::attacks::Attack;
-use super::trial::Trial;
+use super::trial::{Attack, Trial};
 use crate::error::CliError;
 use crate::ui::policy::indented;
 use crate::ui::{escape, table};

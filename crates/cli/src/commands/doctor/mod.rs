@@ -19,12 +19,16 @@ use crate::error::CliError;
 use crate::exit::Own;
 
 mod answer;
+#[cfg(target_os = "linux")]
 mod attacks;
+#[cfg(not(target_os = "linux"))]
+#[path = "elsewhere.rs"]
+mod trial;
+#[cfg(target_os = "linux")]
 mod trial;
 
 use answer::{Answer, Engine};
-use attacks::Attack;
-use trial::Depth;
+use trial::{Attack, Depth};
 
 /// The profile, with the places where a package would put the executable.
 const PROFILE: &str = include_str!("../../../../../packaging/apparmor/sandtable");

@@ -11,7 +11,8 @@ use sandtable_sandbox::model::setting::Setting;
 use sandtable_sandbox::model::spec::{EngineChoice, Lifetime, MountAccess, MountRequest, Spec, Strictness};
 use sandtable_sandbox::session::{self, Deaf, Request, Streams, Terminal};
 
-use super::attacks::{self, Attack, Stage};
+pub(super) use super::attacks::Attack;
+use super::attacks::{self, Stage};
 use crate::app::App;
 use crate::config::{self, Loaded};
 use crate::env;

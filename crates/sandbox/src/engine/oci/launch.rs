@@ -8,7 +8,6 @@ use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use fs_err as fs;
-use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::Errno;
 use sandtable_launch::attach::{self, AttachError, Ending, Invocation};
 use sandtable_launch::container::{Contained, Door, DoorError, Terms};
@@ -23,6 +22,7 @@ use crate::engine::{Handles, Running};
 use crate::model::blame::Blame;
 use crate::model::container::PROXY_PORT;
 use crate::model::path::PathError;
+use crate::os;
 use crate::process::CliError;
 
 /// How long an engine may take from the call to our PID 1.
@@ -186,7 +186,7 @@ pub(super) fn launch(plan: &ContainerPlan, handles: &Handles<'_>, agent: Guard) 
     furnish(plan)?;
     launched.proxy = proxy::start(plan)?;
     let door = Door::make(&plan.door)?;
-    let words = memfd_create("words", MemfdFlags::CLOEXEC).map_err(Error::Host)?;
+    let words = os::memory_file("words").map_err(Error::Host)?;
     let heard = File::from(words.try_clone().map_err(|_| Error::Host(Errno::MFILE))?);
     let argv = plan.argv.iter().map(|arg| arg.value.as_str());
     let client =

@@ -11,7 +11,6 @@ use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::Errno;
 use sandtable_launch::container::Door;
 use sandtable_launch::container::outpost::{READY, SUBCOMMAND};
@@ -27,6 +26,7 @@ use crate::engine::Place;
 use crate::model::container::PROXY_PORT;
 use crate::model::image::ResolvedImage;
 use crate::model::resolved::ResolvedSpec;
+use crate::os;
 
 /// How long the program may take until it listens.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -99,14 +99,14 @@ pub(super) struct Guard {
 enum Way {
     Closed,
     Ready(Listening),
-    Open(#[expect(dead_code, reason = "held until it is dropped")] Relay),
+    Open { _relay: Relay },
 }
 
 /// Starts the container and returns when the program listens.
 pub(super) fn start(plan: &ContainerPlan) -> Result<Option<Guard>, Error> {
     let Some(proxy) = &plan.proxy else { return Ok(None) };
     let door = Door::make(&proxy.directory)?;
-    let words = memfd_create("words", MemfdFlags::CLOEXEC).map_err(Error::Host)?;
+    let words = os::memory_file("words").map_err(Error::Host)?;
     let heard = File::from(words.try_clone().map_err(|_| Error::Host(Errno::MFILE))?);
     let argv = proxy.argv.iter().map(|arg| arg.value.as_str());
     let client =
@@ -155,7 +155,9 @@ impl Guard {
     pub(super) fn carry(&self) {
         let mut way = self.way.borrow_mut();
         *way = match std::mem::replace(&mut *way, Way::Closed) {
-            Way::Ready(listening) => listening.start().map_or(Way::Closed, Way::Open),
+            Way::Ready(listening) => {
+                listening.start().map_or(Way::Closed, |relay| Way::Open { _relay: relay })
+            }
             other => other,
         };
     }

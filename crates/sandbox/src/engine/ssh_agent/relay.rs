@@ -22,7 +22,7 @@ pub struct Guard(RefCell<State>);
 #[derive(Debug)]
 enum State {
     Ready(Listening),
-    Works(#[expect(dead_code, reason = "held until it is dropped")] Relay),
+    Works { _relay: Relay },
     Ended,
 }
 
@@ -39,7 +39,9 @@ impl Guard {
     pub(in crate::engine) fn start(&self) {
         let mut state = self.0.borrow_mut();
         *state = match std::mem::replace(&mut *state, State::Ended) {
-            State::Ready(listening) => listening.start().map_or(State::Ended, State::Works),
+            State::Ready(listening) => {
+                listening.start().map_or(State::Ended, |relay| State::Works { _relay: relay })
+            }
             other => other,
         };
     }

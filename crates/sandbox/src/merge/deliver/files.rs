@@ -210,7 +210,7 @@ fn write_file(
     if let Some(old) = permissions {
         // The user's choice of who may read it stays; who may read a program may run it.
         let wanted = if mode == Mode::Executable { old | (old & 0o444) >> 2 } else { old & !0o111 };
-        fchmod(&file, Bits::from_raw_mode(u32::from(wanted)))?;
+        fchmod(&file, Bits::from_raw_mode(wanted.into()))?;
     }
     let mut file = std::fs::File::from(file);
     file.write_all(bytes)?;

@@ -13,6 +13,7 @@ use sandtable_store::open_safe;
 
 use super::error::StepError;
 use crate::model::path::HostPath;
+use crate::os;
 use crate::tools::plan::InnerPath;
 use crate::tools::plan::step::ArchiveFormat;
 
@@ -41,8 +42,7 @@ impl Foreign {
         let mut file = File::from(file);
         io::copy(content, &mut file).map_err(failed("write", path.as_str()))?;
         file.flush().map_err(failed("write", path.as_str()))?;
-        fchmod(&file, Mode::from_raw_mode(mode))
-            .map_err(|errno| failed("protect", path.as_str())(errno.into()))
+        fchmod(&file, os::mode(mode)).map_err(|errno| failed("protect", path.as_str())(errno.into()))
     }
 
     /// Opens a file to read it.

@@ -1,14 +1,12 @@
 //! Which dependencies were used, by watching from outside whether any of their files was opened.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::mem::MaybeUninit;
-use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use fs_err as fs;
-use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
 
 use crate::model::tool::ProvidedDep;
+use crate::os::Openings;
 
 /// How many directories of one dependency are watched, and how deep.
 const MOST: usize = 300;
@@ -17,7 +15,7 @@ const DEEPEST: usize = 5;
 /// Watches while steps run. Where the kernel has no watches left, nothing is said.
 #[derive(Debug)]
 pub(super) struct Usage {
-    watch: Option<OwnedFd>,
+    watch: Option<Openings>,
     of: BTreeMap<i32, usize>,
     used: BTreeSet<usize>,
     names: Vec<String>,
@@ -25,7 +23,7 @@ pub(super) struct Usage {
 
 impl Usage {
     pub(super) fn of(dependencies: &[ProvidedDep]) -> Self {
-        let watch = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok();
+        let watch = Openings::watch();
         let mut usage = Self { watch, of: BTreeMap::new(), used: BTreeSet::new(), names: Vec::new() };
         for (index, dependency) in dependencies.iter().enumerate() {
             usage.names.push(dependency.name.to_string());
@@ -39,8 +37,7 @@ impl Usage {
         let (mut waiting, mut count) = (vec![(top.to_owned(), 0)], 0);
         while let Some((directory, depth)) = waiting.pop() {
             count += 1;
-            let Ok(number) = inotify::add_watch(watch, &directory, WatchFlags::OPEN | WatchFlags::ONLYDIR)
-            else {
+            let Some(number) = watch.add(&directory) else {
                 // Half a watch would call a dependency unused that is not.
                 self.watch = None;
                 return;
@@ -55,14 +52,7 @@ impl Usage {
     /// Takes note of what was opened so far.
     pub(super) fn look(&mut self) {
         let Some(watch) = &self.watch else { return };
-        let mut buffer = [const { MaybeUninit::uninit() }; 1 << 14];
-        let mut reader = inotify::Reader::new(watch, &mut buffer);
-        while let Ok(event) = reader.next() {
-            // A directory is opened by whoever looks a tool over, too.
-            if event.events().contains(ReadFlags::OPEN) && !event.events().contains(ReadFlags::ISDIR) {
-                self.used.extend(self.of.get(&event.wd()).copied());
-            }
-        }
+        watch.each(|number| self.used.extend(self.of.get(&number).copied()));
     }
 
     /// Names of dependencies of which nothing was opened.

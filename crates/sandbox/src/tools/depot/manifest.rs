@@ -8,13 +8,14 @@ use std::io::{self, Read as _};
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::path::Path;
 
-use rustix::fs::{AtFlags, Mode, chmodat, fchmod, readlinkat};
+use rustix::fs::{AtFlags, chmodat, fchmod, readlinkat};
 use rustix::io::Errno;
 use sandtable_store::RelPath;
 use sandtable_store::dir::{Kind, Meta, names, open_dir, open_file, open_named, stat_at};
 use serde::{Deserialize, Serialize};
 use sha2::Digest as _;
 
+use crate::os;
 use crate::tools::execute::COMPILER_CACHE;
 use crate::tools::plan::{Sha256, TOOLS};
 
@@ -157,8 +158,7 @@ pub(super) fn make_read_only(tree: &Path) -> Result<(), TreeError> {
         let failed = |errno: Errno| TreeError::Read { path: path.clone(), source: errno.into() };
         match place.meta.kind {
             Kind::File => {
-                let mode =
-                    Mode::from_raw_mode(u32::from(place.meta.mode) & 0o555 | 0o444 | spared(place.path));
+                let mode = os::mode(u32::from(place.meta.mode) & 0o555 | 0o444 | spared(place.path));
                 chmodat(place.parent, place.name, mode, AtFlags::empty()).map_err(failed)
             }
             Kind::Directory => {
@@ -175,7 +175,7 @@ pub(super) fn make_read_only(tree: &Path) -> Result<(), TreeError> {
     for path in directories.iter().rev() {
         let failed = |errno: Errno| TreeError::Read { path: path.display_escaped(), source: errno.into() };
         let directory = sandtable_store::dir::open_below(top.as_fd(), path).map_err(failed)?;
-        fchmod(&directory, Mode::from_raw_mode(0o555 | spared(path))).map_err(failed)?;
+        fchmod(&directory, os::mode(0o555 | spared(path))).map_err(failed)?;
     }
     Ok(())
 }

@@ -9,7 +9,7 @@ use rustix::io::Errno;
 
 use super::Error;
 use crate::dir::{open_dir, open_named, stat_at};
-use crate::platform::write_out;
+use crate::os::write_out;
 use crate::remove::remove_tree;
 
 /// Fills a new directory beside `name` in `holder` by `fill`, and exchanges the two; the old one is removed then.

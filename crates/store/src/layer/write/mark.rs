@@ -7,7 +7,7 @@ use rustix::io::{Errno, Result};
 
 use crate::dir::{Kind, open_dir, stat_at, stat_fd};
 use crate::layer::attribute::OPAQUE;
-use crate::platform::make_whiteout;
+use crate::os::make_whiteout;
 
 /// Whether anything was there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -161,7 +161,7 @@ fn make_folder(worktree: &Worktree, folder: &Folder) -> Result<(), Error> {
     match mkdirat(&parent, folder.path.name().unwrap_or_default(), Bits::RWXU) {
         Ok(()) => {
             let made = dir::open_below(worktree.root(), &folder.path)?;
-            Ok(fchmod(&made, Bits::from_raw_mode(u32::from(folder.mode)))?)
+            Ok(fchmod(&made, Bits::from_raw_mode(folder.mode.into()))?)
         }
         Err(Errno::EXIST) => Ok(()),
         Err(errno) => Err(errno.into()),

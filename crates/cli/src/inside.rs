@@ -1,0 +1,29 @@
+//! The hidden subcommands: what our executable is inside sandboxes and containers, where nothing of the user's
+//! environment or files is of interest. All of them are for Linux.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::ExitCode;
+
+use sandtable_launch::container::{self, outpost};
+use sandtable_launch::{probe, relay};
+use sandtable_sandbox::engine::oci::{SUBCOMMAND, SWEEP};
+
+use crate::env;
+
+/// Is what the first word says, if that is one of ours.
+pub(crate) fn main(args: &[OsString]) -> Option<ExitCode> {
+    match args.get(1)?.to_str()? {
+        "__probe" => Some(ExitCode::from(probe::main(&args[2..]))),
+        // PID 1 of a container, whose every command gets what the image sets.
+        SUBCOMMAND if args.len() == 3 => container::serve(Path::new(&args[2]), env::pairs()),
+        // Empties a directory of an overlay with the rights of an engine.
+        SWEEP if args.len() == 3 => {
+            let removed = fs_err::remove_dir_all(&args[2]);
+            Some(if removed.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+        }
+        outpost::SUBCOMMAND => outpost::serve(&outpost::Post::of(&args[2..])?),
+        relay::REACH => Some(ExitCode::from(relay::reach_main(args.get(2).map(Path::new)))),
+        _ => None,
+    }
+}

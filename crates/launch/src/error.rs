@@ -1,0 +1,46 @@
+//! Why there is no sandbox. Every system knows the words.
+
+use std::path::PathBuf;
+
+use rustix::io::Errno;
+
+use crate::wire::{Failure, WireError};
+
+/// Why a sandbox could not be launched. Nothing has run.
+#[derive(Debug, thiserror::Error)]
+pub enum LaunchError {
+    #[error("cannot make the namespaces of a sandbox")]
+    Namespaces(#[source] Errno),
+    #[error("cannot {step}")]
+    Step {
+        step: String,
+        #[source]
+        cause: Option<Errno>,
+    },
+    #[error("the sandbox ended before it was ready")]
+    Lost(#[source] WireError),
+}
+
+impl From<Failure> for LaunchError {
+    fn from(failure: Failure) -> Self {
+        let cause = (failure.errno != 0).then(|| Errno::from_raw_os_error(failure.errno));
+        Self::Step { step: failure.step, cause }
+    }
+}
+
+/// Why nobody came through the door as expected.
+#[derive(Debug, thiserror::Error)]
+pub enum DoorError {
+    #[error("cannot make the socket `{}`", path.display())]
+    Make {
+        path: PathBuf,
+        #[source]
+        source: Errno,
+    },
+    #[error("cannot wait for the container")]
+    Wait(#[source] Errno),
+    #[error("cannot {}", .0.step)]
+    Step(Failure),
+    #[error("the container ended before it was ready")]
+    Lost(#[source] WireError),
+}
