@@ -158,6 +158,7 @@ pub(crate) enum Error {
 }
 
 /// The variables of this process as they are, for PID 1 of a container.
+#[cfg(target_os = "linux")]
 #[expect(clippy::disallowed_methods, reason = "this is the one place that reads the environment")]
 pub(crate) fn pairs() -> Vec<OsString> {
     let joined = |(name, value): (OsString, OsString)| {

@@ -83,6 +83,7 @@ pub(crate) enum CliError {
     #[error("could not prepare a sandbox for trial in `{}`", place.display())]
     Trial { place: PathBuf, source: io::Error },
     #[error("the command of the trial ended with {code}")]
+    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "no trial gets so far"))]
     TrialCommand { code: u8 },
     #[error("could not write manual page `{}`", path.display())]
     PageWrite { path: PathBuf, source: io::Error },

@@ -8,7 +8,10 @@ use rustix::fs::{Access, FileType, StatVfsMountFlags};
 use rustix::io::Errno;
 use rustix::net::connect;
 
-use super::{Answer, Entry, Facts, Failure, FileSystem, Kind, Owned, Question, Said, parse_mountinfo};
+use super::{
+    Answer, Entry, Facts, Failure, FileSystem, Kind, MountPoint, Owned, Question, Said, parse_mount_list,
+    parse_mountinfo,
+};
 use crate::model::path::HostPath;
 use crate::model::platform::{Os, Platform};
 use crate::os::{self, Waiting};
@@ -30,18 +33,13 @@ fn answer(question: &Question) -> io::Result<Answer> {
         Question::RealPath { path } => Answer::Path(fs_err::canonicalize(path)?),
         Question::ReadLink { path } => Answer::Path(fs_err::read_link(path)?),
         Question::ReadSmall { path, limit } => Answer::Text(read_small(path, *limit)?),
-        Question::Mounts => {
-            Answer::Mounts(parse_mountinfo(&fs_err::read("/proc/self/mountinfo")?).map_err(io::Error::other)?)
-        }
+        Question::Mounts => Answer::Mounts(mounts()?),
         Question::FileSystem { path } => Answer::FileSystem(file_system(path)?),
         Question::TopLevel { path, limit } => Answer::TopLevel(top_level(path, *limit)?),
         Question::Program { name, search } => Answer::Path(program(name, search)?),
         Question::Kernel => Answer::Text(rustix::system::uname().release().to_string_lossy().into_owned()),
         Question::Stamp { path } => Answer::Text(sandtable_store::image::known_name(path)?),
-        Question::Platform => {
-            let os = if cfg!(target_os = "macos") { Os::MacOs } else { Os::Linux };
-            Answer::Platform(Platform { os })
-        }
+        Question::Platform => Answer::Platform(Platform { os: HERE }),
         Question::Output { program, arguments, variables } => {
             Answer::Output(output(program, arguments, variables)?)
         }
@@ -56,6 +54,22 @@ fn answer(question: &Question) -> io::Result<Answer> {
             Answer::Groups(rustix::process::getgroups()?.into_iter().map(rustix::fs::Gid::as_raw).collect())
         }
     })
+}
+
+/// The system that this executable was made for.
+const HERE: Os = if cfg!(target_os = "macos") { Os::MacOs } else { Os::Linux };
+
+fn mounts() -> io::Result<Vec<MountPoint>> {
+    match HERE {
+        Os::Linux => parse_mountinfo(&fs_err::read("/proc/self/mountinfo")?).map_err(io::Error::other),
+        Os::MacOs => {
+            let said = output(Path::new("/sbin/mount"), &[], &[])?;
+            if said.code != Some(0) {
+                return Err(io::Error::other(said.stderr));
+            }
+            parse_mount_list(&said.stdout).map_err(io::Error::other)
+        }
+    }
 }
 
 fn output(program: &Path, arguments: &[String], variables: &[(String, String)]) -> io::Result<Said> {

@@ -8,6 +8,7 @@ mod answer;
 #[cfg(test)]
 pub(crate) mod fake;
 mod machine;
+mod mount_list;
 mod mountinfo;
 mod record;
 mod recorded;
@@ -18,6 +19,7 @@ use crate::model::platform::Platform;
 
 pub use answer::{Answer, Entry, Failure, FileSystem, Kind, MountPoint, Owned, Question, Said};
 pub use machine::MachineFacts;
+pub use mount_list::parse_mount_list;
 pub use mountinfo::parse_mountinfo;
 pub use record::{Asked, Recorder, Replay, Transcript};
 pub use recorded::Recorded;

@@ -22,7 +22,7 @@ use super::states::{Beginning, Stillness, keep};
 use super::task::{First, Task, exit, invocation, millis, outcome};
 use crate::board::{Ignored, Silent, Taking};
 use crate::engine::enforcement::refusal;
-use crate::engine::{Handles, Running, engine};
+use crate::engine::{Handles, Running, can_start, engine};
 use crate::model::resolved::{ResolvedSpec, Warning};
 use crate::model::spec::Lifetime;
 
@@ -101,6 +101,7 @@ impl Supervision<'_> {
 
     /// Starts PID 1 and refuses to go on if a required control does not hold.
     fn launch(&self) -> Result<Box<dyn Running>, Error> {
+        can_start()?;
         let engine = engine(self.resolved().engine);
         let plan = engine.plan(self.resolved(), &place(self.directory, self.record));
         let control = self.directory.listen()?;

@@ -14,7 +14,7 @@ use super::super::directory::{Part, SandboxDirectory, Sandboxes};
 use super::super::error::Error;
 use super::super::logs::LOG;
 use crate::engine::enforcement::refusal;
-use crate::engine::{Handles, Place, engine};
+use crate::engine::{Handles, Place, can_start, engine};
 use crate::model::id::SandboxName;
 use crate::model::mount::{Content, Mount, MountTable};
 use crate::model::resolved::ResolvedSpec;
@@ -99,6 +99,7 @@ impl Inside {
     }
 
     fn launched(&self, command: &Command, deadline: Instant) -> Result<Ending, Error> {
+        can_start()?;
         let engine = engine(self.resolved.engine);
         let place = Place {
             directory: self.directory.path().clone(),

@@ -125,6 +125,44 @@ fn no_code_outside_the_engines_names_one() {
     assert_none("an engine is named outside of engine/ and model/", &found);
 }
 
+/// The executable is type-checked for macOS only where a standard library for that can be had.
+#[test]
+fn systems_differ_by_file() {
+    let words = [
+        "target_os",
+        "os::linux",
+        "openat2",
+        "statx(",
+        "syncfs",
+        "inotify",
+        "memfd_create",
+        "pipe_with",
+        "socket_peercred",
+        "SocketFlags",
+        "OFlags::PATH",
+        "OFlags::TMPFILE",
+        "OFlags::NOATIME",
+        "/proc/self/fd/{",
+    ];
+    // Besides the code of Linux and what is asked of each system: lists of modules, and what is there for one of them.
+    let may = |file: &Source| {
+        let places = [
+            "crates/launch",
+            "crates/store/src/os",
+            "crates/sandbox/src/os",
+            "crates/sandbox/src/facts/machine.rs",
+            "crates/cli/src/main.rs",
+            "crates/cli/src/env.rs",
+            "crates/cli/src/error.rs",
+            "crates/cli/src/commands/doctor",
+        ];
+        places.iter().any(|place| file.is_below(place))
+    };
+    let found: Vec<String> =
+        product().iter().filter(|file| !may(file)).flat_map(|file| file.naming(&words)).collect();
+    assert_none("what only one system has is named in os/ and in launch", &found);
+}
+
 #[test]
 fn files_are_small() {
     let long = |file: &Source| {
