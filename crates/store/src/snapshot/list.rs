@@ -16,8 +16,8 @@ use crate::id::ObjectId;
 use crate::ignore::{self, EntryKind, Rules, Verdict};
 use crate::object::name::{git_refuses, git_refuses_symlink};
 use crate::path::RelPath;
-use crate::source::Stamp;
 use crate::source::attributes::{self as conversions, Conversion, Conversions};
+use crate::source::{Sighting, Sightings, Stamp};
 use crate::statcache::{self, Block, Cached, CachedDirectory, Look, Settled};
 use crate::state::{Attributes, Entry, Node, Own, What};
 
@@ -42,6 +42,8 @@ pub(super) struct Lister<'a, 's> {
     block: Block,
     entries: Vec<Entry>,
     subs: Vec<Sub>,
+    /// What is seen of the directory, if somebody wants to know, and as long as all of it is.
+    sighting: Option<Sighting>,
     pub(super) findings: Findings,
 }
 
@@ -67,11 +69,13 @@ impl<'a, 's> Lister<'a, 's> {
             block: Block::default(),
             entries: Vec::new(),
             subs: Vec::new(),
+            sighting: None,
             findings: Findings::default(),
         }
     }
 
     pub(super) fn list(&mut self, dir: BorrowedFd<'_>, place: &Place) -> Result<Listed, Nothing> {
+        self.sighting = self.options.sightings.and_then(Sightings::start);
         let before = stat_fd(dir).map_err(judge)?;
         let (attributes, is_cut) = attributes(dir).map_err(judge)?;
         if is_cut {
@@ -103,6 +107,9 @@ impl<'a, 's> Lister<'a, 's> {
         if after.ctime_ns != before.ctime_ns || self.shared.moment.may_precede(before.ctime_ns) {
             self.findings.changed(self.path.clone());
         }
+        if let Some((sightings, sighting)) = self.options.sightings.zip(self.sighting.take()) {
+            sightings.add(self.path.clone(), sighting.framed(&before, &after));
+        }
         // From the last, so that they are taken in order.
         self.subs.reverse();
         let (entries, subs) = (std::mem::take(&mut self.entries), std::mem::take(&mut self.subs));
@@ -111,9 +118,13 @@ impl<'a, 's> Lister<'a, 's> {
 
     fn entry(&mut self, inside: &Inside<'_>, name: &[u8]) -> Result<(), Nothing> {
         if name == b".git" {
+            self.sighting = None;
             return if self.path.is_root() { Ok(()) } else { Err(Nothing::Skip(SkipReason::Repository)) };
         }
-        let meta = stat_at(inside.dir, name).map_err(judge)?;
+        let meta = stat_at(inside.dir, name).inspect_err(|_| self.sighting = None).map_err(judge)?;
+        if let Some(sighting) = &mut self.sighting {
+            sighting.entry(name, &meta);
+        }
         self.findings.counts.entries += 1;
         self.findings.counts.newest_ns = self.findings.counts.newest_ns.max(meta.ctime_ns);
         let is_ignored = self.is_ignored(inside, &meta);
