@@ -290,7 +290,7 @@ pub(crate) fn look_alone(
     let meta = stat_fd(dir.as_fd()).map_err(of_directory)?;
     let (place, name) = (statcache::Subject { dev: meta.dev, ino: meta.ino }, cache.to_string());
     let old = store.cache(&name, place);
-    let mut new = store.new_cache(&name, place).map_err(|error| Error::Store(error.into()))?;
+    let mut new = store.new_cache(&name, place, old.as_ref()).map_err(|error| Error::Store(error.into()))?;
     let rules = Rules::default();
     let counted = |counts: &Counts| taking.hearing.counted(counts);
     let options =
@@ -299,7 +299,7 @@ pub(crate) fn look_alone(
     let outcome = snapshot::take(dir.as_fd(), ends, &options, Some(&mut new.writer))
         .map_err(|source| Error::Snapshot { path: root.to_owned(), source: Box::new(source.into()) })?;
     // A cache that cannot be kept costs time the next time, nothing else.
-    new.keep().unwrap_or_default();
+    new.keep(store).unwrap_or_default();
     Ok(outcome)
 }
 
@@ -317,7 +317,7 @@ pub(crate) fn look(
     let place = statcache::Subject { dev: meta.dev, ino: meta.ino };
     let name = subject.to_string();
     let old = store.cache(&name, place);
-    let mut new = store.new_cache(&name, place).map_err(|error| Error::Store(error.into()))?;
+    let mut new = store.new_cache(&name, place, old.as_ref()).map_err(|error| Error::Store(error.into()))?;
     let rules = Rules::default();
     let counted = |counts: &Counts| taking.hearing.counted(counts);
     let options = Options {
@@ -343,6 +343,6 @@ pub(crate) fn look(
         bring_in(batch, &repository.objects(), roots, &BringInOptions::default())?;
     }
     // A cache that cannot be kept costs time the next time, nothing else.
-    new.keep().unwrap_or_default();
+    new.keep(store).unwrap_or_default();
     Ok(onboarded.outcome)
 }

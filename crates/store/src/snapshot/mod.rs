@@ -11,6 +11,7 @@ mod content;
 mod file;
 mod found;
 mod list;
+mod noticing;
 mod onboard;
 mod outcome;
 mod queue;

@@ -216,12 +216,12 @@ impl Walk<'_, '_> {
     fn finish(&self, mut directory: Complete) -> Result<Option<Complete>, Error> {
         directory.entries.sort_unstable_by(|one, two| one.name.cmp(&two.name));
         let root = directory.is_root.then_some(&directory.own);
-        let is_left_out =
-            directory.ignored && self.options.ignored != Ignored::All && directory.entries.is_empty();
+        let is_empty = directory.entries.is_empty() && directory.written.is_none();
+        let is_left_out = directory.ignored && self.options.ignored != Ignored::All && is_empty;
         let mut entry = None;
         if !is_left_out {
-            let written =
-                write_directory(self.store.sink, &directory.entries, root).map_err(StateError::Write)?;
+            let write = || write_directory(self.store.sink, &directory.entries, root);
+            let written = directory.written.map_or_else(write, Ok).map_err(StateError::Write)?;
             if directory.is_root {
                 let state = State::from_root(&written, self.store.sink).map_err(StateError::Write)?;
                 self.lock().state = Some(state);
