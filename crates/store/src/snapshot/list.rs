@@ -83,6 +83,9 @@ impl<'a, 's> Lister<'a, 's> {
             self.findings.skip(self.path.clone(), SkipReason::Attributes);
         }
         let names = names(dir).map_err(judge)?;
+        if let Some(sighting) = &mut self.sighting {
+            sighting.expect(names.len());
+        }
         let rules = self.rules(dir, place, &names)?;
         let conversions = self.conversions(dir, place, &names)?;
         self.cached = self.options.cache.and_then(|cache| cache.directory(place.key)).unwrap_or_default();

@@ -33,7 +33,8 @@ pub fn scan(root: &Path, options: &Options<'_>) -> Result<Listing, Error> {
 pub fn scan_with(root: &Path, options: &Options<'_>, sightings: &Sightings) -> Result<Listing, Error> {
     let opened = open_named(root).and_then(|fd| Ok((stat_fd(fd.as_fd())?, fd)));
     let (meta, fd) = opened.map_err(|errno| Error::Open { path: root.to_owned(), source: errno.into() })?;
-    let progress = Progress { listing: Listing::new(meta), queue: vec![ROOT], busy: 0, failed: None };
+    let progress =
+        Progress { listing: Listing::new(meta), queue: vec![ROOT], busy: 0, waiting: 0, failed: None };
     let (progress, changed) = (Mutex::new(progress), Condvar::new());
     let scan = Scan { root: fd.as_fd(), options, sightings, progress, changed };
     std::thread::scope(|scope| {
@@ -66,6 +67,8 @@ struct Progress {
     queue: Vec<u32>,
     /// How many threads are filling one; as long as there are any, more may come.
     busy: usize,
+    /// How many threads wait for one.
+    waiting: usize,
     failed: Option<Error>,
 }
 
@@ -110,7 +113,7 @@ impl Scan<'_> {
         while let Some(task) = self.next(last.as_ref().map(|(block, _)| *block)) {
             let Task { block, way } = task;
             let result = match way {
-                Way::Seen(sighting) => Ok(self.seen(sighting)),
+                Way::Seen(sighting) => Ok(self.seen(&sighting)),
                 Way::From(name) => {
                     let opened =
                         last.as_ref().map_or(Err(Errno::BADF), |(_, dir)| open_dir(dir.as_fd(), &name));
@@ -121,7 +124,10 @@ impl Scan<'_> {
             let mut progress = self.lock();
             progress.busy -= 1;
             progress.take(block, result);
-            self.changed.notify_all();
+            // To wake nobody is a system call too.
+            if progress.waiting > 0 {
+                self.changed.notify_all();
+            }
         }
     }
 
@@ -145,9 +151,9 @@ impl Scan<'_> {
         }
     }
 
-    fn seen(&self, Sighting { entries, settled }: Sighting) -> Directory {
-        let found = entries.into_iter().map(|(name, meta)| self.found(name, meta)).collect();
-        Directory { found, settled, git: None }
+    fn seen(&self, sighting: &Sighting) -> Directory {
+        let found = sighting.entries().map(|(name, meta)| self.found(name.to_vec(), *meta)).collect();
+        Directory { found, settled: sighting.settled, git: None }
     }
 
     /// The next directory to read, waiting for one if there may be more.
@@ -164,7 +170,9 @@ impl Scan<'_> {
             if progress.busy == 0 {
                 return None;
             }
+            progress.waiting += 1;
             progress = self.changed.wait(progress).unwrap_or_else(PoisonError::into_inner);
+            progress.waiting -= 1;
         }
     }
 

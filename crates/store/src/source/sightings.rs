@@ -20,10 +20,13 @@ pub struct Sightings {
     seen: Mutex<HashMap<RelPath, Sighting>>,
 }
 
-/// One directory, seen whole: its entries, sorted by name.
+/// One directory, seen whole.
 #[derive(Debug, Default)]
 pub(crate) struct Sighting {
-    pub(super) entries: Vec<(Vec<u8>, Meta)>,
+    /// One after the other.
+    names: Vec<u8>,
+    /// Sorted by name, each with the length of that.
+    entries: Vec<(usize, Meta)>,
     pub(super) settled: Settled,
 }
 
@@ -62,7 +65,22 @@ impl Sightings {
 
 impl Sighting {
     pub(crate) fn entry(&mut self, name: &[u8], meta: &Meta) {
-        self.entries.push((name.to_vec(), *meta));
+        self.names.extend_from_slice(name);
+        self.entries.push((name.len(), *meta));
+    }
+
+    pub(super) fn entries(&self) -> impl Iterator<Item = (&[u8], &Meta)> {
+        let mut rest = self.names.as_slice();
+        self.entries.iter().map(move |(length, meta)| {
+            let (name, after) = rest.split_at(*length);
+            rest = after;
+            (name, meta)
+        })
+    }
+
+    /// Makes room for as many entries.
+    pub(crate) fn expect(&mut self, count: usize) {
+        self.entries.reserve_exact(count);
     }
 
     /// `before` and `after` are the directory itself, looked at around its entries.
