@@ -108,6 +108,12 @@ impl Objects {
         Ok(())
     }
 
+    /// Whether an object is in one of the packs of this directory, as they are known.
+    pub fn has_packed(&self, id: &ObjectId) -> bool {
+        let Ok(seen) = self.seen() else { return false };
+        seen.packs.iter().any(|pack| matches!(pack.index.find(id), Ok(Some(_))))
+    }
+
     /// Where an object is.
     pub fn locate(&self, id: &ObjectId) -> io::Result<Option<Located>> {
         let seen = self.seen()?;

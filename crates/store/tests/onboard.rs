@@ -70,7 +70,7 @@ fn onboarded(root: &Path, memory: &Memory, settings: &Settings, sizes: Option<&d
     let rules = Rules::default();
     let options = Options { ignored: Ignored::None, ..Options::all(&rules, &NEVER) };
     let store = Store { objects: memory, sink: memory };
-    onboard(root, store, Onboarding { options, settings, sizes, cache: None }).unwrap()
+    onboard(root, store, Onboarding { options, settings, sizes, index: None, cache: None }).unwrap()
 }
 
 /// What git itself would say of the same directory, in a repository of its own.

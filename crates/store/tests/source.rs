@@ -4,6 +4,7 @@
 
 mod support;
 
+use std::os::fd::AsFd as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
@@ -11,10 +12,14 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use sandtable_store::RelPath;
-use sandtable_store::dir::Kind;
+use sandtable_store::dir::{Kind, open_named};
+use sandtable_store::id::HashKind;
+use sandtable_store::ignore::Rules;
 use sandtable_store::name_pattern::Pattern;
+use sandtable_store::object::Memory;
+use sandtable_store::snapshot;
 use sandtable_store::source::{
-    Drift, DriftKind, Error, Listing, Options, Owners, Stamp, drift, find_secrets, scan,
+    Drift, DriftKind, Error, Listing, Options, Owners, Sightings, Stamp, drift, find_secrets, scan, scan_with,
 };
 
 static GO_ON: AtomicBool = AtomicBool::new(false);
@@ -231,4 +236,55 @@ fn a_large_source_takes_little_memory() {
     let listing = scan(dir.path(), &Options::new(&GO_ON)).unwrap();
     let each = listing.memory() / listing.len();
     assert!(each <= 96, "{each} bytes for each entry");
+}
+
+/// Records the state of `root` as `session` does beside a command.
+fn record(root: &Path, sightings: &Sightings) {
+    let rules = Rules::default();
+    let options = snapshot::Options {
+        ignored: snapshot::Ignored::None,
+        sightings: Some(sightings),
+        ..snapshot::Options::all(&rules, &GO_ON)
+    };
+    let memory = Memory::new(HashKind::Sha1);
+    let store = snapshot::Store { objects: &memory, sink: &memory };
+    snapshot::take(open_named(root).unwrap().as_fd(), store, &options, None).unwrap();
+}
+
+fn looks(listing: &Listing) -> Vec<(String, i64, u64, u64, u16)> {
+    let look = |(path, entry): (RelPath, &sandtable_store::source::Entry)| {
+        (path.display_escaped(), entry.ctime_ns, entry.ino, entry.size, entry.mode)
+    };
+    let mut looks: Vec<_> = listing.entries().map(look).collect();
+    looks.sort();
+    looks
+}
+
+#[test]
+fn what_a_recording_has_seen_need_not_be_looked_at_again() {
+    let files = ["a/b/f", "a/g", "ignored/h", "repository/.git/i", "repository/j"];
+    let (dir, _, before) = quiet_source(&files);
+    write(dir.path(), ".gitignore", "ignored\n");
+    let sightings = Sightings::default();
+    record(dir.path(), &sightings);
+    assert!(sightings.is_empty(), "it has not begun");
+    sightings.begin();
+    record(dir.path(), &sightings);
+    // The root, `a` and `a/b`; what is left out, or holds what is left out, is looked at by the scan.
+    assert_eq!(sightings.len(), 3);
+    let options = Options::new(&GO_ON);
+    assert_eq!(
+        looks(&scan_with(dir.path(), &options, &sightings).unwrap()),
+        looks(&scan(dir.path(), &options).unwrap())
+    );
+    assert_eq!(looks(&before).len(), files.len() + 5);
+
+    // It is really not looked at: what comes later is not seen there, and is seen elsewhere.
+    record(dir.path(), &sightings);
+    for new in ["a/new", "ignored/new", "repository/new", "new"] {
+        write(dir.path(), new, "");
+    }
+    let seen = scan_with(dir.path(), &options, &sightings).unwrap();
+    let found = ["a/new", "ignored/new", "repository/new", "new"].map(|new| seen.get(&path(new)).is_some());
+    assert_eq!(found, [false, true, true, true]);
 }

@@ -16,8 +16,9 @@ use sandtable_store::objects::{Loose, Objects};
 use sandtable_store::snapshot::{
     self, Counts, Ignored, Onboarding, Options, Outcome, Settings, SizeOf, Store as Ends, onboard,
 };
+use sandtable_store::source::index::Index;
 use sandtable_store::source::repository::Repository;
-use sandtable_store::source::{self, Before, Listing, Stamp, scan};
+use sandtable_store::source::{self, Before, Listing, Sightings, Stamp, scan};
 use sandtable_store::statcache;
 use sandtable_store::state::{Editor, State, What, edit};
 use sandtable_store::store::{Batch, SnapshotDraft, Store, StoreError, write_extra};
@@ -53,6 +54,10 @@ pub struct Taking<'a> {
     /// What it was made from; the newest state of the same subject if nobody says.
     pub parent: Option<ObjectId>,
     pub hearing: &'a dyn Hearing,
+    /// Takes down what the directories look like, for a scan that is to follow.
+    pub sightings: Option<&'a Sightings>,
+    /// Git's index, where it was read already.
+    pub index: Option<&'a Index>,
 }
 
 impl std::fmt::Debug for Taking<'_> {
@@ -99,6 +104,7 @@ impl Board {
         let store = self.open(source, hash)?;
         let subject = Subject::directory(source);
         let batch = store.begin()?;
+        let taking = &Taking { index: before.as_ref().map(|(before, _)| before.index()), ..*taking };
         let mut outcome = look(&batch, &subject, source, taking)?;
         if let Some((before, listing)) = &before
             && before.is_since(outcome.counts.newest_ns.max(changed_at(source)))
@@ -145,7 +151,16 @@ impl Board {
 
 impl<'a> Taking<'a> {
     pub fn of(ignored: Ignored, operation: &'a str, hearing: &'a dyn Hearing) -> Self {
-        Self { ignored, message: operation, operation, details: "{}", parent: None, hearing }
+        Self {
+            ignored,
+            message: operation,
+            operation,
+            details: "{}",
+            parent: None,
+            hearing,
+            sightings: None,
+            index: None,
+        }
     }
 }
 
@@ -275,7 +290,7 @@ pub(crate) fn look_alone(
     let meta = stat_fd(dir.as_fd()).map_err(of_directory)?;
     let (place, name) = (statcache::Subject { dev: meta.dev, ino: meta.ino }, cache.to_string());
     let old = store.cache(&name, place);
-    let mut new = store.new_cache(&name, place).map_err(|error| Error::Store(error.into()))?;
+    let mut new = store.new_cache(&name, place, old.as_ref()).map_err(|error| Error::Store(error.into()))?;
     let rules = Rules::default();
     let counted = |counts: &Counts| taking.hearing.counted(counts);
     let options =
@@ -284,7 +299,7 @@ pub(crate) fn look_alone(
     let outcome = snapshot::take(dir.as_fd(), ends, &options, Some(&mut new.writer))
         .map_err(|source| Error::Snapshot { path: root.to_owned(), source: Box::new(source.into()) })?;
     // A cache that cannot be kept costs time the next time, nothing else.
-    new.keep().unwrap_or_default();
+    new.keep(store).unwrap_or_default();
     Ok(outcome)
 }
 
@@ -302,20 +317,22 @@ pub(crate) fn look(
     let place = statcache::Subject { dev: meta.dev, ino: meta.ino };
     let name = subject.to_string();
     let old = store.cache(&name, place);
-    let mut new = store.new_cache(&name, place).map_err(|error| Error::Store(error.into()))?;
+    let mut new = store.new_cache(&name, place, old.as_ref()).map_err(|error| Error::Store(error.into()))?;
     let rules = Rules::default();
     let counted = |counts: &Counts| taking.hearing.counted(counts);
     let options = Options {
         ignored: taking.ignored,
         cache: old.as_ref(),
         progress: &counted,
+        sightings: taking.sightings,
         ..Options::all(&rules, taking.hearing.cancel())
     };
     // Git may convert the ends of lines: then an id of its index is believed only if the sizes agree.
     let settings = Settings::default();
     let users = user_objects(root, store.hash_kind());
     let sizes = users.as_ref().map(|objects| objects as &dyn SizeOf);
-    let onboarding = Onboarding { options, settings: &settings, sizes, cache: Some(&mut new.writer) };
+    let (index, cache) = (taking.index, Some(&mut new.writer));
+    let onboarding = Onboarding { options, settings: &settings, sizes, index, cache };
     let ends = Ends { objects: batch, sink: batch };
     let onboarded = onboard(root, ends, onboarding)
         .map_err(|source| Error::Snapshot { path: root.to_owned(), source: Box::new(source) })?;
@@ -326,6 +343,6 @@ pub(crate) fn look(
         bring_in(batch, &repository.objects(), roots, &BringInOptions::default())?;
     }
     // A cache that cannot be kept costs time the next time, nothing else.
-    new.keep().unwrap_or_default();
+    new.keep(store).unwrap_or_default();
     Ok(onboarded.outcome)
 }

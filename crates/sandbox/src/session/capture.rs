@@ -2,7 +2,8 @@
 //!
 //! While the command runs, a thread looks over the source, stat only. If the command ends first, the thread
 //! is told to stop: what was removed in so short a time is then named by its directory. After the command
-//! one more look over the source finds the drift; the layers are read by `store`.
+//! one more look over the source finds the drift; the layers are read by `store`. Where the state of the source is still being
+//! recorded by then, as it is after a short command, what that walk sees from then on is not looked at a second time.
 
 use std::collections::BTreeSet;
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -14,7 +15,7 @@ use std::thread::JoinHandle;
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use sandtable_store::layer::tree::Pair;
 use sandtable_store::layer::{self, Lower};
-use sandtable_store::source::{self, Drift, Listing, Options, Owners, Stamp};
+use sandtable_store::source::{self, Drift, Listing, Options, Owners, Sightings, Stamp};
 
 use super::directory::{Part, SandboxDirectory};
 use super::error::Error;
@@ -23,6 +24,7 @@ use super::live;
 use super::record::{
     ChangeEntry, ChangeKind, Changes, DriftEntry, DriftKind, EntryType, GitState, Record, SkippedEntry,
 };
+use super::states::Seen;
 use crate::model::mount::{Content, Mount, Pins};
 use crate::model::path::{BoxPath, HostPath};
 use crate::model::resolved::{Identity, ResolvedSpec, Warning};
@@ -51,6 +53,7 @@ pub(super) struct Watch {
     cancel: Arc<AtomicBool>,
     scan: Option<JoinHandle<()>>,
     look: Look,
+    sightings: Arc<Sightings>,
 }
 
 impl Watch {
@@ -65,17 +68,19 @@ impl Watch {
             cancel: Arc::new(AtomicBool::new(false)),
             scan: None,
             look: Look::default(),
+            sightings: Arc::default(),
         }
     }
 
-    /// Whatever changed since is not what the sandbox was made on.
-    pub(super) fn moment(&self) -> Stamp {
-        self.moment
+    /// For whoever records the source meanwhile.
+    pub(super) fn seen(&self) -> Seen {
+        Seen { moment: self.moment, look: self.look.clone(), sightings: Arc::clone(&self.sightings) }
     }
 
-    /// What the source looks like, as soon as that is known.
-    pub(super) fn look(&self) -> Look {
-        self.look.clone()
+    /// The command has ended: a look at the source from here on is one after it.
+    pub(super) fn ended(&self) {
+        self.cancel.store(true, Ordering::Relaxed);
+        self.sightings.begin();
     }
 
     /// Starts to look over the source. The command runs by now, so a thread may.
@@ -90,9 +95,9 @@ impl Watch {
             Some(std::thread::spawn(move || look.set(source::scan(&root, &Options::new(&cancel)).ok())));
     }
 
-    /// Reads the layers and compares the source with what it was.
+    /// Reads the layers and compares the source with what it was. Whoever takes sightings has ended.
     pub(super) fn capture(mut self, directory: &SandboxDirectory, record: &Record) -> Result<Capture, Error> {
-        self.cancel.store(true, Ordering::Relaxed);
+        self.ended();
         let before = self.scan.take().and_then(|scan| scan.join().ok()).and_then(|()| self.look.wait());
         let (changes, cut_off) = changes(directory, record)?;
         let mut capture = Capture { changes: Some(changes), ..Capture::default() };
@@ -121,7 +126,8 @@ impl Watch {
         let groups = (self.identity.uid != 0).then_some(&groups[..]);
         let owners = Owners { users: &users, groups };
         let go_on = AtomicBool::new(false);
-        source::scan(&self.root, &Options { secrets: secret_names(), owners: Some(owners), cancel: &go_on })
+        let options = Options { secrets: secret_names(), owners: Some(owners), cancel: &go_on };
+        source::scan_with(&self.root, &options, &self.sightings)
     }
 }
 

@@ -70,7 +70,6 @@ impl Supervision<'_> {
     /// Launches the sandbox, runs the command, and takes everything down again.
     fn run(&self) -> Result<Ran, Error> {
         let mut watch = Watch::new(self.record);
-        let moment = watch.moment();
         let sandbox = self.launch().inspect_err(|_| self.directory.stop_listening())?;
         let enforcement = sandbox.report().controls.clone();
         let start = self.task.began.elapsed();
@@ -79,7 +78,7 @@ impl Supervision<'_> {
         let mut beginning = None;
         let ending = sandbox.run(invocation, &mut || {
             watch.start();
-            beginning = Beginning::start(self.directory, self.record, (moment, watch.look()));
+            beginning = Beginning::start(self.directory, self.record, watch.seen());
             self.started.set(true);
             self.task.started(self.directory, self.record);
         });
@@ -133,9 +132,12 @@ impl Supervision<'_> {
         let Ran { watch, beginning, exit, enforcement, starved, start, run } = ran;
         let keep = self.resolved().lifetime.value == Lifetime::Keep;
         let captured = Instant::now();
+        watch.ended();
+        // What the source is looked over for is then seen by one walk.
+        let begun = beginning.map(|beginning| beginning.finish(self.record, self.task.request.watcher));
         let Capture { changes, drift, warnings } =
             if keep { watch.capture(self.directory, self.record)? } else { Capture::default() };
-        let (snapshot, unrecorded) = if keep { self.keep_state(beginning)? } else { (None, None) };
+        let (snapshot, unrecorded) = if keep { self.keep_state(begun)? } else { (None, None) };
         let outcome = Outcome {
             changes,
             drift,
@@ -165,11 +167,9 @@ impl Supervision<'_> {
     /// the changes all the same, and the warning says what is missing.
     fn keep_state(
         &self,
-        beginning: Option<Beginning>,
+        begun: Option<Result<(), Error>>,
     ) -> Result<(Option<SnapshotEntry>, Option<Warning>), Error> {
-        if let Some(beginning) = beginning
-            && let Err(error) = beginning.finish(self.record, self.task.request.watcher)
-        {
+        if let Some(Err(error)) = begun {
             return Ok((None, Some(unrecorded(&error))));
         }
         if self.directory.read_base()?.is_none() {

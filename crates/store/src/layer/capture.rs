@@ -26,7 +26,7 @@ use crate::snapshot::{
     small_file,
 };
 use crate::source::Stamp;
-use crate::statcache::{self, Block, Cached, CachedDirectory, Key, Look, Settled, StatCache};
+use crate::statcache::{self, Block, Cached, CachedDirectory, InStore, Key, Look, Settled, StatCache};
 use crate::state::{Attributes, Below, Editor, Node, Own, State, StateError, What};
 
 /// Handles kept open.
@@ -362,7 +362,8 @@ impl<'a> Capture<'a, '_> {
         if self.cache.is_some() {
             let is_late = self.moment.may_precede(meta.ctime_ns);
             let settled = if is_late { Settled::No } else { Settled::Yes };
-            let cached = Cached { look: Look::from(meta), settled, content: Some(content) };
+            let (look, in_store) = (Look::from(meta), InStore::Perhaps);
+            let cached = Cached { look, settled, content: Some(content), in_store };
             self.frames.last_mut().expect("a file is in a directory").block.add(name, &cached);
         }
     }

@@ -54,6 +54,10 @@ impl ReadObjects for Memory {
     fn contains(&self, id: &ObjectId) -> bool {
         self.with(|objects| objects.contains_key(id))
     }
+
+    fn keeps(&self, id: &ObjectId) -> bool {
+        self.contains(id)
+    }
 }
 
 impl WriteObjects for Memory {

@@ -99,6 +99,11 @@ pub trait ReadObjects: Sync {
 
     fn contains(&self, id: &ObjectId) -> bool;
 
+    /// Whether the object is in what was committed, and not only in what is being written. One who cannot tell says no.
+    fn keeps(&self, _id: &ObjectId) -> bool {
+        false
+    }
+
     /// An object that must be of one kind.
     fn read_kind(&self, id: &ObjectId, wanted: ObjectKind) -> Result<Vec<u8>, ReadError> {
         let object = self.read(id)?;

@@ -8,6 +8,7 @@ use rustix::io::Errno;
 
 use super::file::{FileReader, Nothing, attributes, judge, link};
 use super::found::Findings;
+use super::noticing::Noticing;
 use super::outcome::SkipReason;
 use super::queue::{Listed, Place, Sub};
 use super::{Ignored, Options, Store};
@@ -16,10 +17,10 @@ use crate::id::ObjectId;
 use crate::ignore::{self, EntryKind, Rules, Verdict};
 use crate::object::name::{git_refuses, git_refuses_symlink};
 use crate::path::RelPath;
-use crate::source::Stamp;
 use crate::source::attributes::{self as conversions, Conversion, Conversions};
-use crate::statcache::{self, Block, Cached, CachedDirectory, Look, Settled};
-use crate::state::{Attributes, Entry, Node, Own, What};
+use crate::source::{Sighting, Sightings, Stamp};
+use crate::statcache::{self, Block, Cached, CachedDirectory, InStore, Look, Settled, Whole};
+use crate::state::{Attributes, Directory, Entry, Node, Own, What, write_directory};
 
 /// What all directories of a walk have in common.
 pub(super) struct Shared<'a> {
@@ -42,6 +43,8 @@ pub(super) struct Lister<'a, 's> {
     block: Block,
     entries: Vec<Entry>,
     subs: Vec<Sub>,
+    /// What is seen of the directory, if somebody wants to know, and as long as all of it is.
+    sighting: Option<Sighting>,
     pub(super) findings: Findings,
 }
 
@@ -67,29 +70,108 @@ impl<'a, 's> Lister<'a, 's> {
             block: Block::default(),
             entries: Vec::new(),
             subs: Vec::new(),
+            sighting: None,
             findings: Findings::default(),
         }
     }
 
     pub(super) fn list(&mut self, dir: BorrowedFd<'_>, place: &Place) -> Result<Listed, Nothing> {
+        self.sighting = self.options.sightings.and_then(Sightings::start);
         let before = stat_fd(dir).map_err(judge)?;
         let (attributes, is_cut) = attributes(dir).map_err(judge)?;
         if is_cut {
             self.findings.skip(self.path.clone(), SkipReason::Attributes);
         }
         let names = names(dir).map_err(judge)?;
+        if let Some(sighting) = &mut self.sighting {
+            sighting.expect(names.len());
+        }
         let rules = self.rules(dir, place, &names)?;
         let conversions = self.conversions(dir, place, &names)?;
         self.cached = self.options.cache.and_then(|cache| cache.directory(place.key)).unwrap_or_default();
-        self.entries.reserve(names.len());
         let inside = Inside { dir, rules: &rules, conversions: &conversions, ignored: place.ignored };
+        let mut written = self.unchanged(&inside, place, &names)?;
+        if written.is_none() {
+            self.each(&inside, place, &names)?;
+            written = self.written(place, names.len())?;
+            self.remember(place)?;
+        }
+        self.cached = CachedDirectory::default();
+        let after = stat_fd(dir).map_err(judge)?;
+        if after.ctime_ns != before.ctime_ns || self.shared.moment.may_precede(before.ctime_ns) {
+            self.findings.changed(self.path.clone());
+        }
+        if let Some((sightings, sighting)) = self.options.sightings.zip(self.sighting.take()) {
+            sightings.add(self.path.clone(), sighting.framed(&before, &after));
+        }
+        // From the last, so that they are taken in order.
+        self.subs.reverse();
+        let (entries, subs) = (std::mem::take(&mut self.entries), std::mem::take(&mut self.subs));
+        let entries = if written.is_some() { Vec::new() } else { entries };
+        Ok(Listed { own: Own::new(&before, attributes), entries, subs, written, rules, conversions })
+    }
+
+    /// What the directory was written as, if everything in it is a file that the cache vouches for, and nothing is gone.
+    fn unchanged(
+        &mut self,
+        inside: &Inside<'_>,
+        place: &Place,
+        names: &[Name],
+    ) -> Result<Option<Directory>, Nothing> {
+        let Some((directory, mut files)) = self.cached.whole() else { return Ok(None) };
+        let mut metas = Vec::with_capacity(names.len());
         for Name { bytes, .. } in names {
             if self.options.cancel.load(Ordering::Relaxed) {
                 return Err(Nothing::Cancelled);
             }
             self.full.truncate(self.base);
-            self.full.extend_from_slice(&bytes);
-            match self.entry(&inside, &bytes) {
+            self.full.extend_from_slice(bytes);
+            let Ok(meta) = stat_at(inside.dir, bytes) else { return Ok(None) };
+            let is_late = self.shared.moment.may_precede(meta.ctime_ns);
+            if is_late || meta.is_mount || !files.is_next(bytes, &meta) || self.is_ignored(inside, &meta) {
+                return Ok(None);
+            }
+            metas.push(meta);
+        }
+        if !files.is_over() {
+            return Ok(None);
+        }
+        let counts = &mut self.findings.counts;
+        counts.entries += metas.len() as u64;
+        counts.files_known += metas.len() as u64;
+        counts.newest_ns = metas.iter().map(|meta| meta.ctime_ns).fold(counts.newest_ns, i64::max);
+        if let Some(sighting) = &mut self.sighting {
+            names.iter().zip(&metas).for_each(|(name, meta)| sighting.entry(&name.bytes, meta));
+        }
+        if let Some(cache) = &self.shared.cache {
+            let mut cache = cache.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            cache.again(place.key, self.cached.bytes()).map_err(Nothing::Failed)?;
+        }
+        Ok(Some(directory))
+    }
+
+    /// Writes a directory that has none in it, and notes that for the next time if it holds nothing but files.
+    fn written(&mut self, place: &Place, names: usize) -> Result<Option<Directory>, Nothing> {
+        if self.path.is_root() || !self.subs.is_empty() || self.entries.is_empty() || place.ignored {
+            return Ok(None);
+        }
+        let sink = Noticing::new(self.store);
+        let directory = write_directory(&sink, &self.entries, None).map_err(Nothing::Write)?;
+        if self.block.len() == names && self.entries.len() == names {
+            self.block.complete(Whole { directory, in_store: sink.in_store() });
+        }
+        Ok(Some(directory))
+    }
+
+    fn each(&mut self, inside: &Inside<'_>, place: &Place, names: &[Name]) -> Result<(), Nothing> {
+        self.entries.reserve(names.len());
+        for Name { bytes, .. } in names {
+            if self.options.cancel.load(Ordering::Relaxed) {
+                return Err(Nothing::Cancelled);
+            }
+            self.full.truncate(self.base);
+            self.full.extend_from_slice(bytes);
+            match self.entry(inside, bytes) {
                 Err(Nothing::Skip(why)) => self.skip(why),
                 result => result?,
             }
@@ -97,23 +179,18 @@ impl<'a, 's> Lister<'a, 's> {
                 self.remember(place)?;
             }
         }
-        self.cached = CachedDirectory::default();
-        self.remember(place)?;
-        let after = stat_fd(dir).map_err(judge)?;
-        if after.ctime_ns != before.ctime_ns || self.shared.moment.may_precede(before.ctime_ns) {
-            self.findings.changed(self.path.clone());
-        }
-        // From the last, so that they are taken in order.
-        self.subs.reverse();
-        let (entries, subs) = (std::mem::take(&mut self.entries), std::mem::take(&mut self.subs));
-        Ok(Listed { own: Own::new(&before, attributes), entries, subs, rules, conversions })
+        Ok(())
     }
 
     fn entry(&mut self, inside: &Inside<'_>, name: &[u8]) -> Result<(), Nothing> {
         if name == b".git" {
+            self.sighting = None;
             return if self.path.is_root() { Ok(()) } else { Err(Nothing::Skip(SkipReason::Repository)) };
         }
-        let meta = stat_at(inside.dir, name).map_err(judge)?;
+        let meta = stat_at(inside.dir, name).inspect_err(|_| self.sighting = None).map_err(judge)?;
+        if let Some(sighting) = &mut self.sighting {
+            sighting.entry(name, &meta);
+        }
         self.findings.counts.entries += 1;
         self.findings.counts.newest_ns = self.findings.counts.newest_ns.max(meta.ctime_ns);
         let is_ignored = self.is_ignored(inside, &meta);
@@ -149,7 +226,7 @@ impl<'a, 's> Lister<'a, 's> {
             return self.symlink(inside, found);
         }
         match self.known(inside, found, cached)? {
-            Some((id, attributes)) => self.known_file(found, id, attributes),
+            Some(content) => self.known_file(found, content),
             None => self.file(inside, found)?,
         }
         Ok(())
@@ -183,11 +260,11 @@ impl<'a, 's> Lister<'a, 's> {
         Ok(())
     }
 
-    fn known_file(&mut self, Found { name, meta }: Found<'_>, id: ObjectId, attributes: Attributes) {
+    fn known_file(&mut self, Found { name, meta }: Found<'_>, known: KnownFile) {
         self.findings.counts.files_known += 1;
         self.see(meta);
-        self.note(name, meta, Some((id, attributes.clone())));
-        self.push(name, What::File(id), Own::new(meta, attributes));
+        self.note(name, meta, Some(known.clone()));
+        self.push(name, What::File(known.id), Own::new(meta, known.attributes));
     }
 
     fn file(&mut self, inside: &Inside<'_>, Found { name, meta }: Found<'_>) -> Result<(), Nothing> {
@@ -204,7 +281,8 @@ impl<'a, 's> Lister<'a, 's> {
         } else {
             self.see(&given.meta);
             if !given.attributes_cut {
-                self.note(name, &given.meta, Some((given.id, given.attributes.clone())));
+                let (id, attributes) = (given.id, given.attributes.clone());
+                self.note(name, &given.meta, Some(KnownFile { id, attributes, in_store: InStore::Perhaps }));
             }
         }
         self.push(name, What::File(given.id), Own::new(&given.meta, given.attributes));
@@ -217,12 +295,15 @@ impl<'a, 's> Lister<'a, 's> {
         inside: &Inside<'_>,
         Found { name, meta }: Found<'_>,
         cached: Option<Cached>,
-    ) -> Result<Option<(ObjectId, Attributes)>, Nothing> {
+    ) -> Result<Option<KnownFile>, Nothing> {
         if let Some(cached) = cached.filter(|cached| cached.is_clean(meta))
             && let Some((id, attributes)) = cached.content
-            && self.store.objects.contains(&id)
         {
-            return Ok(Some((id, attributes)));
+            let is_vouched = self.options.cache.is_some_and(|cache| cache.vouches(cached.in_store));
+            if is_vouched || self.store.objects.contains(&id) {
+                let in_store = if is_vouched { InStore::Yes } else { self.in_store(&id) };
+                return Ok(Some(KnownFile { id, attributes, in_store }));
+            }
         }
         let Some(known) = self.options.index else { return Ok(None) };
         let Some(id) = known.index.id_of(&self.full, meta) else { return Ok(None) };
@@ -237,18 +318,22 @@ impl<'a, 's> Lister<'a, 's> {
         let file = match open_file(inside.dir, name, meta) {
             Ok(file) => file,
             // Git could read it once; what it holds is known.
-            Err(Errno::ACCESS | Errno::PERM) => return Ok(Some((self.borrow(id), Attributes::default()))),
+            Err(Errno::ACCESS | Errno::PERM) => return Ok(Some(self.borrow(id, Attributes::default()))),
             Err(_) => return Ok(None),
         };
         let (attributes, is_cut) = attributes(file.as_fd()).map_err(judge)?;
-        Ok((!is_cut).then(|| (self.borrow(id), attributes)))
+        Ok((!is_cut).then(|| self.borrow(id, attributes)))
     }
 
-    fn borrow(&self, id: ObjectId) -> ObjectId {
+    fn borrow(&self, id: ObjectId, attributes: Attributes) -> KnownFile {
         if !self.store.objects.contains(&id) {
             self.shared.borrowed.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(id);
         }
-        id
+        KnownFile { id, attributes, in_store: self.in_store(&id) }
+    }
+
+    fn in_store(&self, id: &ObjectId) -> InStore {
+        if self.store.objects.keeps(id) { InStore::Yes } else { InStore::Perhaps }
     }
 
     fn is_ignored(&self, inside: &Inside<'_>, meta: &Meta) -> bool {
@@ -279,11 +364,13 @@ impl<'a, 's> Lister<'a, 's> {
     }
 
     /// Puts down for the next time what a file looks like.
-    fn note(&mut self, name: &[u8], meta: &Meta, content: Option<(ObjectId, Attributes)>) {
+    fn note(&mut self, name: &[u8], meta: &Meta, known: Option<KnownFile>) {
         if self.shared.cache.is_some() {
             let is_late = self.shared.moment.may_precede(meta.ctime_ns);
             let settled = if is_late { Settled::No } else { Settled::Yes };
-            self.block.add(name, &Cached { look: Look::from(meta), settled, content });
+            let in_store = known.as_ref().map_or(InStore::Perhaps, |known| known.in_store);
+            let content = known.map(|known| (known.id, known.attributes));
+            self.block.add(name, &Cached { look: Look::from(meta), settled, content, in_store });
         }
     }
 
@@ -348,6 +435,14 @@ impl<'a, 's> Lister<'a, 's> {
             None => place.conversions.clone(),
         })
     }
+}
+
+/// What a file is known to hold.
+#[derive(Clone)]
+struct KnownFile {
+    id: ObjectId,
+    attributes: Attributes,
+    in_store: InStore,
 }
 
 /// A name and what was seen there.

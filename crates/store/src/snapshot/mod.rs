@@ -11,6 +11,7 @@ mod content;
 mod file;
 mod found;
 mod list;
+mod noticing;
 mod onboard;
 mod outcome;
 mod queue;
@@ -30,6 +31,7 @@ pub(crate) use list::{Small, small_file};
 use crate::ignore::Rules;
 use crate::object::{ReadObjects, WriteObjects};
 use crate::path::RelPath;
+use crate::source::Sightings;
 use crate::source::attributes::Conversions;
 use crate::source::index::Index;
 use crate::statcache::{self, StatCache};
@@ -66,6 +68,8 @@ pub struct Options<'a> {
     pub cache: Option<&'a StatCache>,
     /// What git says of its own files.
     pub index: Option<&'a Known<'a>>,
+    /// Where to put down what directories look like, for whoever wants to know that too.
+    pub sightings: Option<&'a Sightings>,
 }
 
 /// What is known of a repository's files before they are looked at.
@@ -121,6 +125,7 @@ impl<'a> Options<'a> {
             progress: &|_| {},
             cache: None,
             index: None,
+            sightings: None,
         }
     }
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use super::{Error, Known, Options, Outcome, SizeOf, Store, take};
 use crate::dir::open_named;
 use crate::source::attributes::{Conversion, Conversions};
-use crate::source::index::Unusable;
+use crate::source::index::{Index, Unusable};
 use crate::source::repository::{Configuration, Repository, RepositoryError};
 use crate::statcache::Writer;
 
@@ -38,6 +38,8 @@ pub struct Onboarding<'a, 'c> {
     pub settings: &'a Settings,
     /// Tells sizes in the user's object store.
     pub sizes: Option<&'a dyn SizeOf>,
+    /// Git's index, where it was read already.
+    pub index: Option<&'a Index>,
     pub cache: Option<&'c mut Writer>,
 }
 
@@ -82,7 +84,7 @@ pub fn onboard(
     onboarding: Onboarding<'_, '_>,
 ) -> Result<Onboarded, OnboardError> {
     use std::os::fd::AsFd as _;
-    let Onboarding { options, settings, sizes, cache } = onboarding;
+    let Onboarding { options, settings, sizes, index: read, cache } = onboarding;
     let dir = open_named(root)
         .map_err(|errno| OnboardError::Open { path: root.to_owned(), source: errno.into() })?;
     let rules = options.rules.and(&settings.excludes, b"").unwrap_or_else(|| options.rules.clone());
@@ -96,17 +98,18 @@ pub fn onboard(
     let conversions = Conversions::everywhere(conversion.max(settings.conversion))
         .and(&settings.attributes, b"")
         .and(&repository.attributes()?, b"");
-    let index = repository.index(store.sink.hash_kind())?;
-    let known = match &index {
-        Some(Ok(index)) => Some(Known { index, conversions: &conversions, objects: sizes }),
-        _ => None,
+    let index = match read {
+        Some(_) => None,
+        None => repository.index(store.sink.hash_kind())?,
     };
+    let usable = read.or(index.as_ref().and_then(|index| index.as_ref().ok()));
+    let known = usable.map(|index| Known { index, conversions: &conversions, objects: sizes });
     let options = Options { rules: &rules, index: known.as_ref(), ..options };
     let outcome = take(dir.as_fd(), store, &options, cache)?;
-    let index = match &index {
-        None => IndexUse::None,
-        Some(Ok(index)) => IndexUse::Asked { entries: index.len(), sparse: index.is_sparse() },
-        Some(Err(why)) => IndexUse::Refused(*why),
+    let index = match (usable, &index) {
+        (Some(index), _) => IndexUse::Asked { entries: index.len(), sparse: index.is_sparse() },
+        (None, Some(Err(why))) => IndexUse::Refused(*why),
+        (None, _) => IndexUse::None,
     };
     Ok(Onboarded { outcome, repository: Some(repository), index })
 }

@@ -9,7 +9,7 @@ use crate::ignore::Rules;
 use crate::path::RelPath;
 use crate::source::attributes::Conversions;
 use crate::statcache::Key;
-use crate::state::{Entry, Own};
+use crate::state::{Directory, Entry, Own};
 
 /// Where a directory is in the list, and which of those that were there it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +26,7 @@ struct Slot {
     place: Place,
     own: Option<Own>,
     entries: Vec<Entry>,
+    written: Option<Directory>,
     waiting: Vec<Sub>,
     /// How many directories in it are under way, and one while it is read itself.
     open: usize,
@@ -55,6 +56,8 @@ pub(super) struct Listed {
     pub(super) own: Own,
     pub(super) entries: Vec<Entry>,
     pub(super) subs: Vec<Sub>,
+    /// What it was written as, where that is done already; then there are no entries.
+    pub(super) written: Option<Directory>,
     pub(super) rules: Rules,
     pub(super) conversions: Conversions,
 }
@@ -72,6 +75,7 @@ pub(super) struct Complete {
     pub(super) name: Box<[u8]>,
     pub(super) own: Own,
     pub(super) entries: Vec<Entry>,
+    pub(super) written: Option<Directory>,
     pub(super) is_root: bool,
     pub(super) ignored: bool,
 }
@@ -120,6 +124,7 @@ impl Queue {
         let slot = self.slot(ticket);
         slot.own = Some(listed.own);
         slot.entries = listed.entries;
+        slot.written = listed.written;
         slot.waiting = listed.subs;
         slot.place.rules = listed.rules;
         slot.place.conversions = listed.conversions;
@@ -167,6 +172,7 @@ impl Queue {
             name: slot.place.name.clone(),
             own: slot.own.take().expect("a directory is complete after it was read"),
             entries: std::mem::take(&mut slot.entries),
+            written: slot.written.take(),
             is_root: slot.above.is_none(),
             ignored: slot.place.ignored,
         })
@@ -175,8 +181,16 @@ impl Queue {
     fn insert(&mut self, above: Option<Ticket>, place: Place) -> Ticket {
         self.serial += 1;
         let serial = self.serial;
-        let slot =
-            Slot { serial, above, place, own: None, entries: Vec::new(), waiting: Vec::new(), open: 1 };
+        let slot = Slot {
+            serial,
+            above,
+            place,
+            own: None,
+            entries: Vec::new(),
+            written: None,
+            waiting: Vec::new(),
+            open: 1,
+        };
         let at = self.free.pop().unwrap_or_else(|| {
             self.slots.push(None);
             self.slots.len() - 1

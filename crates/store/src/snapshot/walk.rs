@@ -42,7 +42,7 @@ pub(super) fn run(
         conversions: known.unwrap_or_default(),
         ignored: false,
     };
-    let mut progress = Progress { queue: Queue::default(), state: None, failed: None };
+    let mut progress = Progress { queue: Queue::default(), state: None, failed: None, waiting: 0 };
     let first = progress.queue.start(top);
     let shared =
         Shared { moment: Stamp::after_all(), borrowed: Mutex::default(), cache: cache.map(Mutex::new) };
@@ -60,7 +60,7 @@ pub(super) fn run(
         }
         walk.work(Some(first));
     });
-    let Progress { queue, state, failed } =
+    let Progress { queue, state, failed, .. } =
         walk.progress.into_inner().unwrap_or_else(PoisonError::into_inner);
     if let Some(error) = failed {
         return Err(error);
@@ -87,6 +87,8 @@ struct Progress {
     queue: Queue,
     state: Option<State>,
     failed: Option<Error>,
+    /// How many threads wait for something to do.
+    waiting: usize,
 }
 
 /// A directory that a thread has read and still has open.
@@ -114,8 +116,7 @@ impl Walk<'_, '_> {
             if let Err(error) = result {
                 progress.failed.get_or_insert(error);
             }
-            drop(progress);
-            self.changed.notify_all();
+            self.tell(progress);
             task = self.next(&trail);
         }
     }
@@ -135,7 +136,18 @@ impl Walk<'_, '_> {
             if progress.queue.busy == 0 {
                 return None;
             }
+            progress.waiting += 1;
             progress = self.changed.wait(progress).unwrap_or_else(PoisonError::into_inner);
+            progress.waiting -= 1;
+        }
+    }
+
+    /// Wakes those who wait, if there are any: to wake nobody is a system call too.
+    fn tell(&self, progress: MutexGuard<'_, Progress>) {
+        let is_waited_for = progress.waiting > 0;
+        drop(progress);
+        if is_waited_for {
+            self.changed.notify_all();
         }
     }
 
@@ -150,8 +162,7 @@ impl Walk<'_, '_> {
             Some(entries) => progress.queue.listed(ticket, entries),
             None => progress.queue.written(ticket, None),
         };
-        drop(progress);
-        self.changed.notify_all();
+        self.tell(progress);
         (self.options.progress)(&counts);
         if counts.entries > self.options.entry_limit {
             return Err(Error::TooMany(self.options.entry_limit));
@@ -216,12 +227,12 @@ impl Walk<'_, '_> {
     fn finish(&self, mut directory: Complete) -> Result<Option<Complete>, Error> {
         directory.entries.sort_unstable_by(|one, two| one.name.cmp(&two.name));
         let root = directory.is_root.then_some(&directory.own);
-        let is_left_out =
-            directory.ignored && self.options.ignored != Ignored::All && directory.entries.is_empty();
+        let is_empty = directory.entries.is_empty() && directory.written.is_none();
+        let is_left_out = directory.ignored && self.options.ignored != Ignored::All && is_empty;
         let mut entry = None;
         if !is_left_out {
-            let written =
-                write_directory(self.store.sink, &directory.entries, root).map_err(StateError::Write)?;
+            let write = || write_directory(self.store.sink, &directory.entries, root);
+            let written = directory.written.map_or_else(write, Ok).map_err(StateError::Write)?;
             if directory.is_root {
                 let state = State::from_root(&written, self.store.sink).map_err(StateError::Write)?;
                 self.lock().state = Some(state);

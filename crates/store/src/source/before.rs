@@ -45,6 +45,11 @@ impl Before {
         plain.then_some(Self { index, moment })
     }
 
+    /// The index that was read.
+    pub const fn index(&self) -> &Index {
+        &self.index
+    }
+
     /// Whether something that changed at this time may have changed since.
     pub fn is_since(&self, ctime_ns: i64) -> bool {
         ctime_ns >= self.moment.as_nanoseconds() - TICKS_NS

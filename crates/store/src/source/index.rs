@@ -279,7 +279,7 @@ impl Look {
 
 /// One that git was told not to compute (`index.skipHash`) is all zeros, and vouches for nothing.
 fn verify(content: &[u8], checksum: &[u8], hash: HashKind) -> Result<(), Unusable> {
-    let mut hasher = Hasher::bare(hash);
+    let mut hasher = Hasher::checksum(hash);
     hasher.update(content);
     match hasher.finish() {
         Ok(found) if found.as_bytes() == checksum => Ok(()),

@@ -33,6 +33,7 @@ mod listing;
 pub mod repository;
 mod scan;
 mod secrets;
+mod sightings;
 mod stamp;
 
 use std::io;
@@ -42,8 +43,10 @@ use std::sync::atomic::AtomicBool;
 pub use before::Before;
 pub use drift::{Drift, DriftKind, compare, drift};
 pub use listing::{Entry, Listing};
-pub use scan::scan;
+pub use scan::{scan, scan_with};
 pub use secrets::{find_chosen, find_secrets, is_secret};
+pub(crate) use sightings::Sighting;
+pub use sightings::Sightings;
 pub use stamp::Stamp;
 
 use crate::name_pattern::Pattern;

@@ -12,6 +12,7 @@ use rustix::io::Errno;
 
 use super::git::GitState;
 use super::listing::{Found, Listing, Notes, ROOT, Settled};
+use super::sightings::{Sighting, Sightings};
 use super::{Error, Options, Owners};
 use crate::dir::{Kind, Meta, Name, names, open_below, open_dir, open_named, stat_at, stat_fd};
 use crate::name_pattern::listed;
@@ -25,10 +26,17 @@ const GIT: &[u8] = b".git";
 
 /// Records what every entry below `root` looks like.
 pub fn scan(root: &Path, options: &Options<'_>) -> Result<Listing, Error> {
+    scan_with(root, options, &Sightings::default())
+}
+
+/// The same, where some directories have been seen already. Those are used up.
+pub fn scan_with(root: &Path, options: &Options<'_>, sightings: &Sightings) -> Result<Listing, Error> {
     let opened = open_named(root).and_then(|fd| Ok((stat_fd(fd.as_fd())?, fd)));
     let (meta, fd) = opened.map_err(|errno| Error::Open { path: root.to_owned(), source: errno.into() })?;
-    let progress = Progress { listing: Listing::new(meta), queue: vec![ROOT], busy: 0, failed: None };
-    let scan = Scan { root: fd.as_fd(), options, progress: Mutex::new(progress), changed: Condvar::new() };
+    let progress =
+        Progress { listing: Listing::new(meta), queue: vec![ROOT], busy: 0, waiting: 0, failed: None };
+    let (progress, changed) = (Mutex::new(progress), Condvar::new());
+    let scan = Scan { root: fd.as_fd(), options, sightings, progress, changed };
     std::thread::scope(|scope| {
         for _ in 1..THREADS {
             scope.spawn(|| scan.work());
@@ -47,6 +55,7 @@ pub fn scan(root: &Path, options: &Options<'_>) -> Result<Listing, Error> {
 struct Scan<'a> {
     root: BorrowedFd<'a>,
     options: &'a Options<'a>,
+    sightings: &'a Sightings,
     progress: Mutex<Progress>,
     /// Signalled when there is more to do, or nothing any more.
     changed: Condvar,
@@ -58,6 +67,8 @@ struct Progress {
     queue: Vec<u32>,
     /// How many threads are filling one; as long as there are any, more may come.
     busy: usize,
+    /// How many threads wait for one.
+    waiting: usize,
     failed: Option<Error>,
 }
 
@@ -88,6 +99,8 @@ struct Task {
 }
 
 enum Way {
+    /// Somebody has.
+    Seen(Sighting),
     /// By name, from the directory this thread read last.
     From(Vec<u8>),
     /// By path, from the root.
@@ -98,30 +111,49 @@ impl Scan<'_> {
     fn work(&self) {
         let mut last: Option<(u32, OwnedFd)> = None;
         while let Some(task) = self.next(last.as_ref().map(|(block, _)| *block)) {
-            let opened = match &task.way {
+            let Task { block, way } = task;
+            let result = match way {
+                Way::Seen(sighting) => Ok(self.seen(&sighting)),
                 Way::From(name) => {
-                    last.as_ref().map_or(Err(Errno::BADF), |(_, dir)| open_dir(dir.as_fd(), name))
+                    let opened =
+                        last.as_ref().map_or(Err(Errno::BADF), |(_, dir)| open_dir(dir.as_fd(), &name));
+                    self.read(opened, block, &mut last)
                 }
-                Way::Whole(path) => open_below(self.root, path),
-            };
-            let is_root = task.block == ROOT;
-            let result = match opened {
-                Ok(dir) => {
-                    let result = self.directory(dir.as_fd(), task.block);
-                    last = Some((task.block, dir));
-                    result
-                }
-                // Gone or exchanged since its name was read: as good as not there.
-                Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::XDEV) if !is_root => {
-                    Ok(Directory { settled: Settled::No, ..Directory::default() })
-                }
-                Err(errno) => Err(Failure::At(errno)),
+                Way::Whole(path) => self.read(open_below(self.root, &path), block, &mut last),
             };
             let mut progress = self.lock();
             progress.busy -= 1;
-            progress.take(task.block, result);
-            self.changed.notify_all();
+            progress.take(block, result);
+            // To wake nobody is a system call too.
+            if progress.waiting > 0 {
+                self.changed.notify_all();
+            }
         }
+    }
+
+    fn read(
+        &self,
+        opened: rustix::io::Result<OwnedFd>,
+        block: u32,
+        last: &mut Option<(u32, OwnedFd)>,
+    ) -> Result<Directory, Failure> {
+        match opened {
+            Ok(dir) => {
+                let result = self.directory(dir.as_fd(), block);
+                *last = Some((block, dir));
+                result
+            }
+            // Gone or exchanged since its name was read: as good as not there.
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::XDEV) if block != ROOT => {
+                Ok(Directory { settled: Settled::No, ..Directory::default() })
+            }
+            Err(errno) => Err(Failure::At(errno)),
+        }
+    }
+
+    fn seen(&self, sighting: &Sighting) -> Directory {
+        let found = sighting.entries().map(|(name, meta)| self.found(name.to_vec(), *meta)).collect();
+        Directory { found, settled: sighting.settled, git: None }
     }
 
     /// The next directory to read, waiting for one if there may be more.
@@ -133,16 +165,26 @@ impl Scan<'_> {
             }
             if let Some(block) = progress.queue.pop() {
                 progress.busy += 1;
-                let way = match progress.listing.step(block) {
-                    Some((parent, name)) if Some(parent) == last => Way::From(name.to_vec()),
-                    _ => Way::Whole(progress.listing.block_path(block)),
-                };
-                return Some(Task { block, way });
+                return Some(Task { block, way: self.way(&progress.listing, block, last) });
             }
             if progress.busy == 0 {
                 return None;
             }
+            progress.waiting += 1;
             progress = self.changed.wait(progress).unwrap_or_else(PoisonError::into_inner);
+            progress.waiting -= 1;
+        }
+    }
+
+    fn way(&self, listing: &Listing, block: u32, last: Option<u32>) -> Way {
+        // The root is always read: the state of the repository belongs to it.
+        let path = (block != ROOT && !self.sightings.is_empty()).then(|| listing.block_path(block));
+        if let Some(sighting) = path.and_then(|path| self.sightings.take(&path)) {
+            return Way::Seen(sighting);
+        }
+        match listing.step(block) {
+            Some((parent, name)) if Some(parent) == last => Way::From(name.to_vec()),
+            _ => Way::Whole(listing.block_path(block)),
         }
     }
 

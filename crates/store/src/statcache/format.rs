@@ -1,22 +1,25 @@
 //! The bytes of a stat cache.
 //!
-//! A header, then a block for each directory, then a table of the blocks sorted by key, then the end, which says where
-//! the table is. Header, table and end have one checksum, each block its own.
+//! A header, then a block for each directory, then a table of the blocks sorted by key and the packs that were there, then
+//! the end, which says where the table is. Header, table, packs and end have one checksum, each block its own. A block
+//! begins with the trees that the directory was written as, where those are known.
 
 use sha2::Digest as _;
 
-use super::{Cached, Key, Look, Settled, Subject, first_bytes};
+use super::{Cached, InStore, Key, Look, Settled, Subject, Whole, first_bytes};
 use crate::dir::Kind;
 use crate::id::{HashKind, ObjectId};
-use crate::state::{Attribute, Attributes};
+use crate::state::{Attribute, Attributes, Directory};
 
-pub(super) const MAGIC: &[u8; 24] = b"sandtable-stat-cache 1\n\n";
+pub(super) const MAGIC: &[u8; 24] = b"sandtable-stat-cache 2\n\n";
 /// Magic, kind of hash, device, inode, generation.
 pub(super) const HEADER: usize = 24 + 1 + 8 + 8 + 8;
 /// Key, offset, length.
 pub(super) const ROW: usize = 16 + 8 + 4;
-/// Where the table is, how many rows it has, checksum.
-pub(super) const END: usize = 8 + 8 + 16;
+/// Where the table is, how many rows it has, how many packs follow, checksum.
+pub(super) const END: usize = 8 + 8 + 8 + 16;
+/// The name of a pack, hashed.
+pub(super) const PACK: usize = 16;
 pub(super) const SUM: usize = 16;
 
 pub(super) fn header(hash: HashKind, subject: Subject, generation: u64) -> Vec<u8> {
@@ -45,13 +48,51 @@ pub(super) fn row(key: Key, offset: u64, length: u32) -> [u8; ROW] {
     row
 }
 
+/// What stands before the entries of a block.
+pub(super) fn put_whole(to: &mut Vec<u8>, whole: Option<&Whole>) {
+    let Some(Whole { directory, in_store }) = whole else { return to.push(0) };
+    let Directory { tree, manifest, times } = directory;
+    let ids = [tree, manifest, times];
+    let there = ids.iter().enumerate().map(|(place, id)| u8::from(id.is_some()) << (place + 2));
+    to.push(1 | u8::from(*in_store == InStore::Yes) << 1 | there.sum::<u8>());
+    ids.into_iter().flatten().for_each(|id| to.extend(id.as_bytes()));
+}
+
+/// Takes it off again. Of what could not have been written nothing is left.
+pub(super) fn take_whole(block: &mut &[u8], hash: HashKind) -> Option<Whole> {
+    let [flags] = take_array(block)?;
+    if flags & 1 == 0 {
+        return None;
+    }
+    let whole = whole(block, flags, hash);
+    if whole.is_none() {
+        *block = &[];
+    }
+    whole
+}
+
+fn whole(block: &mut &[u8], flags: u8, hash: HashKind) -> Option<Whole> {
+    let mut ids = [None; 3];
+    for (place, id) in ids.iter_mut().enumerate() {
+        if flags & 1 << (place + 2) != 0 {
+            let (bytes, rest) = block.split_at_checked(hash.bytes())?;
+            *block = rest;
+            *id = Some(ObjectId::from_bytes(bytes).ok()?);
+        }
+    }
+    let [tree, manifest, times] = ids;
+    let in_store = if flags & 2 == 0 { InStore::Perhaps } else { InStore::Yes };
+    Some(Whole { directory: Directory { tree, manifest, times }, in_store })
+}
+
 /// Adds the entry of one file to a block.
 pub(super) fn put(block: &mut Vec<u8>, name: &[u8], cached: &Cached) {
     put_bytes(block, name);
     let Look { kind, mode, size, mtime_ns, ctime_ns, ino, dev } = cached.look;
     let flags = u8::from(cached.settled == Settled::Yes)
         | u8::from(cached.content.is_some()) << 1
-        | u8::from(kind == Kind::Symlink) << 2;
+        | u8::from(kind == Kind::Symlink) << 2
+        | u8::from(cached.in_store == InStore::Yes) << 3;
     block.push(flags);
     block.extend(mode.to_le_bytes());
     for number in [size, mtime_ns.cast_unsigned(), ctime_ns.cast_unsigned(), ino] {
@@ -88,7 +129,9 @@ pub(super) fn take<'a>(block: &mut &'a [u8], hash: HashKind) -> Option<(&'a [u8]
     let content = if flags & 2 == 0 { None } else { Some(content(block, hash)?) };
     let settled = if flags & 1 == 1 { Settled::Yes } else { Settled::No };
     let kind = if flags & 4 == 0 { Kind::File } else { Kind::Symlink };
-    Some((name, Cached { look: Look { kind, mode, size, mtime_ns, ctime_ns, ino, dev }, settled, content }))
+    let in_store = if flags & 8 == 0 { InStore::Perhaps } else { InStore::Yes };
+    let look = Look { kind, mode, size, mtime_ns, ctime_ns, ino, dev };
+    Some((name, Cached { look, settled, content, in_store }))
 }
 
 fn content(block: &mut &[u8], hash: HashKind) -> Option<(ObjectId, Attributes)> {

@@ -6,6 +6,12 @@
 //! change time that no settled entry has. Everything else is read again. The modification time, which a program can set
 //! at will, decides nothing alone.
 //!
+//! That the content of a clean file is still in the store must be known too. Looking that up for every file would take longer
+//! than anything else, so each entry says whether its content was in a pack, and the cache which packs there were. Packs are
+//! never changed: as long as none of them is gone, everything that was in one is there. After a `gc` each is looked up
+//! once more. In the same way a directory without directories in it, of which every file is clean, is what it was written
+//! as ([`Whole`]), and is not put together again. Whoever changes how a directory is written changes the version of the cache.
+//!
 //! The file is made anew by each walk, directory by directory as they come, and never held in memory. It can be
 //! rebuilt: one that is damaged, of another version, or of another directory is taken for none.
 //!
@@ -23,7 +29,7 @@ use sha2::Digest as _;
 
 use crate::dir::{Kind, Meta};
 use crate::id::ObjectId;
-use crate::state::Attributes;
+use crate::state::{Attributes, Directory};
 
 /// Which directory a cache is of. One at the same path that is another is not the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +41,16 @@ pub struct Subject {
 impl Subject {
     pub const fn new(root: &Meta) -> Self {
         Self { dev: root.dev, ino: root.ino }
+    }
+}
+
+/// A pack of a store. A pack is named by what it holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PackName([u8; 16]);
+
+impl PackName {
+    pub fn new(name: &[u8]) -> Self {
+        Self(first_bytes(&sha2::Sha256::digest(name)))
     }
 }
 
@@ -70,6 +86,23 @@ pub struct Cached {
     pub settled: Settled,
     /// Its content and attributes; `None` for one that is known by its looks only.
     pub content: Option<(ObjectId, Attributes)>,
+    /// Whether the content was in one of the packs that the cache names.
+    pub in_store: InStore,
+}
+
+/// Whether something was in one of the packs that a cache names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InStore {
+    Yes,
+    Perhaps,
+}
+
+/// The trees that a directory was written as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Whole {
+    pub directory: Directory,
+    /// Whether all that they are made of was in one of the packs that the cache names, but for the content of the files.
+    pub in_store: InStore,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,6 +5,12 @@ use super::*;
 use crate::id::HashKind;
 use crate::state::Attribute;
 
+/// What the directory `d` was written as.
+fn whole() -> Whole {
+    let id = |byte| Some(ObjectId::from_bytes(&[byte; 20]).unwrap());
+    Whole { directory: Directory { tree: id(1), manifest: None, times: id(3) }, in_store: InStore::Yes }
+}
+
 const SUBJECT: Subject = Subject { dev: (1, 2), ino: 3 };
 
 fn cached(seed: u8) -> Cached {
@@ -20,7 +26,9 @@ fn cached(seed: u8) -> Cached {
     let id = ObjectId::from_bytes(&[seed; 20]).unwrap();
     let attribute = Attribute { name: (*b"user.a").into(), value: [seed].into() };
     let content = (seed.is_multiple_of(2)).then(|| (id, Attributes::new(vec![attribute])));
-    Cached { look, settled: if seed.is_multiple_of(3) { Settled::No } else { Settled::Yes }, content }
+    let settled = if seed.is_multiple_of(3) { Settled::No } else { Settled::Yes };
+    let in_store = if seed.is_multiple_of(7) { InStore::Yes } else { InStore::Perhaps };
+    Cached { look, settled, content, in_store }
 }
 
 /// A cache with files `1` to `9` in the root and in `d`.
@@ -32,8 +40,12 @@ fn written() -> tempfile::NamedTempFile {
         for seed in 1..10 {
             block.add(&[b'0' + seed], &cached(seed + add));
         }
+        if add == 100 {
+            block.complete(whole());
+        }
         writer.directory(key, &mut block).unwrap();
     }
+    writer.name_packs(&[PackName::new(b"one"), PackName::new(b"two")]);
     writer.finish().unwrap();
     file
 }
@@ -53,6 +65,26 @@ fn what_was_written_is_found() {
     let mut below = cache.directory(Key::ROOT.below(b"d")).unwrap();
     assert_eq!(below.get(b"5"), Some(cached(105)));
     assert!(cache.directory(Key::ROOT.below(b"e")).is_none());
+}
+
+#[test]
+fn a_directory_is_whole_as_long_as_no_pack_is_gone() {
+    let file = written();
+    let [one, two, three] = [b"one".as_slice(), b"two", b"three"].map(PackName::new);
+    let found = |packs: &[PackName], name: &[u8]| {
+        let cache = open(&file).unwrap().with_packs(packs);
+        let directory = cache.directory(Key::ROOT.below(name)).unwrap_or_default();
+        directory.whole().map(|(directory, _)| directory)
+    };
+    assert_eq!(found(&[three, two, one], b"d"), Some(whole().directory));
+    assert_eq!(found(&[three, two], b"d"), None);
+    assert_eq!(found(&[], b"d"), None);
+    assert_eq!(found(&[one, two], b"e"), None);
+    let cache = open(&file).unwrap();
+    assert!(cache.directory(Key::ROOT.below(b"d")).unwrap().whole().is_none(), "nobody has looked");
+    let cache = cache.with_packs(&[one, two]);
+    assert!(cache.directory(Key::ROOT).unwrap().whole().is_none(), "that is not known");
+    assert!(cache.vouches(InStore::Yes) && !cache.vouches(InStore::Perhaps));
 }
 
 #[test]

@@ -2,8 +2,8 @@
 
 use std::io::{self, BufWriter, Write};
 
-use super::format::{HEADER, header, put, row, sum};
-use super::{Cached, Key, Subject};
+use super::format::{HEADER, PACK, header, put, put_whole, row, sum};
+use super::{Cached, Key, PackName, Subject, Whole};
 use crate::id::HashKind;
 
 /// A cache that is being written. Without [`Writer::finish`] it is none.
@@ -12,6 +12,7 @@ pub struct Writer {
     head: Vec<u8>,
     offset: u64,
     rows: Vec<(Key, u64, u32)>,
+    packs: Vec<[u8; PACK]>,
 }
 
 impl std::fmt::Debug for Writer {
@@ -28,6 +29,8 @@ const BLOCK: usize = 4 << 20;
 pub(crate) struct Block {
     bytes: Vec<u8>,
     piece: u32,
+    entries: usize,
+    whole: Option<Whole>,
 }
 
 impl Block {
@@ -36,9 +39,21 @@ impl Block {
         self.bytes.len() >= BLOCK
     }
 
+    /// How many entries were added.
+    pub(crate) fn len(&self) -> usize {
+        self.entries
+    }
+
+    /// What the directory was written as. The entries of the block must be all that there is in it, and be files of which
+    /// the content is known.
+    pub(crate) fn complete(&mut self, whole: Whole) {
+        self.whole = (self.piece == 0).then_some(whole);
+    }
+
     /// Names must come in ascending order.
     pub(crate) fn add(&mut self, name: &[u8], cached: &Cached) {
         put(&mut self.bytes, name, cached);
+        self.entries += 1;
     }
 }
 
@@ -53,7 +68,12 @@ impl Writer {
         let head = header(hash, subject, generation);
         let mut to = BufWriter::with_capacity(128 * 1024, to);
         to.write_all(&head)?;
-        Ok(Self { to, head, offset: HEADER as u64, rows: Vec::new() })
+        Ok(Self { to, head, offset: HEADER as u64, rows: Vec::new(), packs: Vec::new() })
+    }
+
+    /// The packs in which content that is said to be in the store is.
+    pub fn name_packs(&mut self, packs: &[PackName]) {
+        self.packs = packs.iter().map(|pack| pack.0).collect();
     }
 
     /// Writes what there is of a directory and empties the block.
@@ -62,16 +82,30 @@ impl Writer {
             return Ok(());
         }
         let key = key.piece(block.piece);
-        let checksum = sum(&[&key.0, &block.bytes]);
-        let length = block.bytes.len() + checksum.len();
+        let mut first = Vec::new();
+        put_whole(&mut first, block.whole.take().as_ref());
+        let checksum = sum(&[&key.0, &first, &block.bytes]);
+        let length = first.len() + block.bytes.len() + checksum.len();
         let length = u32::try_from(length).expect("a block is written before it is that large");
+        self.to.write_all(&first)?;
         self.to.write_all(&block.bytes)?;
         self.to.write_all(&checksum)?;
-        self.rows.push((key, self.offset, length));
-        self.offset += u64::from(length);
+        self.row(key, length);
         block.bytes.clear();
         block.piece += 1;
         Ok(())
+    }
+
+    /// Writes the only block of a directory once more, as it was read.
+    pub(crate) fn again(&mut self, key: Key, bytes: &[u8]) -> io::Result<()> {
+        self.to.write_all(bytes)?;
+        self.row(key, u32::try_from(bytes.len()).expect("it was read by a length of this kind"));
+        Ok(())
+    }
+
+    fn row(&mut self, key: Key, length: u32) {
+        self.rows.push((key, self.offset, length));
+        self.offset += u64::from(length);
     }
 
     /// Writes the table. What becomes of the file then is the caller's business.
@@ -81,8 +115,10 @@ impl Writer {
         for (key, offset, length) in &self.rows {
             table.extend(row(*key, *offset, *length));
         }
+        table.extend(self.packs.iter().flatten());
         let mut end = self.offset.to_le_bytes().to_vec();
         end.extend((self.rows.len() as u64).to_le_bytes());
+        end.extend((self.packs.len() as u64).to_le_bytes());
         let checksum = sum(&[&self.head, &table, &end]);
         self.to.write_all(&table)?;
         self.to.write_all(&end)?;

@@ -111,4 +111,8 @@ impl ReadObjects for Batch<'_> {
     fn contains(&self, id: &ObjectId) -> bool {
         self.is_there(id)
     }
+
+    fn keeps(&self, id: &ObjectId) -> bool {
+        self.store.objects.has_packed(id)
+    }
 }

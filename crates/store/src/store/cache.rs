@@ -7,7 +7,7 @@ use sha2::Digest as _;
 
 use super::Store;
 use crate::id::ObjectId;
-use crate::statcache::{StatCache, Subject, Writer};
+use crate::statcache::{PackName, StatCache, Subject, Writer};
 
 /// A stat cache being written. Dropping it leaves the one before.
 #[derive(Debug)]
@@ -21,16 +21,26 @@ impl Store {
     /// The cache of that name, if there is one for this directory that can be trusted.
     pub fn cache(&self, name: &str, subject: Subject) -> Option<StatCache> {
         let file = std::fs::File::open(self.cache_path(name)).ok()?;
-        StatCache::open(file, self.hash, subject)
+        Some(StatCache::open(file, self.hash, subject)?.with_packs(&self.pack_names()))
     }
 
-    /// A new one, to be filled and kept.
-    pub fn new_cache(&self, name: &str, subject: Subject) -> io::Result<NewCache> {
-        let generation = self.cache(name, subject).map_or(0, |old| old.generation().wrapping_add(1));
+    /// A new one, to be filled and kept. `old` is the one before.
+    pub fn new_cache(&self, name: &str, subject: Subject, old: Option<&StatCache>) -> io::Result<NewCache> {
+        let generation = old.map_or(0, |old| old.generation().wrapping_add(1));
         let temporary = self.temporary("stat");
         let file = fs_err::File::create_new(&temporary)?;
         let writer = Writer::new(Box::new(file), self.hash, subject, generation)?;
         Ok(NewCache { writer, temporary, place: self.cache_path(name) })
+    }
+
+    /// The packs as they are known, which is where [`ReadObjects::keeps`] looks.
+    ///
+    /// [`ReadObjects::keeps`]: crate::object::ReadObjects::keeps
+    fn pack_names(&self) -> Vec<PackName> {
+        use std::os::unix::ffi::OsStrExt as _;
+        let packs = self.objects.packs().unwrap_or_default();
+        let name = |path: &std::path::Path| path.file_stem().unwrap_or_default().as_bytes().to_vec();
+        packs.iter().map(|pack| PackName::new(&name(pack.path()))).collect()
     }
 
     fn cache_path(&self, name: &str) -> PathBuf {
@@ -40,8 +50,10 @@ impl Store {
 }
 
 impl NewCache {
-    /// Puts it in the place of the one before. It is not waited for: a lost cache costs time only.
-    pub fn keep(self) -> io::Result<()> {
+    /// Puts it in the place of the one before. It is not waited for: a lost cache costs time only. `store` is the one that
+    /// was asked what is in it, and nothing may have been deleted since.
+    pub fn keep(mut self, store: &Store) -> io::Result<()> {
+        self.writer.name_packs(&store.pack_names());
         self.writer.finish()?;
         fs_err::rename(&self.temporary, &self.place)
     }

@@ -4,6 +4,7 @@
 
 mod board;
 mod bring_in;
+mod caches;
 mod faults;
 mod forge;
 mod git;

@@ -161,7 +161,7 @@ fn walk_with<T: ReadObjects + WriteObjects>(
         Writer::new(Box::new(file.try_clone().unwrap()), HashKind::Sha1, subject, generation).unwrap();
     let outcome = snapshot(objects, dir, cache, Some(&mut writer));
     writer.finish().unwrap();
-    (outcome, StatCache::open(file, HashKind::Sha1, subject).unwrap())
+    (outcome, StatCache::open(file, HashKind::Sha1, subject).unwrap().with_packs(&[]))
 }
 
 fn snapshot<T: ReadObjects + WriteObjects>(

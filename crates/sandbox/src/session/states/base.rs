@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use sandtable_store::id::ObjectId;
 use sandtable_store::meta::{HeadChange, OperationDraft};
-use sandtable_store::source::Stamp;
+use sandtable_store::source::{Sightings, Stamp};
 use serde::{Deserialize, Serialize};
 
 use super::super::capture::Look;
@@ -38,6 +38,17 @@ pub(in crate::session) struct Beginning {
     thread: JoinHandle<Result<(), Error>>,
 }
 
+/// What is seen of the source beside a command, for whom.
+#[derive(Debug)]
+pub(in crate::session) struct Seen {
+    /// When the command began.
+    pub(in crate::session) moment: Stamp,
+    /// What the source looked like then.
+    pub(in crate::session) look: Look,
+    /// Takes what the recording sees of it after the command.
+    pub(in crate::session) sightings: Arc<Sightings>,
+}
+
 /// How far it is.
 #[derive(Debug, Default)]
 struct Progress {
@@ -60,7 +71,7 @@ impl Beginning {
     pub(in crate::session) fn start(
         directory: &SandboxDirectory,
         record: &Record,
-        began: (Stamp, Look),
+        seen: Seen,
     ) -> Option<Self> {
         let keeps = record.resolved.lifetime.value == Lifetime::Keep
             && record.resolved.mode.value == WorkspaceMode::Overlay;
@@ -73,7 +84,9 @@ impl Beginning {
         let thread = std::thread::spawn(move || {
             let source = &record.resolved.source.root;
             let head = base_head(source);
-            let snapshot = record_source(&directory.board(), source.as_path(), hearing.as_ref(), &began)?;
+            // What another tree looks like says nothing of what the command stood on.
+            let seen = if record.sees_source() { seen } else { Seen { sightings: Arc::default(), ..seen } };
+            let snapshot = record_source(&directory.board(), source.as_path(), hearing.as_ref(), &seen)?;
             // From here on others can record the state of the sandbox too, while its command runs.
             directory.stand_on(&record, snapshot, head)
         });
@@ -97,10 +110,14 @@ fn record_source(
     board: &Board,
     source: &std::path::Path,
     hearing: &dyn Hearing,
-    (moment, look): &(Stamp, Look),
+    seen: &Seen,
 ) -> Result<ObjectId, board::Error> {
-    let taking = Taking { message: "the source", ..Taking::of(Ignored::None, "onboard", hearing) };
-    let began = Began { moment: *moment, listing: &|| look.wait() };
+    let taking = Taking {
+        message: "the source",
+        sightings: Some(&seen.sightings),
+        ..Taking::of(Ignored::None, "onboard", hearing)
+    };
+    let began = Began { moment: seen.moment, listing: &|| seen.look.wait() };
     Ok(board.onboard_since(source, &taking, Some(began))?.id)
 }
 

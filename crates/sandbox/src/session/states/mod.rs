@@ -21,7 +21,7 @@ use sandtable_store::meta::Snapshot;
 use sandtable_store::state::State;
 use sandtable_store::store::Store;
 
-pub(super) use base::{Beginning, StandsOn};
+pub(super) use base::{Beginning, Seen, StandsOn};
 pub use fork::fork;
 pub(super) use ground::lay;
 pub use keep::Kept;
