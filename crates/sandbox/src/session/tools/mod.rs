@@ -11,6 +11,7 @@ mod inside;
 mod make;
 mod packages;
 mod root;
+mod rootfs;
 mod usage;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,6 +23,7 @@ pub use self::error::{Error, StepError};
 pub use self::find::find;
 pub use self::packages::PackagesError;
 pub use self::root::BuildRoot;
+pub use self::rootfs::{Rootfs, RootfsError, machine_release, rootfs};
 use super::directory::Sandboxes;
 use crate::model::choice::choice;
 use crate::model::path::HostPath;

@@ -33,7 +33,7 @@ const DATA: [&str; 1] = ["/usr/share"];
 /// Places that are links into `/usr` on most machines, and directories on others.
 const MERGED: [&str; 3] = ["/lib", "/lib32", "/lib64"];
 /// Entries of a tree that every sandbox has its own of.
-const OWN: [&str; 8] = ["proc", "dev", "sys", "tmp", "run", "opt", "home", "build"];
+pub(super) const OWN: [&str; 8] = ["proc", "dev", "sys", "tmp", "run", "opt", "home", "build"];
 /// No `os-release` needs more bytes.
 const LARGEST_RELEASE: u64 = 64 << 10;
 const USERS: &str = "root:x:0:0:root:/root:/bin/sh\nbuilder:x:1000:1000:builder:/home/builder:/bin/sh\n";
@@ -69,7 +69,7 @@ impl BuildRoot {
         };
         let files = Root::new(base);
         let libc = files.libc().clone();
-        let release = files.read("/etc/os-release", LARGEST_RELEASE).unwrap_or_default();
+        let bytes = release_bytes(&files);
         let (known, mounts) = match self {
             Self::Machine => ("base".to_owned(), machine(&Programs::Base)),
             Self::WholeMachine => ("machine".to_owned(), machine(&Programs::All)),
@@ -77,14 +77,24 @@ impl BuildRoot {
         };
         let whole = if matches!(self, Self::Tree { .. }) { Whole::Tree } else { Whole::Machine };
         let mut hash = sha2::Sha256::new();
-        for part in [known.as_bytes(), &release, libc.to_string().as_bytes()] {
+        for part in [known.as_bytes(), &bytes, libc.to_string().as_bytes()] {
             hash.update(u64::try_from(part.len()).expect("memory is smaller").to_be_bytes());
             hash.update(part);
         }
         let digest = Sha256(hash.finalize().into()).to_string();
-        let release = Release::read(&String::from_utf8_lossy(&release));
+        let release = Release::read(&String::from_utf8_lossy(&bytes));
         Ok(Seen { digest, libc, release, files, whole, mounts })
     }
+}
+
+/// What a root file system says about itself.
+pub(super) fn release(files: &Root) -> Release {
+    Release::read(&String::from_utf8_lossy(&release_bytes(files)))
+}
+
+fn release_bytes(files: &Root) -> Vec<u8> {
+    let read = |path| files.read(path, LARGEST_RELEASE);
+    read("/etc/os-release").or_else(|| read("/usr/lib/os-release")).unwrap_or_default()
 }
 
 impl Seen {
