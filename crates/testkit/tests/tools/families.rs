@@ -119,7 +119,8 @@ pacman = ["sandtable-hello"]
 [[steps]]
 action = "run_command"
 when = { linux_family = ["debian", "rhel", "suse", "arch"] }
-command = ["sh", "-c", "mkdir {install_dir}/share && sandtable-hello > {install_dir}/share/said"]
+command = ["sh", "-c", """mkdir {install_dir}/share && sandtable-hello > {install_dir}/share/said
+  echo x > /usr/owned && rm /etc/passwd && rm -r /srv/repository && echo x >> /etc/group"""]
 
 [[steps]]
 action = "run_command"
@@ -163,6 +164,12 @@ fn three_recipes_on_five_families() {
             .collect();
     let expected = ["hello, arch\n", "hello, debian\n", "hello, rhel\n", "hello, suse\n", "no package\n"];
     assert_eq!(said, expected.map(str::to_owned).into());
+
+    for family in ["debian", "rhel", "suse", "arch"] {
+        let has = |path: &str| world.root(family).join(path).exists();
+        assert!(has("etc/passwd") && has("srv/repository") && !has("usr/owned"), "{family}");
+    }
+    assert!(!Path::new("/usr/owned").exists());
 
     // What was installed was seen by the steps and by nobody else, so the roots are known by the same digests.
     let again = world.test(&words).expect_code(0);
