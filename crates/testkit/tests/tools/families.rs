@@ -316,10 +316,11 @@ fn no_isolation_at_hand_is_a_failure_and_never_a_pass() {
     env.file(&recipe, format!("{head}{}", script("greet", "")));
     // Only in a user namespace of its own, for which the limit alone holds.
     let without = "echo 0 > /proc/sys/user/max_user_namespaces && exec \"$@\"";
-    let call = |words: &[&str]| {
-        let bare = env.run(&unshare).args(["--user", "--map-root-user", "sh", "-c", without, "sh"]);
-        bare.arg(env.binary()).args(["tool"]).args(words).arg(&recipe).ended()
-    };
+    let bare = || env.run(&unshare).args(["--user", "--map-root-user", "sh", "-c", without, "sh"]);
+    if bare().arg("true").ended().code != 0 {
+        return skip("no user namespace can be made, or none in which the limit can be set");
+    }
+    let call = |words: &[&str]| bare().arg(env.binary()).args(["tool"]).args(words).arg(&recipe).ended();
     let tested = call(&["test", "--json", "--yes", "--allow-unavailable", "--family", here(), "--recipe"]);
     let answer: Value = serde_json::from_str(&tested.stdout).unwrap_or_else(|_| panic!("{tested:?}"));
     assert_eq!((&answer["cells"][0]["state"], tested.code), (&"fail".into(), 1), "{tested:?}");
