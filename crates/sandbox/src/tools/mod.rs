@@ -11,6 +11,7 @@ pub mod consent;
 pub mod depot;
 pub mod elf;
 pub mod execute;
+pub mod family;
 pub mod fetch;
 pub mod plan;
 pub mod recipe;

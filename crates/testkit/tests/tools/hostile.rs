@@ -174,3 +174,22 @@ fn a_program_that_cannot_run_is_refused_before_it_is_tried() {
     assert!(refused.error().contains("the root file system has musl 1.2.5"), "{refused:?}");
     assert!(refused.answer["remedy"].as_str().unwrap().contains("musllinux"));
 }
+
+/// A package manager would change the system that it runs in, and this machine's is not for that.
+#[test]
+fn packages_are_never_installed_into_this_machine() {
+    let world = World::new();
+    let mut packages = plan("packages", "", &[]);
+    let step = json!({"action": "system_packages", "manager": "apt", "packages": ["hello"]});
+    packages["steps"].as_array_mut().unwrap().insert(0, step);
+    let refused = world.make(&packages);
+    assert_eq!(refused.answer["code"], "tool-packages", "{refused:?}");
+    assert!(refused.error().contains("not into this machine's"), "{refused:?}");
+    assert!(refused.answer["remedy"].as_str().unwrap().contains("--rootfs"), "{refused:?}");
+
+    let mut other = plan("other", "", &[]);
+    other["platform"]["linux_family"] =
+        if crate::families::here() == "arch" { "suse" } else { "arch" }.into();
+    let refused = world.make(&other);
+    assert_eq!(refused.answer["code"], "tool-platform", "{refused:?}");
+}

@@ -3,6 +3,7 @@
 mod ask;
 mod install;
 mod keep;
+mod matrix;
 mod plan;
 mod shell;
 mod test;

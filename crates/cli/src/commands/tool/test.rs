@@ -1,7 +1,8 @@
-//! `sandtable tool test`: one recipe on several families of distributions, as a matrix that says what was really tried.
+//! `sandtable tool test`: recipes on several families of distributions, as a matrix that says what was really tried.
 //!
 //! A family is tried on a root file system that somebody brought with `--rootfs`, or on this machine if it is of that
-//! family. Where neither is there the cell says `unavailable` and why; nothing is ever called tried that was not.
+//! family. A root file system says itself what it is, an emulation too. Where there is none, or one without what a
+//! recipe needs of it, the cell says `unavailable` and why; nothing is ever called tried that was not.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -9,33 +10,36 @@ use std::process::ExitCode;
 use clap::Args;
 use sandtable_sandbox::model::choice::UnknownWord;
 use sandtable_sandbox::model::path::HostPath;
-use sandtable_sandbox::session::tools::BuildRoot;
-use sandtable_sandbox::tools::plan::{Libc, LinuxFamily};
-use serde::Serialize;
+use sandtable_sandbox::model::tool::ToolRequest;
+use sandtable_sandbox::session::tools::{Error, Rootfs, machine_release, rootfs};
+use sandtable_sandbox::tools::assemble::AssembleError;
+use sandtable_sandbox::tools::family as families;
+use sandtable_sandbox::tools::plan::{Libc, LinuxFamily, Plan};
 
 use super::ask;
 use super::install::{MannerArgs, make};
+use super::matrix::{Cell, Matrix, Root, State};
 use super::which::{PlatformArgs, ToolError, WhichArgs, libc_here};
 use crate::app::{self, App};
 use crate::commands::SCHEMA;
 use crate::error::CliError;
 use crate::exit::Own;
-use crate::ui::{escape, table};
+use crate::ui::escape;
 
 /// What `tool test` takes.
 #[derive(Debug, Args)]
 pub(crate) struct TestArgs {
-    /// A tool, as `ninja` or `ninja@1.13`
+    /// Tools, as `ninja` or `ninja@1.13`; without any, what the first recipe makes
     #[arg(value_name = "NAME[@VERSION]")]
-    tool: Option<sandtable_sandbox::model::tool::ToolRequest>,
+    tools: Vec<ToolRequest>,
     /// A recipe of your own; more of them may provide what it depends on
     #[arg(long, value_name = "FILE")]
     recipe: Vec<PathBuf>,
     /// Families, with commas between them, or `all`
     #[arg(long, alias = "linux-family", value_name = "LIST", default_value = "all")]
     family: Families,
-    /// A directory that is the root file system of a family
-    #[arg(long, value_name = "FAMILY=DIR")]
+    /// The root file system of a family: a directory, an archive or an OCI layout
+    #[arg(long, value_name = "FAMILY=DIR|TAR|OCI")]
     rootfs: Vec<String>,
     /// A family that cannot be tried here is no failure
     #[arg(long)]
@@ -69,79 +73,135 @@ impl std::str::FromStr for Families {
     }
 }
 
-#[derive(Serialize)]
-struct Matrix {
-    schema: u32,
-    cells: Vec<Cell>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-struct Cell {
+/// A cell that is to be filled.
+struct Place<'a> {
+    tool: Option<&'a ToolRequest>,
     family: LinuxFamily,
-    state: State,
-    /// Where it was tried, or why it was not.
-    why: String,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-enum State {
-    Pass,
-    Fail,
-    Unavailable,
+    root: Option<&'a Rootfs>,
 }
 
 pub(super) fn run(app: &App, args: &TestArgs) -> Result<ExitCode, CliError> {
-    let roots = args.rootfs.iter().map(|text| root(text)).collect::<Result<Vec<_>, _>>()?;
+    let roots = args.rootfs.iter().map(|text| brought(app, text)).collect::<Result<Vec<_>, _>>()?;
+    let tools: Vec<Option<&ToolRequest>> =
+        if args.tools.is_empty() { vec![None] } else { args.tools.iter().map(Some).collect() };
+    let count = tools.len() * args.family.0.len();
     let mut cells = Vec::new();
-    for family in &args.family.0 {
-        let brought = roots.iter().find(|(of, _)| of == family).map(|(_, path)| path.clone());
-        cells.push(cell(app, args, *family, brought)?);
+    for tool in tools {
+        for family in &args.family.0 {
+            let root = roots.iter().find(|(of, _)| of == family).map(|(_, root)| root);
+            let cell = args.cell(app, &Place { tool, family: *family, root })?;
+            let (number, state) = (cells.len() + 1, cell.state.word());
+            app.ui.say(&format!("{number}/{count} {} on {family}: {state}", escape::line(&cell.tool)));
+            cells.push(cell);
+        }
     }
     let bad = |cell: &Cell| match cell.state {
-        State::Pass => false,
+        State::Pass | State::Emulated => false,
         State::Fail => true,
         State::Unavailable => !args.allow_unavailable,
     };
     let failed = cells.iter().any(bad);
+    let matrix = Matrix { schema: SCHEMA, cells };
     if args.json {
-        app.ui.json(&Matrix { schema: SCHEMA, cells })?;
+        app.ui.json(&matrix)?;
     } else {
-        let row =
-            |cell: &Cell| [cell.family.to_string(), word(cell.state).to_owned(), escape::line(&cell.why)];
-        app.ui.answer(&table::aligned(&cells.iter().map(row).collect::<Vec<_>>()))?;
+        app.ui.answer(&matrix.table())?;
     }
     Ok(if failed { ExitCode::from(Own::Failed) } else { ExitCode::SUCCESS })
 }
 
-fn cell(
-    app: &App,
-    args: &TestArgs,
-    family: LinuxFamily,
-    brought: Option<HostPath>,
-) -> Result<Cell, CliError> {
-    let here = family_here() == Some(family);
-    let (root, why, libc) = match brought {
-        Some(path) => {
-            let libc = libc_of(path.as_path());
-            let digest = format!("tree {path}");
-            let why = format!("on {path}");
-            (Some(BuildRoot::Tree { path, digest }), why, libc)
+impl TestArgs {
+    fn cell(&self, app: &App, place: &Place<'_>) -> Result<Cell, CliError> {
+        let mut cell = Cell {
+            tool: self.which(place, None).title()?,
+            family: place.family,
+            state: State::Unavailable,
+            why: String::new(),
+            fix: None,
+            root: None,
+        };
+        let libc = match place.on() {
+            Ok((root, libc)) => {
+                cell.root = Some(root);
+                libc
+            }
+            Err(why) => {
+                cell.why = why;
+                return Ok(cell);
+            }
+        };
+        match self.which(place, Some(libc)).plan() {
+            Ok(plan) => self.fill(app, &plan, (place, &mut cell))?,
+            // What a recipe lacks for one family it may have for the next.
+            Err(error) if is_about_the_family(&error) => {
+                cell.state = State::Fail;
+                cell.why = chain(&error);
+            }
+            Err(error) => return Err(error),
         }
-        None if here => (None, "on this machine".to_owned(), libc_here()),
-        None => {
-            let why = format!("there is no root file system of it here; bring one: `--rootfs {family}=DIR`");
-            return Ok(Cell { family, state: State::Unavailable, why });
+        Ok(cell)
+    }
+
+    fn which(&self, place: &Place<'_>, libc: Option<Libc>) -> WhichArgs {
+        let platform = PlatformArgs { arch: None, libc, family: Some(place.family) };
+        WhichArgs { tool: place.tool.cloned(), recipe: self.recipe.clone(), plan: None, platform }
+    }
+
+    /// Makes the tool there.
+    fn fill(&self, app: &App, plan: &Plan, (place, cell): (&Place<'_>, &mut Cell)) -> Result<(), CliError> {
+        ask::consent(app, plan, self.manner.answer(), self.manner.stays())?;
+        match make(app, plan, self.manner.manner(place.root.map(Rootfs::root))) {
+            Ok(_) => {
+                let emulated = place.root.is_some_and(|root| root.release.emulated);
+                cell.state = if emulated { State::Emulated } else { State::Pass };
+                cell.why = String::from("made and verified");
+            }
+            Err(error) => {
+                cell.state = if is_impossible(&error) { State::Unavailable } else { State::Fail };
+                cell.why = chain(&error);
+                cell.fix = error.hint();
+            }
         }
-    };
-    let platform = PlatformArgs { arch: None, libc: Some(libc), family: Some(family) };
-    let which = WhichArgs { tool: args.tool.clone(), recipe: args.recipe.clone(), plan: None, platform };
-    let plan = which.plan()?;
-    ask::consent(app, &plan, args.manner.answer(), args.manner.stays())?;
-    Ok(match make(app, &plan, args.manner.manner(root)) {
-        Ok(_) => Cell { family, state: State::Pass, why },
-        Err(error) => Cell { family, state: State::Fail, why: format!("{why}: {}", chain(&error)) },
-    })
+        Ok(())
+    }
+}
+
+impl Place<'_> {
+    /// Where it can be tried, and with which C library; else why it cannot.
+    fn on(&self) -> Result<(Root, Libc), String> {
+        let family = self.family;
+        match self.root {
+            Some(root) if root.release.family == Some(family) => {
+                Ok((Root::brought(root), root.libc.unwrap_or(families::family(family).libc)))
+            }
+            Some(root) => {
+                let says =
+                    root.release.family.map_or("of no known family".to_owned(), |of| format!("of {of}"));
+                Err(format!("{} says that it is {says}", root.path))
+            }
+            None => {
+                let here = machine_release();
+                if here.family == Some(family) {
+                    return Ok((Root::machine(here.name), libc_here()));
+                }
+                Err(format!(
+                    "there is no root file system of it here; bring one: `--rootfs {family}=DIR|TAR|OCI`"
+                ))
+            }
+        }
+    }
+}
+
+/// Whether a recipe has no plan for this family, and may have one for others.
+fn is_about_the_family(error: &CliError) -> bool {
+    let CliError::Tool(error) = error else { return false };
+    matches!(**error, ToolError::Assemble(AssembleError::Step { .. } | AssembleError::Nothing { .. }))
+}
+
+/// Whether nothing was tried, because what it takes is not there.
+fn is_impossible(error: &CliError) -> bool {
+    let CliError::Tool(error) = error else { return false };
+    matches!(**error, ToolError::Make(Error::Packages { .. }))
 }
 
 fn chain(error: &CliError) -> String {
@@ -154,47 +214,14 @@ fn chain(error: &CliError) -> String {
     text
 }
 
-fn root(text: &str) -> Result<(LinuxFamily, HostPath), CliError> {
+fn brought(app: &App, text: &str) -> Result<(LinuxFamily, Rootfs), CliError> {
     let refused = || CliError::from(ToolError::Rootfs(text.to_owned()));
     let (family, path) = text.split_once('=').ok_or_else(refused)?;
     let family = family.parse().map_err(|_| refused())?;
-    Ok((family, HostPath::new(app::real(Path::new(path))?).map_err(CliError::HostPath)?))
-}
-
-/// The family of this machine, if it says so.
-fn family_here() -> Option<LinuxFamily> {
-    let text =
-        fs_err::read_to_string("/etc/os-release").or_else(|_| fs_err::read_to_string("/usr/lib/os-release"));
-    family_of(&text.unwrap_or_default())
-}
-
-fn family_of(release: &str) -> Option<LinuxFamily> {
-    let value = |key: &str| {
-        let line = release.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('='));
-        line.unwrap_or_default().trim_matches(['"', '\'']).to_owned()
-    };
-    let (id, like) = (value("ID"), value("ID_LIKE"));
-    std::iter::once(id.as_str()).chain(like.split(' ')).find_map(|word| match word {
-        "debian" | "ubuntu" => Some(LinuxFamily::Debian),
-        "rhel" | "fedora" | "centos" => Some(LinuxFamily::Rhel),
-        "arch" => Some(LinuxFamily::Arch),
-        "alpine" => Some(LinuxFamily::Alpine),
-        "suse" | "opensuse" | "sles" => Some(LinuxFamily::Suse),
-        _ => None,
-    })
-}
-
-fn libc_of(root: &Path) -> Libc {
-    let loader = root.join(format!("lib/ld-musl-{}.so.1", std::env::consts::ARCH));
-    if loader.symlink_metadata().is_ok() { Libc::Musl } else { Libc::Glibc }
-}
-
-fn word(state: State) -> &'static str {
-    match state {
-        State::Pass => "pass",
-        State::Fail => "fail",
-        State::Unavailable => "unavailable",
-    }
+    let path = HostPath::new(app::real(Path::new(path))?).map_err(CliError::HostPath)?;
+    let read = rootfs(&app.environment.data()?, &path);
+    let root = read.map_err(|source| ToolError::NoRootfs { path: path.into(), source })?;
+    Ok((family, root))
 }
 
 #[cfg(test)]
@@ -202,28 +229,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_family_is_read_from_what_the_system_says() {
-        assert_eq!(family_of("ID=debian\n"), Some(LinuxFamily::Debian));
-        assert_eq!(
-            family_of("NAME=x\nID=\"rocky\"\nID_LIKE=\"rhel centos fedora\"\n"),
-            Some(LinuxFamily::Rhel)
-        );
-        assert_eq!(family_of("ID=opensuse-leap\nID_LIKE='suse opensuse'"), Some(LinuxFamily::Suse));
-        assert_eq!(family_of("ID=haiku\n"), None);
-    }
-
-    #[test]
     fn families_are_words_with_commas() {
         let read = |text: &str| text.parse::<Families>().map(|families| families.0);
         assert_eq!(read("all").map(|all| all.len()), Ok(5));
         assert_eq!(read("arch,debian,arch"), Ok(vec![LinuxFamily::Arch, LinuxFamily::Debian]));
         assert!(read("arch,plan9").is_err() && read("").is_err());
-    }
-
-    #[test]
-    fn the_answer_has_the_shape_its_schema_promises() {
-        let cell = |state| Cell { family: LinuxFamily::Arch, state, why: "on this machine".to_owned() };
-        let cells = [State::Pass, State::Fail, State::Unavailable].map(cell).to_vec();
-        crate::schema::check("tool-test.json", &Matrix { schema: SCHEMA, cells });
     }
 }

@@ -6,11 +6,12 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use sandtable_sandbox::model::platform::Os;
 use sandtable_sandbox::model::tool::ToolRequest;
-use sandtable_sandbox::session::tools::Error as MakeError;
+use sandtable_sandbox::session::tools::{Error as MakeError, RootfsError};
 use sandtable_sandbox::tools::assemble::{AssembleError, Shelf};
 use sandtable_sandbox::tools::builtin;
 use sandtable_sandbox::tools::consent::ConsentError;
 use sandtable_sandbox::tools::depot::DepotError;
+use sandtable_sandbox::tools::family as families;
 use sandtable_sandbox::tools::plan::{Arch, Libc, LinuxFamily, Plan, PlanError, PlanPlatform};
 use sandtable_sandbox::tools::recipe::{self, Recipe, RecipeError};
 
@@ -49,8 +50,10 @@ pub(crate) enum ToolError {
     NoSuchTool(String),
     #[error("`{word}` means several kept tools: {}", keys.join(", "))]
     Several { word: String, keys: Vec<String> },
-    #[error("`{0}` is not a root file system: say `FAMILY=DIR`")]
+    #[error("`{0}` is not a root file system: say `FAMILY=DIR`, `FAMILY=TAR` or `FAMILY=OCI`")]
     Rootfs(String),
+    #[error("`{}` cannot be used as a root file system", path.display())]
+    NoRootfs { path: PathBuf, source: RootfsError },
     #[error("`{0}` did not come with the program and nobody consented to it")]
     NoConsent(String),
 }
@@ -89,11 +92,11 @@ impl PlatformArgs {
     pub(super) fn target(&self) -> Result<PlanPlatform, ToolError> {
         let here = || std::env::consts::ARCH.parse().map_err(|_| ToolError::Machine(std::env::consts::ARCH));
         let family = self.family;
-        let alpine = family.filter(|family| *family == LinuxFamily::Alpine).map(|_| Libc::Musl);
+        let usual = family.map(|name| families::family(name).libc);
         Ok(PlanPlatform {
             os: Os::Linux,
             arch: self.arch.map_or_else(here, Ok)?,
-            libc: self.libc.or(alpine).unwrap_or_else(libc_here),
+            libc: self.libc.or(usual).unwrap_or_else(libc_here),
             linux_family: family,
         })
     }
@@ -117,14 +120,30 @@ impl WhichArgs {
         if let Some(path) = &self.plan {
             return Ok(plan_file(path)?);
         }
-        let read = self.recipe.iter().map(|path| recipe_file(path)).collect::<Result<Vec<_>, _>>()?;
+        let read = self.read()?;
         let stock = Shelf::new(builtin::recipes(), &read).map_err(ToolError::Assemble)?;
-        let recipe = match (&self.tool, read.first()) {
-            (Some(request), _) => stock.find(request).map_err(ToolError::Assemble)?,
-            (None, Some(first)) => first,
-            (None, None) => return Err(ToolError::Nothing.into()),
-        };
+        let recipe = self.chosen(&stock, &read)?;
         Ok(stock.plan(recipe, self.platform.target()?).map_err(ToolError::Assemble)?)
+    }
+
+    /// The name and version of what is meant, whether or not there is a plan for it.
+    pub(super) fn title(&self) -> Result<String, CliError> {
+        let read = self.read()?;
+        let stock = Shelf::new(builtin::recipes(), &read).map_err(ToolError::Assemble)?;
+        let recipe = self.chosen(&stock, &read)?;
+        Ok(format!("{} {}", recipe.name, recipe.version))
+    }
+
+    fn read(&self) -> Result<Vec<Recipe>, ToolError> {
+        self.recipe.iter().map(|path| recipe_file(path)).collect()
+    }
+
+    fn chosen<'a>(&self, stock: &Shelf<'a>, read: &'a [Recipe]) -> Result<&'a Recipe, ToolError> {
+        match (&self.tool, read.first()) {
+            (Some(request), _) => stock.find(request).map_err(ToolError::Assemble),
+            (None, Some(first)) => Ok(first),
+            (None, None) => Err(ToolError::Nothing),
+        }
     }
 }
 

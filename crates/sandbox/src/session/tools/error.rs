@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::packages::PackagesError;
 use crate::model::blame::Blame;
 use crate::tools::depot::DepotError;
 use crate::tools::elf::Misfit;
@@ -34,6 +35,12 @@ pub enum Error {
     },
     #[error("{chain}: `{command}` does not show that it works: {why}")]
     Verify { chain: String, command: String, why: String },
+    #[error("{chain}: its packages cannot be installed")]
+    Packages {
+        chain: String,
+        #[source]
+        source: PackagesError,
+    },
     #[error("cannot use `{root}` as a root file system")]
     Root {
         root: String,
@@ -95,6 +102,7 @@ impl Error {
             Self::NoBinary { chain, binary } => Self::NoBinary { chain: named(chain), binary },
             Self::Misfit { chain, source } => Self::Misfit { chain: named(chain), source },
             Self::Verify { chain, command, why } => Self::Verify { chain: named(chain), command, why },
+            Self::Packages { chain, source } => Self::Packages { chain: named(chain), source },
             other => other,
         }
     }
@@ -132,6 +140,7 @@ impl Error {
             Self::NoBinary { .. } => "tool-output",
             Self::Misfit { .. } => "tool-misfit",
             Self::Verify { .. } => "tool-verify",
+            Self::Packages { .. } => "tool-packages",
             Self::Root { .. } => "tool-root",
             Self::Sandbox(_) => "tool-sandbox",
         }
@@ -157,6 +166,7 @@ impl Error {
                 _ => None,
             },
             Self::Step { source, .. } => source.remedy(),
+            Self::Packages { source, .. } => Some(source.remedy().to_owned()),
             Self::Sandbox(error) => error.remedy(),
             _ => None,
         }

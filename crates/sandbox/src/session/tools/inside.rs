@@ -17,6 +17,7 @@ use crate::engine::enforcement::refusal;
 use crate::engine::{Handles, Place, can_start, engine};
 use crate::model::id::SandboxName;
 use crate::model::mount::{Content, Mount, MountTable};
+use crate::model::path::HostPath;
 use crate::model::resolved::ResolvedSpec;
 use crate::random::random;
 use crate::tools::execute::Command;
@@ -64,6 +65,11 @@ impl Inside {
             }
         }
         Ok(Self { id_base: id_base(&resolved), directory, lock, name, resolved })
+    }
+
+    /// Where what changes in a layer is kept.
+    pub(super) fn changes(&self, layer: &str) -> HostPath {
+        self.directory.layer(layer, Part::Upper)
     }
 
     /// Uses other mounts from now on. Layers must be the same.

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use super::error::{Error, StepError};
 use super::files::Foreign;
 use super::inside::{End, Inside, Ran, table};
+use super::packages;
 use super::root::{Seen, mount};
 use super::usage::Usage;
 use super::{Note, ToolWatcher, Workshop};
@@ -47,12 +48,14 @@ pub(super) struct Making<'a> {
 impl Making<'_> {
     pub(super) fn make(&self) -> Result<Vec<Note>, Error> {
         let sandbox = |error| Error::Sandbox(Box::new(error));
+        packages::check(self.plan, self.root, self.workshop.identity)
+            .map_err(|source| Error::Packages { chain: self.plan.name.to_string(), source })?;
         let sandboxes = Sandboxes::new(&self.workplace.partial);
         let resolved = self.resolved().map_err(sandbox)?;
         let mut inside = Inside::new(&sandboxes, resolved).map_err(sandbox)?;
         let mut usage = Usage::of(self.dependencies);
         let notes = self.steps(&inside, &mut usage)?;
-        self.check()?;
+        self.check(&packages::files(self.root, &self.mounts(HostAccess::Read), &inside))?;
         inside.remount(self.mounts(HostAccess::Read)).map_err(sandbox)?;
         self.verify(&inside)?;
         usage.look();
@@ -146,7 +149,7 @@ impl Making<'_> {
     }
 
     /// Whether every program that the tool offers is there and can run in the root file system.
-    fn check(&self) -> Result<(), Error> {
+    fn check(&self, root: &elf::Root) -> Result<(), Error> {
         let chain = || self.plan.name.to_string();
         let tools = self.dependencies.iter().map(|tool| tool.source.clone());
         let libraries: Vec<_> = tools
@@ -155,7 +158,7 @@ impl Making<'_> {
             .map(std::path::PathBuf::from)
             .collect();
         let machine = self.plan.platform.arch.to_string();
-        let target = elf::Target { root: &self.root.files, machine: &machine, libraries: &libraries };
+        let target = elf::Target { root, machine: &machine, libraries: &libraries };
         let made = elf::Root::new(self.workplace.output.as_path());
         for binary in &self.plan.provides.binaries {
             // Links within the tool lead where they will; one that leads elsewhere is another's business to check.
@@ -208,7 +211,7 @@ impl Making<'_> {
             reason: reason.to_owned(),
             origin: Origin::Default,
         };
-        let mut mounts = self.root.mounts();
+        let mut mounts = packages::mounts(self.plan, self.root);
         let work = BoxPath::new(WORK).expect("absolute");
         mounts.push(ours(&work, &self.workplace.work, HostAccess::Write, "where the steps work"));
         mounts.push(ours(

@@ -9,7 +9,9 @@ mod files;
 mod find;
 mod inside;
 mod make;
+mod packages;
 mod root;
+mod rootfs;
 mod usage;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,7 +21,9 @@ use sandtable_store::remove::remove_tree;
 
 pub use self::error::{Error, StepError};
 pub use self::find::find;
+pub use self::packages::PackagesError;
 pub use self::root::BuildRoot;
+pub use self::rootfs::{Rootfs, RootfsError, machine_release, rootfs};
 use super::directory::Sandboxes;
 use crate::model::choice::choice;
 use crate::model::path::HostPath;
@@ -174,13 +178,17 @@ impl Work<'_> {
     fn platform(&self, plan: &Plan) -> Result<(), Error> {
         let has = self.root.libc.name();
         let machine = std::env::consts::ARCH;
-        if plan.platform.arch.to_string() == machine && plan.platform.libc.to_string() == has {
+        let family = self.root.release.family;
+        // Most plans are for every family with the same C library.
+        let fits = plan.platform.linux_family.is_none_or(|wanted| family == Some(wanted));
+        if fits && plan.platform.arch.to_string() == machine && plan.platform.libc.to_string() == has {
             return Ok(());
         }
+        let family = family.map_or_else(String::new, |family| format!(" {family}"));
         Err(Error::Platform {
             tool: plan.title(),
             platform: plan.platform.to_string(),
-            machine: format!("linux {machine} {has}"),
+            machine: format!("linux {machine} {has}{family}"),
         })
     }
 

@@ -7,11 +7,12 @@ use fs_err as fs;
 use sha2::Digest as _;
 
 use super::error::Error;
-use crate::model::mount::{Content, HostAccess, Mount, Ownership};
+use crate::model::mount::{Content, HostAccess, Mount, Ownership, Pins};
 use crate::model::path::{BoxPath, HostPath};
 use crate::model::setting::Origin;
 use crate::tools::elf::{Libc, Root};
 use crate::tools::execute::{HOME, base_commands};
+use crate::tools::family::Release;
 use crate::tools::plan::Sha256;
 
 /// Where the system of a sandbox comes from.
@@ -32,7 +33,9 @@ const DATA: [&str; 1] = ["/usr/share"];
 /// Places that are links into `/usr` on most machines, and directories on others.
 const MERGED: [&str; 3] = ["/lib", "/lib32", "/lib64"];
 /// Entries of a tree that every sandbox has its own of.
-const OWN: [&str; 8] = ["proc", "dev", "sys", "tmp", "run", "opt", "home", "build"];
+pub(super) const OWN: [&str; 8] = ["proc", "dev", "sys", "tmp", "run", "opt", "home", "build"];
+/// No `os-release` needs more bytes.
+const LARGEST_RELEASE: u64 = 64 << 10;
 const USERS: &str = "root:x:0:0:root:/root:/bin/sh\nbuilder:x:1000:1000:builder:/home/builder:/bin/sh\n";
 const GROUPS: &str = "root:x:0:\nbuilder:x:1000:\n";
 
@@ -41,8 +44,21 @@ const GROUPS: &str = "root:x:0:\nbuilder:x:1000:\n";
 pub(super) struct Seen {
     pub(super) digest: String,
     pub(super) libc: Libc,
+    /// What it says about itself.
+    pub(super) release: Release,
     pub(super) files: Root,
+    /// Whether it is a tree of its own, into a view of which packages can be installed.
+    pub(super) whole: Whole,
     mounts: Vec<Mount>,
+}
+
+/// Whose a root file system is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Whole {
+    /// This machine's, or parts of it.
+    Machine,
+    /// One that somebody brought.
+    Tree,
 }
 
 impl BuildRoot {
@@ -53,20 +69,32 @@ impl BuildRoot {
         };
         let files = Root::new(base);
         let libc = files.libc().clone();
-        let release = files.find("/etc/os-release").and_then(|path| fs::read(path).ok()).unwrap_or_default();
+        let bytes = release_bytes(&files);
         let (known, mounts) = match self {
             Self::Machine => ("base".to_owned(), machine(&Programs::Base)),
             Self::WholeMachine => ("machine".to_owned(), machine(&Programs::All)),
             Self::Tree { path, digest } => (digest.clone(), tree(path)?),
         };
+        let whole = if matches!(self, Self::Tree { .. }) { Whole::Tree } else { Whole::Machine };
         let mut hash = sha2::Sha256::new();
-        for part in [known.as_bytes(), &release, libc.to_string().as_bytes()] {
+        for part in [known.as_bytes(), &bytes, libc.to_string().as_bytes()] {
             hash.update(u64::try_from(part.len()).expect("memory is smaller").to_be_bytes());
             hash.update(part);
         }
         let digest = Sha256(hash.finalize().into()).to_string();
-        Ok(Seen { digest, libc, files, mounts })
+        let release = Release::read(&String::from_utf8_lossy(&bytes));
+        Ok(Seen { digest, libc, release, files, whole, mounts })
     }
+}
+
+/// What a root file system says about itself.
+pub(super) fn release(files: &Root) -> Release {
+    Release::read(&String::from_utf8_lossy(&release_bytes(files)))
+}
+
+fn release_bytes(files: &Root) -> Vec<u8> {
+    let read = |path| files.read(path, LARGEST_RELEASE);
+    read("/etc/os-release").or_else(|| read("/usr/lib/os-release")).unwrap_or_default()
 }
 
 impl Seen {
@@ -74,6 +102,30 @@ impl Seen {
     pub(super) fn mounts(&self) -> Vec<Mount> {
         self.mounts.clone()
     }
+
+    /// The same, writable: a view of the tree, directory by directory, that keeps what changes in layers of the
+    /// sandbox. The tree stays as it is.
+    pub(super) fn writable_mounts(&self) -> Vec<Mount> {
+        let view = |mut mount: Mount| {
+            match mount.content {
+                Content::Host { source, access: HostAccess::Read, .. } if source.as_path().is_dir() => {
+                    let layer = layer(&source);
+                    mount.content = Content::Cow { source, layer, pins: Pins::None, identity: None };
+                }
+                // Package managers have their locks there.
+                Content::Empty => mount.content = Content::Scratch { size: 0 },
+                _ => {}
+            }
+            mount
+        };
+        self.mounts().into_iter().map(view).collect()
+    }
+}
+
+/// The name of the layer that holds what changes in a directory of a tree.
+fn layer(directory: &HostPath) -> String {
+    let name = directory.as_path().file_name().unwrap_or_default();
+    format!("root-{}", name.to_string_lossy())
 }
 
 enum Programs {

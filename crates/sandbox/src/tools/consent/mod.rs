@@ -157,6 +157,9 @@ fn item(plan: &Plan) -> Item {
 fn command(step: &super::plan::Step) -> Option<String> {
     match step {
         super::plan::Step::RunCommand { command, .. } => Some(command.join(" ")),
+        super::plan::Step::SystemPackages { manager, packages } => {
+            Some(format!("{manager}, to install {} into a view of the root file system", packages.join(" ")))
+        }
         _ => None,
     }
 }

@@ -178,7 +178,8 @@ impl Check<'_> {
         own.into_iter().find(|candidate| candidate.is_file()).or_else(|| {
             let absolute = object.search.iter().filter(|place| place.starts_with('/')).map(String::as_str);
             let places = absolute.chain(self.target.root.library_places().iter().map(String::as_str));
-            places.into_iter().find_map(|place| self.target.root.find(&format!("{place}/{library}")))
+            let found = |place| self.target.root.find(&format!("{place}/{library}"));
+            places.into_iter().filter_map(found).find(|candidate| candidate.is_file())
         })
     }
 

@@ -30,6 +30,8 @@ const PLACES: [&str; 8] = [
 #[derive(Clone, Debug)]
 pub struct Root {
     base: PathBuf,
+    /// Directories inside with what changed in each of them.
+    layers: Vec<(PathBuf, PathBuf)>,
     places: Vec<String>,
     libc: Libc,
 }
@@ -74,9 +76,19 @@ impl fmt::Display for Libc {
 impl Root {
     /// The root file system in the directory `base`; `/` is this machine's.
     pub fn new(base: impl Into<PathBuf>) -> Self {
-        let mut root = Self { base: base.into(), places: Vec::new(), libc: Libc::None };
+        let (base, layers) = (base.into(), Vec::new());
+        let mut root = Self { base, layers, places: Vec::new(), libc: Libc::None };
         root.places = PLACES.iter().map(|place| (*place).to_owned()).chain(root.configured()).collect();
         root.libc = root.find_libc();
+        root
+    }
+
+    /// The same with what changed in directories of it: of each its path inside, without the first slash, and where the
+    /// changes are. What was removed from a directory is still found.
+    #[must_use]
+    pub fn with_layers(&self, layers: Vec<(PathBuf, PathBuf)>) -> Self {
+        let mut root = Self { layers, ..self.clone() };
+        root.places.extend(root.configured());
         root
     }
 
@@ -98,7 +110,7 @@ impl Root {
                 continue;
             }
             let next = here.join(&part);
-            let outside = self.base.join(&next);
+            let outside = self.outside(&next);
             if !fs::symlink_metadata(&outside).ok()?.is_symlink() {
                 here = next;
                 continue;
@@ -115,7 +127,16 @@ impl Root {
                 waiting.push_front(part);
             }
         }
-        Some(self.base.join(here))
+        Some(self.outside(&here))
+    }
+
+    /// Where a path inside that leads through no link is.
+    fn outside(&self, inside: &Path) -> PathBuf {
+        let changed = self.layers.iter().find_map(|(directory, changes)| {
+            let path = changes.join(inside.strip_prefix(directory).ok()?);
+            fs::symlink_metadata(&path).is_ok().then_some(path)
+        });
+        changed.unwrap_or_else(|| self.base.join(inside))
     }
 
     /// Directories that the loader's configuration names.
@@ -154,7 +175,8 @@ impl Root {
         }
     }
 
-    fn read(&self, path: &str, most: u64) -> Option<Vec<u8>> {
+    /// The first bytes of a file inside, `most` of them; `None` if there is none.
+    pub fn read(&self, path: &str, most: u64) -> Option<Vec<u8>> {
         let path = self.find(path)?;
         if !fs::metadata(&path).ok()?.is_file() {
             return None;

@@ -295,3 +295,23 @@ fn damage_is_survived() {
         }
     }
 }
+
+#[test]
+fn what_was_installed_into_a_view_of_a_root_is_found_in_it() {
+    let world = World::glibc();
+    let program = Elf {
+        machine: X86_64,
+        needed: &["libextra.so.1"],
+        interpreter: MANYLINUX.interpreter,
+        ..Elf::default()
+    };
+    let program = world.put("tool/bin/program", &program);
+    let missing = world.check(&program).unwrap_err();
+    assert!(missing.contains("needs the library `libextra.so.1`"), "{missing}");
+    fs_err::create_dir_all(world.path("changes/lib/x86_64-linux-gnu")).unwrap();
+    world.put("changes/lib/x86_64-linux-gnu/libextra.so.1", &Elf { machine: X86_64, ..Elf::default() });
+    let root = Root::new(world.path("root")).with_layers(vec![("usr".into(), world.path("changes"))]);
+    let target = Target { root: &root, machine: "x86_64", libraries: &[] };
+    check(&program, &target).unwrap();
+    assert_eq!(root.find("/usr/lib/none"), None);
+}

@@ -2,7 +2,8 @@
 //! built depends neither on the processor at hand nor on headers and libraries of the system.
 
 use super::lower::{Lowering, in_work, own, work};
-use super::{Action, Area, OWN, Packed, Unpacking, WORK};
+use super::{Action, Area, Command, OWN, Packed, Unpacking, WORK};
+use crate::tools::family;
 use crate::tools::plan::step::{
     ArchiveFormat, CargoBuild, CmakeBuild, Configure, ConfigureMake, GoBuild, MesonBuild, PackageManager,
     Placement,
@@ -238,15 +239,16 @@ impl Lowering<'_> {
             .any(|step| matches!(step, crate::tools::plan::Step::SetEnv { vars } if vars.contains_key(name)))
     }
 
-    pub(super) fn packages(&self, manager: PackageManager, packages: &[String]) -> Action {
-        let words: &[&str] = match manager {
-            PackageManager::Apt => &["apt-get", "install", "--yes", "--no-install-recommends"],
-            PackageManager::Dnf => &["dnf", "install", "--assumeyes"],
-            PackageManager::Zypper => &["zypper", "--non-interactive", "install"],
-            PackageManager::Pacman => &["pacman", "-S", "--noconfirm", "--needed"],
-            PackageManager::Apk => &["apk", "add"],
+    /// What the package manager of a family does to install `names`.
+    pub(super) fn packages(&self, manager: PackageManager, names: &[String]) -> Vec<Action> {
+        let packages = family::packages(manager);
+        let environment = || {
+            let mut environment = self.environment();
+            environment.extend(packages.environment.clone());
+            environment
         };
-        self.run(words.iter().map(|word| (*word).to_owned()).chain(packages.iter().cloned()))
+        let command = |argv| Action::Run(Command { argv, directory: work(), environment: environment() });
+        packages.install(names).into_iter().map(command).collect()
     }
 }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::{Action, Area, COMPILER_CACHE, Command, HOME, OWN, Packed, Unpacking, WORK};
 use crate::model::path::BoxPath;
 use crate::model::tool::ProvidedDep;
+use crate::tools::family::family;
 use crate::tools::plan::step::{ArchiveFormat, NpmExec, Patch, PipInstall, Placement};
 use crate::tools::plan::{InnerPath, Plan, Step};
 
@@ -99,14 +100,14 @@ impl<'a> Lowering<'a> {
             Step::MesonBuild(build) => self.meson(number, build),
             Step::CargoBuild(build) => self.cargo(build),
             Step::GoBuild(build) => self.go(build),
-            Step::SystemPackages { manager, packages } => vec![self.packages(*manager, packages)],
+            Step::SystemPackages { manager, packages } => self.packages(*manager, packages),
         }
     }
 
     /// The environment of the next command: nothing of the caller's is in it.
     pub(super) fn environment(&self) -> BTreeMap<String, String> {
         let own = format!("{WORK}/{OWN}/bin");
-        let mut environment = user_environment(self.dependencies, &[own]);
+        let mut environment = user_environment(self.plan, self.dependencies, &[own]);
         environment.insert("SOURCE_DATE_EPOCH".to_owned(), EPOCH.to_owned());
         environment.insert("ZIG_LOCAL_CACHE_DIR".to_owned(), format!("{WORK}/{OWN}/zig-local"));
         let zig = self.dependencies.iter().find(|dependency| dependency.name.as_str() == "zig");
@@ -225,19 +226,22 @@ pub fn verification(plan: &Plan, tools: &[ProvidedDep]) -> Vec<Command> {
     let command = |verify: &crate::tools::plan::VerifyCommand| Command {
         argv: verify.command.clone(),
         directory: work(),
-        environment: user_environment(tools, &[]),
+        environment: user_environment(plan, tools, &[]),
     };
     plan.verify.iter().map(command).collect()
 }
 
 /// What whoever uses these tools has as environment; `first` comes before them on PATH.
-fn user_environment(tools: &[ProvidedDep], first: &[String]) -> BTreeMap<String, String> {
+fn user_environment(plan: &Plan, tools: &[ProvidedDep], first: &[String]) -> BTreeMap<String, String> {
+    let family = plan.platform.linux_family.map(family);
+    let system = family.map_or(SYSTEM_PATH, |family| &family.search).to_owned();
     let search = tools.iter().flat_map(|tool| tool.search.iter().map(ToString::to_string));
-    let path: Vec<String> = first.iter().cloned().chain(search).chain([SYSTEM_PATH.to_owned()]).collect();
+    let path: Vec<String> = first.iter().cloned().chain(search).chain([system]).collect();
     let fixed =
         [("HOME", HOME), ("TMPDIR", "/tmp"), ("LANG", "C.UTF-8"), ("LC_ALL", "C.UTF-8"), ("TERM", "dumb")];
     let mut environment: BTreeMap<String, String> =
         fixed.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+    environment.extend(family.map(|family| ("SSL_CERT_FILE".to_owned(), family.certificates.clone())));
     for tool in tools {
         environment.extend(tool.env.clone());
     }

@@ -162,3 +162,16 @@ fn the_base_is_small_and_has_a_shell() {
     let unique: std::collections::BTreeSet<&&str> = names.iter().collect();
     assert_eq!(unique.len(), names.len());
 }
+
+#[test]
+fn packages_are_installed_by_the_commands_of_their_manager() {
+    let steps =
+        serde_json::json!([{"action": "system_packages", "manager": "apt", "packages": ["m4", "bc"]}]);
+    let found = commands(&steps);
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert!(
+        found[0].shown().ends_with(" update") && found[1].shown().ends_with(" install m4 bc"),
+        "{found:?}"
+    );
+    assert_eq!(found[1].environment["DEBIAN_FRONTEND"], "noninteractive");
+}
