@@ -21,7 +21,7 @@ use super::plan::{FileName, InnerPath};
 use crate::model::path::BoxPath;
 
 /// Grows whenever the same plan would become something else.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// Where the work directory stands inside.
 pub const WORK: &str = "/build";
 /// What the executor itself puts into the work directory.
