@@ -144,7 +144,8 @@ fn recipes_with_pinned_sources_really_make_their_tools() {
         assert!(text.contains(&format!("action = \"{action}\"")), "{name}");
         let plan = planned(&text);
         let ended = call(&world, &plan).ended();
-        let answer: Value = serde_json::from_str(&ended.stdout).unwrap_or_else(|_| panic!("{}", ended.stderr));
+        let answer: Value =
+            serde_json::from_str(&ended.stdout).unwrap_or_else(|_| panic!("{}", ended.stderr));
         if answer["code"] == "tool-fetch" {
             // Not a failure of ours, and not to be had on every machine.
             say(&format!("skipped: {name}: a registry cannot be reached: {}", answer["error"]));
@@ -157,7 +158,11 @@ fn recipes_with_pinned_sources_really_make_their_tools() {
         assert_eq!(answer["error"], Value::Null, "{name}: {answer} {}", ended.stderr);
         assert_ne!(answer["made"], 0, "{name}: {answer}");
         let again: Value = serde_json::from_str(&call(&world, &plan).ended().stdout).unwrap();
-        assert_eq!((&again["made"], &again["fetched"]), (&Value::from(0), &Value::from(0)), "{name}: {again}");
+        assert_eq!(
+            (&again["made"], &again["fetched"]),
+            (&Value::from(0), &Value::from(0)),
+            "{name}: {again}"
+        );
     }
 }
 
@@ -200,7 +205,8 @@ fn sources_are_built_by_tools_from_the_depot_without_a_network() {
     assert!(found.lines().all(|line| line.starts_with("/opt/sandtable/tools/")), "{found}");
 
     let interfaces = fs_err::read_to_string(source.join("share/interfaces")).unwrap();
-    let named: Vec<&str> = interfaces.lines().filter_map(|line| Some(line.split_once(':')?.0.trim())).collect();
+    let named: Vec<&str> =
+        interfaces.lines().filter_map(|line| Some(line.split_once(':')?.0.trim())).collect();
     assert_eq!(named, ["lo"], "no network but its own");
 
     let ended = call(&world, &planned(CONFIGURE)).ended();
