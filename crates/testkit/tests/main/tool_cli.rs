@@ -283,7 +283,14 @@ fn an_ordinary_sandbox_has_the_tools_it_asks_for() {
             "--tool",
             "ninja@1.13",
         ]);
+        let report = world.env.home().join("report.json");
+        let run = run.arg("--report").arg(&report);
         let ended = run.args(["--", "sh", "-c", script]).ended().expect_code(1);
+        let report: serde_json::Value =
+            serde_json::from_str(&fs_err::read_to_string(&report).unwrap()).unwrap();
+        let tool = &report["tools"][0];
+        assert_eq!((&tool["name"], &tool["version"]), (&"ninja".into(), &"1.13.2".into()), "{report:#}");
+        assert_eq!(tool["key"].as_str().map(str::len), Some(64));
         assert!(ended.stdout.starts_with("/opt/sandtable/tools/ninja-1.13.2/bin/ninja\n1.13.2"), "{ended:?}");
         assert!(ended.stderr.contains("Read-only file system"), "{ended:?}");
         let again = world.env.sandtable().args(["exec", "t", "--", "ninja", "--version"]).ended();
