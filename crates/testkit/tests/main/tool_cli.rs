@@ -368,6 +368,12 @@ fn a_tool_of_ones_own_is_asked_for_by_its_name() {
     }
 }
 
+/// How many places of unfinished builds there are.
+fn partials(world: &World) -> usize {
+    let entries = fs_err::read_dir(world.tools().join("store")).unwrap().flatten();
+    entries.filter(|entry| entry.path().extension().is_some_and(|end| end == "partial")).count()
+}
+
 #[test]
 fn the_place_of_a_failed_step_can_be_entered() {
     for caller in [Caller::Same, Caller::ordinary()] {
@@ -402,7 +408,13 @@ fn the_place_of_a_failed_step_can_be_entered() {
         let clean = shell(&["--clean", "--", "sh", "-c", "ls; greet"]).expect_code(0);
         assert!(clean.stdout.starts_with("hello from"), "{}", clean.stdout);
         // The next build begins anew, and leaves nothing when it is not asked to.
-        drop(world.tool(&[&["install"], &both[..]].concat()).expect_code(1));
+        let again = world.tool(&[&["install"], &both[..]].concat()).expect_code(1);
+        assert!(!again.stderr.contains("\\n"), "{}", again.stderr);
+        assert_eq!(partials(&world), 0);
+        drop(world.tool(&[&["install", "--keep"], &both[..]].concat()).expect_code(1));
+        assert_eq!(partials(&world), 1);
+        drop(world.tool(&["gc", "--all"]).expect_code(0));
+        assert_eq!(partials(&world), 0);
         assert!(shell(&["--", "greet"]).expect_code(0).stdout.starts_with("hello from"));
         assert_eq!(
             world.env.sandtable().args(["ls", "--json"]).ended().stdout.matches("\"name\"").count(),

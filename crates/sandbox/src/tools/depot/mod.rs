@@ -250,6 +250,7 @@ impl Depot {
         }
         if fate == Fate::Removed {
             self.drop_downloads(unused);
+            self.drop_left(unused);
         }
         Ok(found)
     }
@@ -289,6 +290,28 @@ impl Depot {
             if age(&path).is_some_and(|age| age >= unused) {
                 // A download that cannot be removed is no harm.
                 let _left = fs::remove_file(path.as_path()).or_else(|_| fs::remove_dir_all(path.as_path()));
+            }
+        }
+    }
+
+    /// Removes places of failed builds. One that a killed builder left may have control groups outside, so it is left to the
+    /// next builder, who removes those first.
+    fn drop_left(&self, unused: Duration) {
+        let Ok(entries) = fs::read_dir(self.root.join(STORE).as_path()) else { return };
+        let partials = entries.flatten().filter_map(|entry| {
+            let name = entry.file_name().into_string().ok()?;
+            name.strip_suffix(PARTIAL)?.strip_suffix('.')?.parse::<PlanKey>().ok()
+        });
+        for key in partials.collect::<Vec<_>>() {
+            let partial = self.file(key, PARTIAL);
+            let killed = fs::read_dir(partial.join("sandboxes").as_path())
+                .is_ok_and(|mut entries| entries.next().is_some());
+            if killed || age(&partial).is_none_or(|age| age < unused) {
+                continue;
+            }
+            if let Ok(Some((workplace, _held))) = self.left(key) {
+                // What cannot be removed now is removed by the next builder.
+                let _left = remove_tree(workplace.partial.as_path());
             }
         }
     }
