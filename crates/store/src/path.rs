@@ -84,6 +84,19 @@ impl RelPath {
         self.0.split(|byte| *byte == b'/').filter(|name| !name.is_empty())
     }
 
+    /// Whether a symbolic link that stands here leads out of the tree, as far as its text tells. A target that goes up
+    /// after it has gone down counts: what it went down into may be another link, and the way up from there is
+    /// anywhere.
+    pub fn link_leaves(&self, target: &[u8]) -> bool {
+        if target.is_empty() || target.starts_with(b"/") || target.contains(&0) {
+            return true;
+        }
+        let steps: Vec<&[u8]> =
+            target.split(|byte| *byte == b'/').filter(|step| !matches!(*step, b"" | b".")).collect();
+        let up = steps.iter().take_while(|step| **step == b"..").count();
+        up >= self.components().count().max(1) || steps[up..].contains(&&b".."[..])
+    }
+
     pub const fn is_root(&self) -> bool {
         self.0.is_empty()
     }
@@ -199,6 +212,22 @@ mod tests {
             assert_eq!(RelPath::new(bytes), Err(error), "{bytes:?}");
         }
         assert_eq!(RelPath::root().push(b"a/b"), Err(PathError::Separator));
+    }
+
+    #[test]
+    fn a_link_is_followed_by_its_text_or_counts_as_leaving() {
+        let at = RelPath::new(b"a/b/link".to_vec()).expect("a path");
+        for inside in [&b"x"[..], b"./x//y/", b"../x", b"../../x", b".."] {
+            assert!(!at.link_leaves(inside), "{}", escape(inside));
+        }
+        for outside in [&b""[..], b"/etc", b"x\0", b"../../..", b"../../../x", b"x/../y", b"../x/../../.."] {
+            assert!(at.link_leaves(outside), "{}", escape(outside));
+        }
+        // With a link `here` to `.`, three times down is nowhere and three times up is out.
+        let top = RelPath::new(b"link".to_vec()).expect("a path");
+        assert!(top.link_leaves(b"here/here/here/../../../etc/passwd"));
+        assert!(top.link_leaves(b".."));
+        assert!(!top.link_leaves(b"."));
     }
 
     #[test]

@@ -50,6 +50,20 @@ impl Contained {
         Some(world)
     }
 
+    /// A test with a repository of its own on every engine, as root and as an ordinary user. `make` is one of the
+    /// constructors. Nothing may be left of its sandboxes.
+    pub fn each(make: impl Fn(Kind, Caller) -> Option<Self>, test: impl Fn(&Self, PathBuf)) {
+        for kind in [Kind::Docker, Kind::Podman] {
+            for caller in [Caller::Same, Caller::ordinary()] {
+                if let Some(world) = make(kind, caller) {
+                    let source = world.env.repository("r");
+                    test(&world, source);
+                    assert_eq!(world.left(), [""; 0], "{kind:?} {caller:?}");
+                }
+            }
+        }
+    }
+
     fn bare(kind: Kind, caller: Caller) -> Option<Self> {
         let docker = require::variable("SANDTABLE_TEST_DOCKER");
         let obstacle = match kind {

@@ -106,7 +106,7 @@ fn kernel_root() -> Finding {
         (uid >= inside && uid - inside < count).then(|| outside + (uid - inside))
     });
     match outside {
-        Some(0) => Finding::leak(format!("uid {uid} is root outside")),
+        Some(0) => Finding::leak(format!("uid {uid} is root of the namespace around it")),
         Some(outside) => Finding::blocked(format!("uid {uid} is {outside} outside")),
         None => Finding::unsupported("no id map to read"),
     }

@@ -45,6 +45,9 @@ pub enum Ignored {
     None,
 }
 
+/// The largest file that states of sandboxes and sources hold. [`SkipReason::TooLarge`] names it to people.
+pub const FILE_LIMIT: u64 = 4 << 30;
+
 /// How to take a snapshot of a directory.
 #[derive(Clone, Copy)]
 pub struct Options<'a> {
@@ -112,7 +115,7 @@ impl<'a> Options<'a> {
         Self {
             ignored: Ignored::All,
             rules,
-            file_limit: 4 << 30,
+            file_limit: FILE_LIMIT,
             entry_limit: 20_000_000,
             cancel,
             progress: &|_| {},

@@ -83,7 +83,7 @@ impl fmt::Display for SkipReason {
             Self::Device => "is a device",
             Self::Mount => "is a mount point",
             Self::Unreadable => "may not be read",
-            Self::TooLarge => "is larger than the limit",
+            Self::TooLarge => "is larger than 4 GiB, the most for one file",
             Self::Torn => "was written to all the time",
             Self::Moved => "was exchanged while it was read",
             Self::Name => "has a name that git does not allow",

@@ -14,19 +14,9 @@ use sandtable_testkit::process::Ended;
 /// Where people are sent.
 const SUPPORT: &str = "visit https://github.com/vybestack/llxprt-code/discussions if the issue persists";
 
-fn each(kinds: &[Kind], test: impl Fn(&Contained, PathBuf)) {
-    for kind in kinds {
-        for caller in [Caller::Same, Caller::ordinary()] {
-            if let Some(world) = Contained::with_way_out(*kind, caller) {
-                let source = world.env.repository("r");
-                test(&world, source);
-                assert_eq!(world.left(), [""; 0], "{kind:?} {caller:?}");
-            }
-        }
-    }
+fn docker_alone(kind: Kind, caller: Caller) -> Option<Contained> {
+    (kind == Kind::Docker).then(|| Contained::with_way_out(kind, caller))?
 }
-
-const BOTH: &[Kind] = &[Kind::Docker, Kind::Podman];
 
 /// A registry that answers every question for an image in one way.
 fn registry(listener: TcpListener, answer: &'static str) {
@@ -54,7 +44,7 @@ fn pulled(world: &Contained, source: &PathBuf, image: &str) -> Ended {
 
 #[test]
 fn an_image_that_cannot_be_had_says_why() {
-    each(BOTH, |world, source| {
+    Contained::each(Contained::with_way_out, |world, source| {
         let unknown = "404 Not Found\r\nContent-Type: application/json\r\nContent-Length: 71\r\n\r\n\
              {\"errors\":[{\"code\":\"MANIFEST_UNKNOWN\",\"message\":\"manifest unknown\"}]}\n\n";
         let closed = "401 Unauthorized\r\nWWW-Authenticate: Basic realm=\"here\"\r\n\
@@ -81,7 +71,7 @@ fn an_image_that_cannot_be_had_says_why() {
 
 #[test]
 fn an_image_for_another_machine_is_refused() {
-    each(BOTH, |world, source| {
+    Contained::each(Contained::with_way_out, |world, source| {
         let other = if std::env::consts::ARCH == "x86_64" { "arm64" } else { "amd64" };
         let image = world.image.replace(":1", ":other");
         let saved = world.env.root().join("saved");
@@ -104,7 +94,7 @@ fn an_image_for_another_machine_is_refused() {
 
 #[test]
 fn an_engine_that_is_not_there_or_lets_nobody_in_is_said() {
-    each(&[Kind::Docker], |world, source| {
+    Contained::each(docker_alone, |world, source| {
         let run = |address: &str| {
             let run = world.starting(&source).variable("DOCKER_HOST", address);
             run.args(["--rm", "--", "true"]).ended()
@@ -129,7 +119,7 @@ fn an_engine_that_is_not_there_or_lets_nobody_in_is_said() {
 
 #[test]
 fn an_entry_point_that_is_not_there_harms_nothing() {
-    each(BOTH, |world, source| {
+    Contained::each(Contained::with_way_out, |world, source| {
         let recipe = format!("FROM {}\nENTRYPOINT [\"/no/such/file\"]\nUSER 12345\n", world.image);
         world.env.file(&source.join(".sandtable/Dockerfile"), recipe);
         let name = world.image.replace(":1", ":entry");

@@ -2,31 +2,17 @@
 //! sandbox has, another cannot reach, and nothing stays.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::time::Duration;
 
-use sandtable_testkit::container::{Contained, Kind};
-use sandtable_testkit::env::Caller;
+use sandtable_testkit::container::Contained;
 
 /// Every engine and caller with a way out, each with a repository.
-fn each(test: impl Fn(&Contained, PathBuf)) {
-    for kind in [Kind::Docker, Kind::Podman] {
-        for caller in [Caller::Same, Caller::ordinary()] {
-            if let Some(world) = Contained::with_way_out(kind, caller) {
-                let source = world.env.repository("r");
-                test(&world, source);
-                assert_eq!(world.left(), [""; 0], "{kind:?} {caller:?}");
-            }
-        }
-    }
-}
-
 /// A server of the image that answers everybody with one line.
 const SERVER: &str = "while :; do nc -ll -p 8877 -e ./answer.sh; done";
 
 #[test]
 fn a_proxy_command_is_the_only_way_out() {
-    each(|world, source| {
+    Contained::each(Contained::with_way_out, |world, source| {
         let outside = world.outside().address();
         let (host, port) = (outside.ip(), outside.port());
         // Whoever asks the proxy is connected with the outside; it is no more of a proxy than that.
@@ -48,7 +34,7 @@ fn a_proxy_command_is_the_only_way_out() {
 
 #[test]
 fn the_proxys_container_sees_the_source_and_not_what_a_command_left() {
-    each(|world, source| {
+    Contained::each(Contained::with_way_out, |world, source| {
         world.env.file(&source.join("answer.sh"), "#!/bin/sh\ncat README; id -u; env\n");
         set_executable(&source.join("answer.sh"));
         let script = "echo changed > README; echo 'echo evil' > answer.sh; nc 127.0.0.1 8877 </dev/null";
@@ -63,7 +49,7 @@ fn the_proxys_container_sees_the_source_and_not_what_a_command_left() {
 
 #[test]
 fn a_proxy_command_that_is_none_says_why() {
-    each(|world, source| {
+    Contained::each(Contained::with_way_out, |world, source| {
         let run = |command: &str| {
             let run = world.starting(&source).args(["--proxy-command", command]);
             run.args(["--rm", "--", "true"]).ended()
@@ -81,7 +67,7 @@ fn a_proxy_command_that_is_none_says_why() {
 
 #[test]
 fn a_killed_supervisor_leaves_no_proxy_and_no_network() {
-    each(|world, source| {
+    Contained::each(Contained::with_way_out, |world, source| {
         let run = world.starting(&source).args(["--proxy-command", "nc -ll -p 8877 -e cat"]);
         let mut child = run.args(["--name", "dead", "--", "sleep", "1000"]).started();
         let running = || world.sandtable().args(["exec", "dead", "--", "true"]).ended().code == 0;
@@ -104,7 +90,7 @@ fn a_killed_supervisor_leaves_no_proxy_and_no_network() {
 
 #[test]
 fn a_published_port_is_loopbacks_and_neighbours_do_not_meet() {
-    each(|world, source| {
+    Contained::each(Contained::with_way_out, |world, source| {
         let port = free_port(world);
         let run = world.starting(&source).args(["--network", "nat", "-p", &format!("{port}:8080")]);
         let script = "ip addr | grep 'inet '; echo; exec nc -ll -p 8080 -e cat";
@@ -144,7 +130,7 @@ fn a_published_port_is_loopbacks_and_neighbours_do_not_meet() {
 
 #[test]
 fn a_debugger_finds_its_port() {
-    each(|world, source| {
+    Contained::each(Contained::with_way_out, |world, source| {
         let port = free_port(world).to_string();
         let run = |network: &str| {
             let run = world.starting(&source).variable("DEBUG", "1").variable("DEBUG_PORT", &port);

@@ -1,27 +1,13 @@
 //! What a launcher brings into a container besides the workspace: an agent's settings, credentials that are shown
 //! on purpose, variables, and nothing of a registry's passwords.
 
-use std::path::PathBuf;
-
 use sandtable_testkit::container::{Contained, Kind};
 use sandtable_testkit::env::Caller;
 use sandtable_testkit::fingerprint::Fingerprint;
 
-fn each(test: impl Fn(&Contained, PathBuf)) {
-    for kind in [Kind::Docker, Kind::Podman] {
-        for caller in [Caller::Same, Caller::ordinary()] {
-            if let Some(world) = Contained::new(kind, caller) {
-                let source = world.env.repository("r");
-                test(&world, source);
-                assert_eq!(world.left(), [""; 0], "{kind:?} {caller:?}");
-            }
-        }
-    }
-}
-
 #[test]
 fn an_agent_reads_its_key_and_keeps_its_settings_at_both_homes() {
-    each(|world, source| {
+    Contained::each(Contained::new, |world, source| {
         let settings = world.env.home().join(".llxprt");
         world.env.file(&settings.join("settings.json"), "{\"theme\": 1}\n");
         // The home directory has a second name.
@@ -44,7 +30,7 @@ fn an_agent_reads_its_key_and_keeps_its_settings_at_both_homes() {
 
 #[test]
 fn credentials_of_google_are_shown_only_on_purpose_and_cannot_be_changed() {
-    each(|world, source| {
+    Contained::each(Contained::new, |world, source| {
         let gcloud = world.env.home().join(".config/gcloud");
         world.env.file(&gcloud.join("credentials.db"), "token\n");
         let adc = world.env.home().join("service.json");
@@ -64,7 +50,7 @@ fn credentials_of_google_are_shown_only_on_purpose_and_cannot_be_changed() {
 
 #[test]
 fn variables_arrive_by_their_launchers_names() {
-    each(|world, source| {
+    Contained::each(Contained::new, |world, source| {
         let run = world
             .starting(&source)
             .variable("SANDBOX_ENV", "A=1,B=two words")

@@ -2,28 +2,15 @@
 //! through a pipe.
 
 use std::io::{Read as _, Write as _};
-use std::path::PathBuf;
 use std::process::Child;
 
-use sandtable_testkit::container::{Contained, Kind};
-use sandtable_testkit::env::{Caller, PATH};
+use sandtable_testkit::container::Contained;
+use sandtable_testkit::env::PATH;
 use sandtable_testkit::tmux::Tmux;
-
-fn each(test: impl Fn(&Contained, PathBuf)) {
-    for kind in [Kind::Docker, Kind::Podman] {
-        for caller in [Caller::Same, Caller::ordinary()] {
-            if let Some(world) = Contained::new(kind, caller) {
-                let source = world.env.repository("r");
-                test(&world, source);
-                assert_eq!(world.left(), [""; 0], "{kind:?} {caller:?}");
-            }
-        }
-    }
-}
 
 #[test]
 fn a_terminal_follows_the_window_and_ctrl_c_arrives() {
-    each(|world, source| {
+    Contained::each(Contained::new, |world, source| {
         let Some(tmux) = Tmux::start(&world.env, &source) else { return };
         let root = world.env.root().display();
         tmux.command(&format!("export PATH={root}/bin:{PATH} XDG_RUNTIME_DIR={root}/run"));
@@ -66,7 +53,7 @@ fn a_terminal_follows_the_window_and_ctrl_c_arrives() {
 
 #[test]
 fn signals_reach_the_command() {
-    each(|world, source| {
+    Contained::each(Contained::new, |world, source| {
         let script = "trap 'echo got; exit 9' TERM; echo ready; while :; do sleep 0.05; done";
         let mut child = world.starting(&source).args(["-q", "--rm", "--", "sh", "-c", script]).started();
         wait_for(&mut child, "ready\n");
@@ -79,7 +66,7 @@ fn signals_reach_the_command() {
 
 #[test]
 fn a_pipe_is_a_stream_and_its_end_arrives() {
-    each(|world, source| {
+    Contained::each(Contained::new, |world, source| {
         let run = world.starting(&source).args(["-q", "--rm", "--", "sh", "-c", "test -t 0 || wc -c"]);
         let mut child = run.piped();
         let mut stdin = child.stdin.take().unwrap();

@@ -2,7 +2,6 @@
 //! ordinary user, and nothing left behind.
 
 use std::os::unix::fs::MetadataExt as _;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use sandtable_testkit::agent::SshAgent;
@@ -12,21 +11,9 @@ use sandtable_testkit::env::Caller;
 use sandtable_testkit::fingerprint::Fingerprint;
 
 /// Every engine and caller of this machine, each with a repository.
-fn each(test: impl Fn(&Contained, PathBuf)) {
-    for kind in [Kind::Docker, Kind::Podman] {
-        for caller in [Caller::Same, Caller::ordinary()] {
-            if let Some(contained) = Contained::new(kind, caller) {
-                let source = contained.env.repository("r");
-                test(&contained, source);
-                assert_eq!(contained.left(), [""; 0], "{kind:?} {caller:?}");
-            }
-        }
-    }
-}
-
 #[test]
 fn a_command_runs_on_a_copy_on_write_view() {
-    each(|world, source| {
+    Contained::each(Contained::new, |world, source| {
         let before = Fingerprint::of(&source, &[]);
         let script =
             "pwd; id -u; whoami; echo x > new; rm README; rm -r docs; mkdir docs; echo y > docs/z; exit 7";
@@ -49,7 +36,7 @@ fn a_command_runs_on_a_copy_on_write_view() {
 
 #[test]
 fn exit_codes_signals_and_streams_are_the_commands_own() {
-    each(|world, source| {
+    Contained::each(Contained::new, |world, source| {
         let rm: &[&str] = &["--rm", "-q"];
         let code = |script: &str| world.run_script(&source, rm, script).code;
         assert_eq!(
@@ -70,7 +57,7 @@ fn exit_codes_signals_and_streams_are_the_commands_own() {
 
 #[test]
 fn a_terminal_has_its_size() {
-    each(|world, source| {
+    Contained::each(Contained::new, |world, source| {
         let run = world.starting(&source).args([
             "--rm",
             "-q",
@@ -87,7 +74,7 @@ fn a_terminal_has_its_size() {
 
 #[test]
 fn files_made_in_the_directory_itself_are_the_callers() {
-    each(|world, source| {
+    Contained::each(Contained::new, |world, source| {
         let ended = world.run_script(&source, &["--mode", "live", "--rm", "-q"], "echo x > made; id -u");
         drop(ended.expect_code(0));
         let made = fs_err::metadata(source.join("made")).unwrap();
@@ -97,7 +84,7 @@ fn files_made_in_the_directory_itself_are_the_callers() {
 
 #[test]
 fn a_value_that_is_passed_on_is_seen_by_the_command_only() {
-    each(|world, source| {
+    Contained::each(Contained::new, |world, source| {
         let run = world
             .starting(&source)
             .variable("API_KEY", "hunter2")
@@ -117,7 +104,7 @@ fn a_value_that_is_passed_on_is_seen_by_the_command_only() {
 
 #[test]
 fn a_killed_supervisor_leaves_nothing_to_the_next_start() {
-    each(|world, source| {
+    Contained::each(Contained::new, |world, source| {
         let mut child = world.starting(&source).args(["--name", "dead", "--", "sleep", "1000"]).started();
         let control = world.env.sandboxes().join("dead/container.json");
         let runs =
@@ -140,7 +127,7 @@ fn a_killed_supervisor_leaves_nothing_to_the_next_start() {
 
 #[test]
 fn limits_hold() {
-    each(|world, source| {
+    Contained::each(Contained::new, |world, source| {
         let options: &[&str] = &["--rm", "--memory", "64m", "--pids", "30", "--cpus", "0.5"];
         let ended = world.run_script(&source, options, "x=a; while :; do x=$x$x; done");
         match ended.code {
@@ -156,7 +143,7 @@ fn limits_hold() {
 
 #[test]
 fn what_cannot_be_had_says_whose_move_it_is() {
-    each(|world, source| {
+    Contained::each(Contained::new, |world, source| {
         let run = |options: &[&str]| world.run_script(&source, options, "true");
         let asked = world.sandtable().directory(&source).args(["run", "--engine", world.kind.word()]);
         drop(asked.args(["--", "true"]).ended().expect_code(2).expect_stderr("image = "));
@@ -187,7 +174,7 @@ fn what_cannot_be_had_says_whose_move_it_is() {
 
 #[test]
 fn what_is_hidden_is_not_there() {
-    each(|world, source| {
+    Contained::each(Contained::new, |world, source| {
         world.env.file(&source.join("src/.env"), "TOKEN=x\n");
         let script = "ls -a src; cat src/.env; echo y > src/.env; cat src/.env";
         let ended = world.run_script(&source, &["--rm", "-q", "--secrets", "mask"], script);
@@ -198,7 +185,7 @@ fn what_is_hidden_is_not_there() {
 
 #[test]
 fn an_entry_point_of_the_image_is_not_run_and_its_variables_are_kept() {
-    each(|world, source| {
+    Contained::each(Contained::new, |world, source| {
         let recipe = format!(
             "FROM {}\nENV FROM_IMAGE=yes\nENTRYPOINT [\"/bin/false\"]\nHEALTHCHECK CMD [\"/bin/false\"]\n",
             world.image
@@ -216,7 +203,7 @@ fn an_entry_point_of_the_image_is_not_run_and_its_variables_are_kept() {
 
 #[test]
 fn the_agent_is_inside_where_it_is_wanted() {
-    each(|world, source| {
+    Contained::each(Contained::new, |world, source| {
         let Some(agent) = SshAgent::start(&world.env) else { return };
         let run = |setting: &str| {
             let run = world.starting(&source).variable("SSH_AUTH_SOCK", agent.socket());
@@ -232,7 +219,7 @@ fn the_agent_is_inside_where_it_is_wanted() {
 
 #[test]
 fn many_at_once_do_not_collide() {
-    each(|world, source| {
+    Contained::each(Contained::new, |world, source| {
         let count = counts::of("containers-at-once");
         let children: Vec<_> = (0..count)
             .map(|number| {

@@ -80,34 +80,22 @@ fn git_works_inside_with_the_users_identity_and_no_password() {
 /// The system's programs, for an image that has none.
 const PROGRAMS: &[&str] = &["-v", "/usr", "-v", "/usr/lib:/lib", "-v", "/usr/lib64:/lib64"];
 
-fn each(test: impl Fn(&Contained, &Path)) {
-    for kind in [Kind::Docker, Kind::Podman] {
-        for caller in [Caller::Same, Caller::ordinary()] {
-            if let Some(contained) = Contained::new(kind, caller) {
-                let source = contained.env.repository("r");
-                test(&contained, &source);
-                assert_eq!(contained.left(), [""; 0], "{kind:?} {caller:?}");
-            }
-        }
-    }
-}
-
 fn starting(world: &Contained, source: &Path) -> Run {
     world.starting(source).args(PROGRAMS)
 }
 
 #[test]
 fn git_works_in_containers_with_the_users_identity_and_no_password() {
-    each(|world, source| holds(&world.env, source, || starting(world, source)));
+    Contained::each(Contained::new, |world, source| holds(&world.env, &source, || starting(world, &source)));
 }
 
 #[test]
 fn the_agent_answers_in_containers_and_off_leaves_nothing_of_it() {
-    each(|world, source| {
+    Contained::each(Contained::new, |world, source| {
         let Some(agent) = SshAgent::start(&world.env) else { return };
         world.env.file(&world.env.home().join(".ssh/known_hosts"), "example.invalid ssh-ed25519 AAAA\n");
         let run = || {
-            let run = starting(world, source).variable("SANDTABLE_SSH_AGENT", "");
+            let run = starting(world, &source).variable("SANDTABLE_SSH_AGENT", "");
             run.variable("SSH_AUTH_SOCK", agent.socket())
         };
         let inside = "echo $SSH_AUTH_SOCK; /usr/bin/ssh-add -l; cat ~/.ssh/known_hosts; ls -A ~/.ssh";

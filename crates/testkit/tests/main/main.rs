@@ -14,6 +14,7 @@ mod container_terminal;
 mod containers;
 mod detach;
 mod doctor;
+mod extremes;
 mod failpoints;
 mod floods;
 mod freeze;

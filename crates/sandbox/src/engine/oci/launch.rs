@@ -148,6 +148,12 @@ impl Error {
                 Some("name another port of this machine: `--publish OTHER:PORT`".to_owned())
             }
             Self::Refused { cause: Some(cause), image, .. } => Some(cause.remedy(image)),
+            // Podman gives root's containers more than root itself may have where it is not allowed to raise limits.
+            Self::Refused { said, .. } if said.contains("rlimit") => Some(
+                "set `default_ulimits` below `[containers]` in `containers.conf` to what you have yourself \
+                 (`ulimit -Hn`, `ulimit -Hu`), as `[\"nofile=1024:4096\", \"nproc=4096:4096\"]`"
+                    .to_owned(),
+            ),
             _ => None,
         }
     }
@@ -320,4 +326,18 @@ fn is_telling(line: &str) -> bool {
     let is_logged_warning = line.starts_with("time=") && line.contains(" level=warning ");
     let is_aside = line.starts_with("See '") || line.starts_with("WARNING:") || is_logged_warning;
     !line.trim().is_empty() && !is_aside
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_engine_that_may_not_raise_limits_is_told_how_to() {
+        let refused =
+            |said: &str| Error::Refused { said: said.to_owned(), cause: None, image: "i".to_owned() };
+        let limits = refused("error setting rlimit type 7: operation not permitted").remedy();
+        assert!(limits.is_some_and(|remedy| remedy.contains("default_ulimits")));
+        assert_eq!(refused("no space left on device").remedy(), None);
+    }
 }

@@ -60,7 +60,7 @@ pub(super) fn held(change: &Change, contents: &impl Contents) -> Result<Vec<&'st
     match entry.mode {
         Mode::Symlink => {
             let (target, _) = contents.read(&entry, LOOKED_AT)?;
-            kinds.extend(leaves(&change.path, &target).then_some("link-outside"));
+            kinds.extend(change.path.link_leaves(&target).then_some("link-outside"));
         }
         Mode::File | Mode::Executable => {
             let was = change.old.is_some_and(|old| old.mode.is_executable());
@@ -109,23 +109,6 @@ fn has_token(text: &str) -> bool {
             alone && follows(&text[at + start.len()..]) >= *length
         })
     })
-}
-
-/// Whether a link leads out of the tree; one that cannot be followed by reading it counts.
-fn leaves(path: &RelPath, target: &[u8]) -> bool {
-    if target.is_empty() || target.starts_with(b"/") || target.contains(&0) {
-        return true;
-    }
-    let mut depth = path.components().count() - 1;
-    for part in target.split(|byte| *byte == b'/') {
-        match part {
-            b"" | b"." => {}
-            b".." if depth == 0 => return true,
-            b".." => depth -= 1,
-            _ => depth += 1,
-        }
-    }
-    false
 }
 
 fn is_setting(path: &RelPath) -> bool {

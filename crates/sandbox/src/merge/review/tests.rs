@@ -132,7 +132,7 @@ fn what_only_the_content_tells_is_held() {
 
 #[test]
 fn links_are_held_by_where_they_lead() {
-    let targets: [(u8, &[u8]); 7] = [
+    let targets: [(u8, &[u8]); 8] = [
         (1, b"/etc/passwd"),
         (2, b"../../x"),
         (3, b"../b"),
@@ -140,10 +140,12 @@ fn links_are_held_by_where_they_lead() {
         (5, b"../.git/hooks/x"),
         (6, b""),
         (7, b"b/c"),
+        // Where `b` is a link to `.`, this is out.
+        (8, b"b/b/b/../../../x"),
     ];
     let sample = Sample(targets.iter().map(|(id, text)| (*id, text.to_vec())).collect(), BTreeSet::new());
     let of = |id| rules_for(added("d/link", Mode::Symlink, id), &sample);
-    for outside in [1, 2, 4, 6] {
+    for outside in [1, 2, 4, 6, 8] {
         assert_eq!(of(outside).0, ["link-outside"], "{outside}");
     }
     for inside in [3, 7] {

@@ -8,7 +8,7 @@ use sandtable_store::ignore::Rules;
 use sandtable_store::layer::{CaptureOptions, Captured, Run, Watch, capture};
 use sandtable_store::meta::Snapshot;
 use sandtable_store::object::commit::Consistency;
-use sandtable_store::snapshot::{Ignored, Outcome, Store as Objects};
+use sandtable_store::snapshot::{FILE_LIMIT, Ignored, Outcome, Store as Objects};
 use sandtable_store::state::State;
 use sandtable_store::store::{Batch, Store};
 
@@ -19,9 +19,6 @@ use super::{head, open, plain, state, subject};
 use crate::board::take::{Words, commit};
 use crate::board::{self, Taking};
 use crate::resolve::WORKSPACE;
-
-/// Files larger than this are listed instead of kept.
-const FILE_LIMIT: u64 = 4 << 30;
 
 /// What a sandbox was recorded as.
 #[derive(Debug)]

@@ -214,16 +214,7 @@ impl Place<'_> {
             let tools = [TOOLS.as_bytes(), b"/"].concat();
             return !to.starts_with(&tools) || to.split(|byte| *byte == b'/').any(|part| part == b"..");
         }
-        let mut depth = self.path.components().count() - 1;
-        for part in to.split(|byte| *byte == b'/') {
-            match part {
-                b"" | b"." => {}
-                b".." if depth == 0 => return true,
-                b".." => depth -= 1,
-                _ => depth += 1,
-            }
-        }
-        false
+        self.path.link_leaves(&to)
     }
 
     fn listed(&self) -> Result<Listed, TreeError> {
