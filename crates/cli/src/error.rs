@@ -10,6 +10,7 @@ use sandtable_sandbox::model::blame::Blame;
 use sandtable_sandbox::model::id::NameError;
 use sandtable_sandbox::model::path::PathError;
 use sandtable_sandbox::model::spec::MountAccess;
+use sandtable_sandbox::session::tools::StepError;
 use sandtable_sandbox::{board, merge, resolve, session};
 
 use crate::commands::tool::ToolError;
@@ -223,14 +224,23 @@ impl CliError {
         out.push('\n');
         let mut cause = self.source();
         while let Some(error) = cause {
-            writeln!(out, "  because: {}", escape::line(&error.to_string()))
-                .expect("a string takes everything");
+            writeln!(out, "  because: {}", shown(error)).expect("a string takes everything");
             cause = error.source();
         }
         for line in self.hint().iter().flat_map(|hint| hint.lines()) {
             writeln!(out, "  try: {}", escape::line(line)).expect("a string takes everything");
         }
         out
+    }
+}
+
+/// A cause on one line, unless it is what a command said, which has its own; no line of that can be taken for one of ours.
+fn shown(cause: &(dyn std::error::Error + 'static)) -> String {
+    let text = cause.to_string();
+    if cause.is::<StepError>() || cause.is::<Box<StepError>>() {
+        text.lines().map(escape::line).collect::<Vec<_>>().join("\n    | ")
+    } else {
+        escape::line(&text)
     }
 }
 

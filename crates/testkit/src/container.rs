@@ -40,8 +40,13 @@ impl Kind {
 impl Contained {
     /// The engine for a caller; `None`, said aloud, where there is none.
     pub fn new(kind: Kind, caller: Caller) -> Option<Self> {
+        Self::with_libraries_of(kind, caller, None)
+    }
+
+    /// The same with an image that has what `program`, a file of this machine, loads.
+    pub fn with_libraries_of(kind: Kind, caller: Caller, program: Option<&Path>) -> Option<Self> {
         let world = Self::bare(kind, caller)?;
-        world.furnish(&require::program("busybox")?);
+        world.furnish(&require::program("busybox")?, program);
         Some(world)
     }
 
@@ -87,7 +92,7 @@ impl Contained {
             }
             (Kind::Podman, _) => world.outside = Some(Outside::here(world.env.root())?),
         }
-        world.furnish(&require::program("busybox")?);
+        world.furnish(&require::program("busybox")?, None);
         if kind == Kind::Docker {
             let format = "{{range .IPAM.Config}}{{.Subnet}}{{end}}";
             let asked = ["network", "inspect", "bridge", "--format", format];
@@ -178,7 +183,7 @@ impl Contained {
         ours.chain(volumes).chain(networks).map(str::to_owned).collect()
     }
 
-    fn furnish(&self, busybox: &Path) {
+    fn furnish(&self, busybox: &Path, libraries_of: Option<&Path>) {
         let root = self.env.root();
         let storage: Vec<String> = [("--root", "s"), ("--runroot", "r"), ("--tmpdir", "t")]
             .map(|(option, name)| format!("{option} {}", root.join("p").join(name).display()))
@@ -197,7 +202,7 @@ impl Contained {
         self.env.directory(&root.join("run"));
         set_mode(&root.join("run"), 0o700);
         self.env.directory(&root.join("p"));
-        let archive = pack(root, busybox);
+        let archive = pack(root, busybox, libraries_of);
         self.engine(&["import", &archive.display().to_string(), &self.image]);
         fs_err::remove_file(archive).ok();
     }
@@ -215,7 +220,7 @@ impl Drop for Contained {
 }
 
 /// A root file system of one static program, with an entry point and a health check that would both be noticed.
-fn pack(root: &Path, busybox: &Path) -> PathBuf {
+fn pack(root: &Path, busybox: &Path, libraries_of: Option<&Path>) -> PathBuf {
     let image = root.join("image");
     fs_err::create_dir_all(image.join("bin")).expect("a directory of our own");
     fs_err::copy(busybox, image.join("bin/busybox")).expect("room for a program");
@@ -225,7 +230,12 @@ fn pack(root: &Path, busybox: &Path) -> PathBuf {
     ] {
         symlink("busybox", image.join("bin").join(name)).expect("a link of our own");
     }
-    add_with_libraries(&image, "ssh-add");
+    if let Some(program) = require::program("ssh-add") {
+        add(&image, libraries(&image, &program).into_iter().chain([program]));
+    }
+    if let Some(program) = libraries_of {
+        add(&image, libraries(&image, program));
+    }
     let archive = root.join("image.tar");
     let words = ["--create", "--owner=0", "--group=0", "--file", &archive.display().to_string(), "."];
     drop(Run::new("tar", &image).variable("PATH", PATH).args(words).ended().expect_code(0));
@@ -233,12 +243,15 @@ fn pack(root: &Path, busybox: &Path) -> PathBuf {
     archive
 }
 
-/// Adds a program of this machine that is not static, with everything it loads.
-fn add_with_libraries(image: &Path, name: &str) {
-    let Some(program) = require::program(name) else { return };
-    let listed = Run::new("ldd", image).variable("PATH", PATH).arg(&program).ended().stdout;
-    let libraries = listed.split_whitespace().filter(|word| word.starts_with('/')).map(PathBuf::from);
-    for file in libraries.chain([program]) {
+/// Everything that a program of this machine loads.
+fn libraries(directory: &Path, program: &Path) -> Vec<PathBuf> {
+    let listed = Run::new("ldd", directory).variable("PATH", PATH).arg(program).ended().stdout;
+    listed.split_whitespace().filter(|word| word.starts_with('/')).map(PathBuf::from).collect()
+}
+
+/// Adds files of this machine at their places.
+fn add(image: &Path, files: impl IntoIterator<Item = PathBuf>) {
+    for file in files {
         let place = image.join(file.strip_prefix("/").expect("an absolute path"));
         fs_err::create_dir_all(place.parent().expect("it is in a directory"))
             .expect("a directory of our own");

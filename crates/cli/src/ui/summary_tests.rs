@@ -26,6 +26,7 @@ pub(crate) fn outcome() -> Outcome {
         mounts: MountTable::new(vec![]).expect("nothing contradicts itself"),
         network: Network::None,
         limits: Limits::default(),
+        tools: Vec::new(),
         timings_ms: Timings { resolve: 1, start: 5, run: 30, capture: 5 },
         warnings: vec![],
     }

@@ -18,6 +18,7 @@ use crate::model::id::SandboxName;
 use crate::model::path::HostPath;
 use crate::model::resolved::{EngineName, Mode, ResolvedSpec, Warning};
 use crate::model::spec::Base;
+use crate::model::tool::{ProvidedDep, ToolName, ToolVersion};
 use crate::resolve::WORKSPACE;
 
 /// The version of both files.
@@ -77,8 +78,25 @@ pub struct Outcome {
     pub network: crate::model::spec::Network,
     #[serde(default)]
     pub limits: crate::model::limits::Limits,
+    /// The tools that were asked for, with what they need.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<UsedTool>,
     pub timings_ms: Timings,
     pub warnings: Vec<Warning>,
+}
+
+/// A tool that a command had, and what it is kept under, which says how it was made.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UsedTool {
+    pub name: ToolName,
+    pub version: ToolVersion,
+    pub key: String,
+}
+
+impl From<&ProvidedDep> for UsedTool {
+    fn from(tool: &ProvidedDep) -> Self {
+        Self { name: tool.name.clone(), version: tool.version.clone(), key: tool.key.clone() }
+    }
 }
 
 /// How a command ended.

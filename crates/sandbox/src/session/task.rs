@@ -12,7 +12,7 @@ use super::error::Error;
 use super::events::{Event, EventKind};
 use super::logs::{LOG, STDERR, STDOUT};
 use super::readable;
-use super::record::{Exit, ExitOrigin, Outcome, Record, SCHEMA, Timings};
+use super::record::{Exit, ExitOrigin, Outcome, Record, SCHEMA, Timings, UsedTool};
 use super::run::{Request, Streams};
 use crate::model::path::BoxPath;
 use crate::model::resolved::Warning;
@@ -96,6 +96,7 @@ pub(super) fn outcome(record: &Record, command: &[OsString], exit: Exit) -> Outc
         mounts: resolved.mounts.clone(),
         network: resolved.network.value,
         limits: resolved.limits.clone(),
+        tools: resolved.tools.iter().map(UsedTool::from).collect(),
         timings_ms: Timings::default(),
         warnings: Vec::<Warning>::new(),
     }

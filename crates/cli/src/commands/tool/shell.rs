@@ -1,4 +1,5 @@
-//! `sandtable tool shell`: a clean sandbox with what a recipe declares, to try its steps by hand. Nothing is kept.
+//! `sandtable tool shell`: a clean sandbox with what a recipe declares, to try its steps by hand. Nothing is kept. Where a
+//! build failed and its place was kept, that place instead, as the failed step saw it.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -6,19 +7,25 @@ use std::process::ExitCode;
 
 use clap::Args;
 use sandtable_sandbox::facts::MachineFacts;
+use sandtable_sandbox::model::resolved::ResolvedSpec;
 use sandtable_sandbox::model::setting::Setting;
 use sandtable_sandbox::model::spec::{Lifetime, Spec};
 use sandtable_sandbox::model::tool::ProvidedDep;
 use sandtable_sandbox::resolve;
+use sandtable_sandbox::session::tools::{self, Left};
 use sandtable_sandbox::session::{self, Deaf, Request, Streams, Terminal};
+use sandtable_sandbox::tools::plan::Plan;
 
 use super::ask;
 use super::install::{MannerArgs, make};
-use super::which::WhichArgs;
+use super::watch::Told;
+use super::which::{ToolError, WhichArgs};
+use super::workshop::workshop;
 use crate::app::{self, App};
 use crate::config::{self, Loaded};
 use crate::env;
 use crate::error::CliError;
+use crate::ui::escape;
 
 /// What `tool shell` takes.
 #[derive(Debug, Args)]
@@ -27,6 +34,9 @@ pub(crate) struct ShellArgs {
     which: WhichArgs,
     #[command(flatten)]
     manner: MannerArgs,
+    /// A clean sandbox, also where a failed build left its place
+    #[arg(long)]
+    clean: bool,
     /// Instead of a shell
     #[arg(last = true, value_name = "CMD")]
     command: Vec<OsString>,
@@ -35,6 +45,11 @@ pub(crate) struct ShellArgs {
 pub(super) fn run(app: &App, args: &ShellArgs) -> Result<ExitCode, CliError> {
     let plan = args.which.plan()?;
     ask::consent(app, &plan, args.manner.answer(), args.manner.stays())?;
+    if !args.clean
+        && let Some(left) = left(app, args, &plan)?
+    {
+        return entered(app, args, left.resolved.clone());
+    }
     let mut tools: Vec<ProvidedDep> = Vec::new();
     let mut held = Vec::new();
     for dependency in &plan.dependencies {
@@ -53,13 +68,30 @@ pub(super) fn run(app: &App, args: &ShellArgs) -> Result<ExitCode, CliError> {
     let loaded = Loaded { spec: Spec { lifetime, ..defaults.spec }, ..defaults };
     let mut host = app.environment.host()?;
     host.tools = tools;
-    let resolved = resolve::resolve(&loaded.spec, &host, &MachineFacts)?;
+    entered(app, args, resolve::resolve(&loaded.spec, &host, &MachineFacts)?)
+}
+
+/// What a failed build left, said aloud.
+fn left(app: &App, args: &ShellArgs, plan: &Plan) -> Result<Option<Left>, CliError> {
+    let workshop = workshop(app, args.manner.manner(None))?;
+    let told = Told::new(app.ui, plan);
+    let found = tools::left(&workshop, plan, &told).map_err(ToolError::from)?;
+    told.over();
+    if let Some(left) = &found {
+        let title = escape::line(&plan.title());
+        app.ui
+            .say(&format!("this is what step {} of {title} ({}) left, as it saw it", left.step, left.action));
+        left.commands.iter().for_each(|command| app.ui.say(&format!("it runs: {}", escape::line(command))));
+    }
+    Ok(found)
+}
+
+fn entered(app: &App, args: &ShellArgs, resolved: ResolvedSpec) -> Result<ExitCode, CliError> {
     let shell = [OsString::from("/bin/sh")];
     let command = if args.command.is_empty() { &shell[..] } else { &args.command };
     let streams = Streams::Caller(Terminal::Auto);
     let request = Request { command, resolve_ms: app.elapsed_ms(), streams, watcher: &Deaf };
     let outcome = session::run(&app.sandboxes()?, resolved, None, request)?;
-    drop(held);
     Ok(ExitCode::from(outcome.exit.code))
 }
 

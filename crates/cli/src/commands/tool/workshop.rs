@@ -7,8 +7,11 @@ use sandtable_sandbox::model::resolved::{EngineName, Identity};
 use sandtable_sandbox::model::setting::Setting;
 use sandtable_sandbox::model::tool::{ProvidedDep, ToolRequest};
 use sandtable_sandbox::session::tools::{self, BuildRoot, DepsMode, Failures, Workshop};
+use sandtable_sandbox::tools::builtin;
+use sandtable_sandbox::tools::consent::Consents;
 use sandtable_sandbox::tools::depot::Depot;
 use sandtable_sandbox::tools::fetch::Clients;
+use sandtable_sandbox::tools::plan::Plan;
 
 use super::watch::Told;
 use super::which::{ToolError, builtin_plan, libc_here};
@@ -60,14 +63,36 @@ pub(super) fn workshop(app: &App, manner: Manner) -> Result<Workshop, CliError> 
     })
 }
 
-/// Makes what a sandbox asks for and is not there yet. Only tools that come with the program can be asked for.
+/// The plan of a tool that a sandbox asks for: one that comes with the program, or one of this user's own that was installed
+/// and consented to. Of several versions of the latter the newest one made is meant.
+fn plan_of(app: &App, request: &ToolRequest) -> Result<Plan, CliError> {
+    if builtin::recipes().iter().any(|recipe| recipe.name == request.name) {
+        return builtin_plan(request, libc_here());
+    }
+    let depot = depot(app)?;
+    let consents = Consents::new(app.environment.data()?.as_path());
+    let mut found = depot.list().map_err(ToolError::from)?;
+    found.retain(|receipt| receipt.name == request.name && request.accepts(&receipt.version));
+    found.sort_by_key(|receipt| std::cmp::Reverse(receipt.made_at));
+    for receipt in &found {
+        if consents.has(receipt.plan).map_err(ToolError::from)?
+            && let Some(plan) = depot.plan(receipt)
+        {
+            return Ok(plan);
+        }
+    }
+    // Says which tools there are.
+    builtin_plan(request, libc_here())
+}
+
+/// Makes what a sandbox asks for and is not there yet.
 pub(crate) fn prepared(app: &App, loaded: &Loaded) -> Result<(), CliError> {
     if loaded.output.dry_run.value || loaded.spec.tools.is_empty() {
         return Ok(());
     }
     let workshop = workshop(app, Manner::default())?;
     for Setting { value: request, .. } in &loaded.spec.tools {
-        let plan = builtin_plan(request, libc_here())?;
+        let plan = plan_of(app, request)?;
         if tools::find(&workshop, &plan).map_err(ToolError::from)?.is_none() {
             let told = Told::new(app.ui, &plan);
             tools::provide(&workshop, &plan, &told).map_err(ToolError::from)?;
@@ -85,7 +110,7 @@ pub(crate) fn kept(app: &App, asked: &[Setting<ToolRequest>]) -> Result<Vec<Prov
     let workshop = workshop(app, Manner::default())?;
     let mut found: Vec<ProvidedDep> = Vec::new();
     for Setting { value: request, .. } in asked {
-        let plan = builtin_plan(request, libc_here())?;
+        let plan = plan_of(app, request)?;
         let tools = tools::find(&workshop, &plan).map_err(ToolError::from)?;
         for tool in tools.ok_or_else(|| ToolError::NotKept(request.clone()))? {
             if !found.contains(&tool) {

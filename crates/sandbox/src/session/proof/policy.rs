@@ -28,6 +28,9 @@ pub struct Policy {
     pub limits: BTreeMap<String, String>,
     /// By the place inside.
     pub mounts: BTreeMap<String, String>,
+    /// The tools that were asked for, with what they need: name and version, and what each is kept under.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub tools: BTreeMap<String, String>,
     /// The values of variables that the user passed in are nobody's business.
     pub environment: BTreeMap<String, Option<String>>,
 }
@@ -55,6 +58,11 @@ impl Policy {
             hide: resolved.hide.iter().map(|hide| hide.value.to_string()).collect(),
             limits: limits(resolved),
             mounts: resolved.mounts.iter().map(|mount| (mount.target.to_string(), shown(mount))).collect(),
+            tools: resolved
+                .tools
+                .iter()
+                .map(|tool| (format!("{} {}", tool.name, tool.version), tool.key.clone()))
+                .collect(),
             environment: resolved
                 .environment
                 .iter()

@@ -20,6 +20,7 @@ fn proof() -> Proof {
         hide: Vec::new(),
         limits: BTreeMap::new(),
         mounts: [("/r".to_owned(), "the state".to_owned())].into(),
+        tools: BTreeMap::new(),
         environment: [("PATH".to_owned(), Some("/bin".to_owned())), ("KEY".to_owned(), None)].into(),
     };
     Proof {

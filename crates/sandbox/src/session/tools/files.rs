@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
-use rustix::fs::{AtFlags, Mode, OFlags, fchmod, mkdirat, openat, unlinkat};
+use rustix::fs::{AtFlags, Mode, OFlags, fchmod, mkdirat, openat, statat, unlinkat};
 use rustix::io::Errno;
 use sandtable_store::archive::{Format, Limits, Options, unpack};
 use sandtable_store::dir::{names, open_dir, open_named};
@@ -97,10 +97,15 @@ impl Foreign {
         if found.is_empty() { Err(StepError::NoMatch(format!("{path}/{pattern}"))) } else { Ok(found) }
     }
 
-    /// Whether anything but a directory that was led elsewhere is there.
+    /// Whether anything has that name; a link counts, as most libraries are found by one, and no directory on the way may be one.
     pub(super) fn has(&self, path: &InnerPath) -> bool {
-        let found = open_safe(self.0.as_fd(), path.as_str().as_bytes());
-        found.is_ok_and(|found| found.stat().is_ok_and(|meta| meta.is_some()))
+        let text = path.as_str();
+        let (above, name) = text.rsplit_once('/').map_or(("", text), |(above, name)| (above, name));
+        let steps = above.split('/').filter(|name| !name.is_empty());
+        let directory = reopened(self.0.as_fd()).and_then(|top| {
+            steps.into_iter().try_fold(top, |here, name| open_dir(here.as_fd(), name.as_bytes()))
+        });
+        directory.is_ok_and(|directory| statat(directory.as_fd(), name, AtFlags::SYMLINK_NOFOLLOW).is_ok())
     }
 
     fn existing(&self, path: &InnerPath) -> Result<OwnedFd, Errno> {

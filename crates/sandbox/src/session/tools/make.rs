@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use super::error::{Error, StepError};
 use super::files::Foreign;
 use super::inside::{End, Inside, Ran, table};
+use super::left;
 use super::packages;
 use super::root::{Seen, mount};
 use super::usage::Usage;
@@ -19,6 +20,7 @@ use crate::model::setting::{Origin, Setting};
 use crate::model::spec::{Base, Lifetime, Network, Secrets, Strictness, WorkspaceMode};
 use crate::model::tool::ProvidedDep;
 use crate::session::directory::Sandboxes;
+use crate::tools::assemble::implies;
 use crate::tools::depot::Workplace;
 use crate::tools::elf;
 use crate::tools::execute::{
@@ -65,9 +67,12 @@ impl Making<'_> {
         Ok(notes.into_iter().chain(unused).collect())
     }
 
-    /// Whether the plan itself names it; what only a dependency needs is not the author's choice.
+    /// Whether the plan itself names it; what only a dependency needs, or what comes with an action, is not the author's
+    /// choice.
     fn is_declared(&self, name: &str) -> bool {
-        self.plan.dependencies.iter().any(|dependency| dependency.name.as_str() == name)
+        let (steps, os) = (&self.plan.steps, self.plan.platform.os);
+        let implied = steps.iter().any(|step| implies(step.action(), os, name));
+        !implied && self.plan.dependencies.iter().any(|dependency| dependency.name.as_str() == name)
     }
 
     fn steps(&self, inside: &Inside, usage: &mut Usage) -> Result<Vec<Note>, Error> {
@@ -79,6 +84,7 @@ impl Making<'_> {
         for (index, step) in self.plan.steps.iter().enumerate() {
             let (number, action) = (index + 1, step.action());
             self.hears.step(self.plan, number, action);
+            left::begin(self.workplace, number);
             let failed = |source| Error::Step {
                 chain: self.plan.name.to_string(),
                 number,
@@ -241,7 +247,7 @@ impl Making<'_> {
         mounts
     }
 
-    fn resolved(&self) -> Result<ResolvedSpec, crate::session::Error> {
+    pub(super) fn resolved(&self) -> Result<ResolvedSpec, crate::session::Error> {
         let work = BoxPath::new(WORK).expect("absolute");
         Ok(ResolvedSpec {
             engine: self.workshop.engine,

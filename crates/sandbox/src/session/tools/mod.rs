@@ -8,6 +8,7 @@ mod error;
 mod files;
 mod find;
 mod inside;
+mod left;
 mod make;
 mod packages;
 mod root;
@@ -21,6 +22,7 @@ use sandtable_store::remove::remove_tree;
 
 pub use self::error::{Error, StepError};
 pub use self::find::find;
+pub use self::left::{Left, left};
 pub use self::packages::PackagesError;
 pub use self::root::BuildRoot;
 pub use self::rootfs::{Rootfs, RootfsError, machine_release, rootfs};
@@ -121,17 +123,9 @@ pub fn provide(workshop: &Workshop, plan: &Plan, hears: &dyn ToolWatcher) -> Res
     };
     let place = temporary.as_ref().map_or(&workshop.depot, |temporary| &temporary.0);
     let root = workshop.root.seen()?;
-    let mut work = Work {
-        workshop,
-        hears,
-        depot: Depot::new(place.clone()),
-        cache: Cache::new(Depot::new(place.clone()).downloads()),
-        root: &root,
-        done: BTreeMap::new(),
-        counts: Counts::default(),
-        notes: Vec::new(),
-        chain: Vec::new(),
-    };
+    let mut work = Work::new(workshop, hears, &root);
+    work.depot = Depot::new(place.clone());
+    work.cache = Cache::new(work.depot.downloads());
     work.platform(plan)?;
     work.fetch(plan)?;
     let tool = work.obtain(plan)?;
@@ -172,6 +166,23 @@ struct Work<'a> {
     notes: Vec<Note>,
     /// The tools that led here, for messages.
     chain: Vec<String>,
+}
+
+impl<'a> Work<'a> {
+    fn new(workshop: &'a Workshop, hears: &'a dyn ToolWatcher, root: &'a root::Seen) -> Self {
+        let depot = Depot::new(workshop.depot.clone());
+        Self {
+            workshop,
+            hears,
+            cache: Cache::new(depot.downloads()),
+            depot,
+            root,
+            done: BTreeMap::new(),
+            counts: Counts::default(),
+            notes: Vec::new(),
+            chain: Vec::new(),
+        }
+    }
 }
 
 impl Work<'_> {
@@ -258,7 +269,8 @@ impl Work<'_> {
         Ok(tool)
     }
 
-    fn make(&mut self, plan: &Plan, key: PlanKey) -> Result<(ProvidedDep, Origin), Error> {
+    /// All that the steps of `plan` see: its dependencies, and what those need.
+    fn declared(&mut self, plan: &Plan) -> Result<Vec<ProvidedDep>, Error> {
         let mut seen = Vec::new();
         for dependency in self.dependencies(plan) {
             let tool = self.obtain(dependency)?;
@@ -269,6 +281,11 @@ impl Work<'_> {
                 }
             }
         }
+        Ok(seen)
+    }
+
+    fn make(&mut self, plan: &Plan, key: PlanKey) -> Result<(ProvidedDep, Origin), Error> {
+        let seen = self.declared(plan)?;
         let needed = |dependency: &&Plan| plan.provides.needs.contains(&dependency.name);
         let needs =
             self.dependencies(plan).iter().filter(needed).map(|dependency| self.key(dependency)).collect();

@@ -37,7 +37,7 @@ pub(super) fn of(action: &str, os: Os) -> impl Iterator<Item = &'static Rule> {
     RULES.implicit.iter().filter(move |rule| rule.action == action).filter(applies)
 }
 
-/// Every tool that some action implies.
-pub fn all() -> impl Iterator<Item = &'static ToolName> {
-    RULES.implicit.iter().flat_map(|rule| &rule.tools)
+/// Whether `action` implies a tool of that name on `os`.
+pub fn implies(action: &str, os: Os, name: &str) -> bool {
+    of(action, os).any(|rule| rule.tools.iter().any(|tool| tool.as_str() == name))
 }

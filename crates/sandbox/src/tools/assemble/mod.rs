@@ -11,7 +11,7 @@ mod implicit;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub use self::error::{AssembleError, Chain};
-pub use self::implicit::all as implicit_tools;
+pub use self::implicit::implies;
 use super::plan::check::{DEEPEST, MOST_PLANS};
 use super::plan::{Download, FORMAT, Plan, PlanPlatform, Provides, Step, ToolName, VerifyCommand};
 use super::recipe::{Recipe, RecipeStep, RecipeVerify};

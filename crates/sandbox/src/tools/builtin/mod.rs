@@ -15,7 +15,7 @@ macro_rules! recipes {
 }
 
 recipes! {
-    "cmake", "go", "just", "make", "meson", "ninja", "node", "patchelf", "pkg-config", "uv", "zig",
+    "cmake", "go", "just", "make", "meson", "ninja", "node", "patchelf", "pkg-config", "rust", "uv", "zig",
 }
 
 static RECIPES: LazyLock<Vec<Recipe>> = LazyLock::new(|| {

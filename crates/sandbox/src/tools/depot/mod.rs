@@ -1,7 +1,7 @@
 //! Where finished tools are kept: one directory per key, complete or not there.
 //!
-//! `store/<key>/tool` is what is mounted, `receipt.json` says what it is, `manifest.json` what every file of it was when
-//! it was made. A builder holds `store/<key>.lock`, works in `store/<key>.partial` and gives the result its name by one rename; whoever wants the same tool waits for it. What a killed builder left never counts, and the next one removes it.
+//! `store/<key>/tool` is what is mounted, `receipt.json` says what it is, `plan.json` how it was made, `manifest.json` what
+//! every file of it was then. A builder holds `store/<key>.lock`, works in `store/<key>.partial` and gives the result its name by one rename; whoever wants the same tool waits for it. What a killed builder left never counts, and the next one removes it.
 //! On every use the tree is held against its manifest: a file that is not as it was made is an error that names it,
 //! never a tool that is used all the same. Nothing here is ever on the PATH of the host.
 
@@ -32,6 +32,7 @@ const TOOL: &str = "tool";
 const WORK: &str = "work";
 const RECEIPT: &str = "receipt.json";
 const MANIFEST: &str = "manifest.json";
+const PLAN: &str = "plan.json";
 /// Its time says when the tool was last used.
 const USED: &str = "used";
 const PARTIAL: &str = "partial";
@@ -186,9 +187,28 @@ impl Depot {
         Ok((self.provided(plan, key), Origin::Made))
     }
 
+    /// What a failed build of that key left, if its place was kept and nobody builds there now. While the lock is held, it stays.
+    pub fn left(&self, key: PlanKey) -> Result<Option<(Workplace, FileLock)>, DepotError> {
+        let partial = self.file(key, PARTIAL);
+        if !partial.as_path().is_dir() {
+            return Ok(None);
+        }
+        let path = self.file(key, LOCK);
+        let lock = FileLock::try_exclusive(path.as_path())
+            .map_err(|error| DepotError::file("lock", path.as_path())(error.source))?;
+        let workplace = Workplace { work: partial.join(WORK), output: partial.join(TOOL), partial };
+        Ok(lock.map(|lock| (workplace, lock)))
+    }
+
     /// Everything that is kept.
     pub fn list(&self) -> Result<Vec<Receipt>, DepotError> {
         Ok(self.keys()?.into_iter().filter_map(|key| receipt(&self.place(key))).collect())
+    }
+
+    /// The plan that a kept tool was made by; nothing if it is not there or not the one of the receipt.
+    pub fn plan(&self, receipt: &Receipt) -> Option<Plan> {
+        let text = fs::read_to_string(self.place(receipt.key).join(PLAN).as_path()).ok()?;
+        Plan::from_json(&text).ok().filter(|plan| plan.digest() == receipt.plan)
     }
 
     /// Holds every byte of a tool against its manifest.
@@ -230,6 +250,7 @@ impl Depot {
         }
         if fate == Fate::Removed {
             self.drop_downloads(unused);
+            self.drop_left(unused);
         }
         Ok(found)
     }
@@ -269,6 +290,28 @@ impl Depot {
             if age(&path).is_some_and(|age| age >= unused) {
                 // A download that cannot be removed is no harm.
                 let _left = fs::remove_file(path.as_path()).or_else(|_| fs::remove_dir_all(path.as_path()));
+            }
+        }
+    }
+
+    /// Removes places of failed builds. One that a killed builder left may have control groups outside, so it is left to the
+    /// next builder, who removes those first.
+    fn drop_left(&self, unused: Duration) {
+        let Ok(entries) = fs::read_dir(self.root.join(STORE).as_path()) else { return };
+        let partials = entries.flatten().filter_map(|entry| {
+            let name = entry.file_name().into_string().ok()?;
+            name.strip_suffix(PARTIAL)?.strip_suffix('.')?.parse::<PlanKey>().ok()
+        });
+        for key in partials.collect::<Vec<_>>() {
+            let partial = self.file(key, PARTIAL);
+            let killed = fs::read_dir(partial.join("sandboxes").as_path())
+                .is_ok_and(|mut entries| entries.next().is_some());
+            if killed || age(&partial).is_none_or(|age| age < unused) {
+                continue;
+            }
+            if let Ok(Some((workplace, _held))) = self.left(key) {
+                // What cannot be removed now is removed by the next builder.
+                let _left = remove_tree(workplace.partial.as_path());
             }
         }
     }
@@ -350,6 +393,7 @@ impl Depot {
             fs::create_dir(fresh.as_path())?;
             fs::write(fresh.join(MANIFEST).as_path(), serde_json::to_vec(&manifest)?)?;
             fs::write(fresh.join(RECEIPT).as_path(), serde_json::to_vec_pretty(&receipt)?)?;
+            fs::write(fresh.join(PLAN).as_path(), plan.to_json())?;
             moved(workplace.output.as_path(), fresh.join(TOOL).as_path())?;
             // The list is on disk before the name is. Not so the files: writing out hundreds of megabytes takes long, and
             // one that a crash of the machine emptied does not fit the list.

@@ -10,13 +10,13 @@ use crate::tools::plan::step::{
 };
 use crate::tools::plan::{InnerPath, Libc, PlanPlatform};
 
-/// The compiler's arguments for a platform.
+/// The compiler's arguments for a platform. The present moment is what `SOURCE_DATE_EPOCH` says, so a program may ask for it.
 pub(super) fn compiler_target(platform: PlanPlatform) -> String {
     let libc = match platform.libc {
         Libc::Glibc => "gnu",
         Libc::Musl => "musl",
     };
-    format!("-target {}-linux-{libc} -mcpu=baseline", platform.arch)
+    format!("-target {}-linux-{libc} -mcpu=baseline -Wno-date-time", platform.arch)
 }
 
 impl Lowering<'_> {
@@ -30,6 +30,7 @@ impl Lowering<'_> {
             ("g++", format!("c++ {target}")),
             ("ar", "ar".to_owned()),
             ("ranlib", "ranlib".to_owned()),
+            ("ld", "ld.lld".to_owned()),
         ];
         let write = |(name, call): (&str, String)| Action::Write {
             area: Area::Work,

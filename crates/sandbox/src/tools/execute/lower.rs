@@ -105,7 +105,7 @@ impl<'a> Lowering<'a> {
     }
 
     /// The environment of the next command: nothing of the caller's is in it.
-    pub(super) fn environment(&self) -> BTreeMap<String, String> {
+    pub fn environment(&self) -> BTreeMap<String, String> {
         let own = format!("{WORK}/{OWN}/bin");
         let mut environment = user_environment(self.plan, self.dependencies, &[own]);
         environment.insert("SOURCE_DATE_EPOCH".to_owned(), EPOCH.to_owned());
@@ -205,9 +205,11 @@ impl<'a> Lowering<'a> {
         let programs = install.binaries.iter().map(|(name, entry)| {
             let (module, function) = entry.split_once(':').unwrap_or((entry, "main"));
             let code = format!(
-                "import sys; sys.path.insert(0, {:?}); sys.argv[0] = {name:?}; from {module} import {function} as main; \
+                "import sys; sys.path.insert(0, {:?}); sys.argv[0] = {:?}; from {module} import {function} as main; \
                  sys.exit(main())",
-                place.to_string()
+                place.to_string(),
+                // By what it finds there, a program calls itself again.
+                self.output(&below("bin", name)).to_string()
             );
             program(name, &format!("exec python3 -c {} \"$@\"", quoted(&code)))
         });

@@ -121,19 +121,24 @@ impl Job<'_> {
         self.only_file(&packages, &[])
     }
 
-    /// A file of a source package, from the mirror that apt uses: the place of a package in the pool follows from its
-    /// name, so that no list of sources is needed.
+    /// A file of a source package, from a mirror that apt uses: the place of a package in the pool follows from its name,
+    /// so that no list of sources is needed. Which of the mirrors has sources is not written anywhere, so each is asked.
     fn apt_source(&self) -> Result<HostPath, FetchError> {
-        let cli = self.client("apt-get", &["apt-get"])?.args(["--print-uris", "download", "apt"]);
-        let answer = cli.finish().map_err(|source| self.failed(source))?;
-        let text = String::from_utf8_lossy(&answer.stdout).into_owned();
-        let mirror =
-            text.split('\'').nth(1).and_then(|uri| uri.split_once("/pool/")).map(|(mirror, _)| mirror);
-        let mirror = mirror.ok_or_else(|| self.absent())?;
+        let asked = ["indextargets", "--format", "$(REPO_URI)", "Created-By: Packages"];
+        let answer = self.client("apt-get", &["apt-get"])?.args(asked).finish();
+        let text =
+            String::from_utf8_lossy(&answer.map_err(|source| self.failed(source))?.stdout).into_owned();
         let name = self.download.name.as_str();
         let first = if name.starts_with("lib") { name.get(..4) } else { name.get(..1) };
         let first = first.ok_or_else(|| self.absent())?;
-        self.curl(&format!("{mirror}/pool/main/{first}/{name}/{}", self.download.file))
+        let mut found = Err(self.absent());
+        for mirror in mirrors(&text) {
+            found = self.curl(&format!("{mirror}/pool/main/{first}/{name}/{}", self.download.file));
+            if found.is_ok() {
+                break;
+            }
+        }
+        found
     }
 
     /// One file by its address; goes on where an attempt before ended.
@@ -254,6 +259,17 @@ fn wheel_tags(file: &str) -> Option<Vec<String>> {
         arguments.extend(abi.split('.').map(|abi| format!("--abi={abi}")));
     }
     Some(arguments)
+}
+
+/// The addresses in an answer of apt, each once.
+fn mirrors(text: &str) -> Vec<&str> {
+    let mut found: Vec<&str> = Vec::new();
+    for line in text.lines().map(|line| line.trim().trim_end_matches('/')) {
+        if line.starts_with("http") && !found.contains(&line) {
+            found.push(line);
+        }
+    }
+    found
 }
 
 /// Ends a client and whatever it started.

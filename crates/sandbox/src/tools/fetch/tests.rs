@@ -197,3 +197,24 @@ fn many_are_fetched_at_once_and_each_once() {
     assert_eq!(world.fetch(&all).unwrap(), 12);
     assert!(Path::new(&world.place.path().join("cache")).is_dir());
 }
+
+#[test]
+fn a_source_is_looked_for_on_every_mirror_of_apt() {
+    let world = World::new();
+    let source = Download { source: Registry::DebianSource, url: None, ..https("content") };
+    world.client("apt-get", "printf 'http://one/debian/\\nhttp://two/debian/\\nhttp://one/debian/\\n'");
+    let calls = world.place.path().join("calls");
+    let answer = format!("tail -n 1 '{}' | grep -q http://two/ || exit 22", calls.display());
+    world.client("curl", &format!("{answer}\nprintf content > \"$out\""));
+    assert_eq!(world.fetch(std::slice::from_ref(&source)).unwrap(), 1);
+    let urls: Vec<String> =
+        world.calls().lines().filter_map(|line| Some(line.split_once("--url ")?.1.to_owned())).collect();
+    assert_eq!(
+        urls,
+        ["http://one/debian", "http://two/debian"]
+            .map(|mirror| format!("{mirror}/pool/main/t/thing/thing.tar.gz"))
+    );
+    world.client("apt-get", "true");
+    let none = Download { sha256: Sha256::of(b"other"), ..source };
+    assert!(matches!(world.fetch(&[none]), Err(FetchError::Absent { .. })));
+}
