@@ -260,7 +260,9 @@ fn a_launcher_that_is_killed_leaves_no_tunnel() {
         let test = std::env::current_exe().unwrap();
         let run = Run::new(test, world.env.root()).variable(HOLD, &file).variable("PATH", PATH);
         let name = "ssh_tunnel::a_launcher_that_is_killed_leaves_no_tunnel";
-        let mut launcher = run.args(["--exact", name, "--nocapture"]).started();
+        // Whoever started the tests may ignore some of the signals (`nohup` does), and that is inherited.
+        let run = run.args(["--exact", name, "--nocapture"]).through(["env", "--default-signal"]);
+        let mut launcher = run.started();
         wait_for("tunnel", || world.env.home().join(format!("{signal}.held")).exists());
         assert!(world.container(&words).contains(world.agent.fingerprint()));
         let kill = world.env.run("kill").args(["-s", signal, &launcher.id().to_string()]);
