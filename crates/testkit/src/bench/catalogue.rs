@@ -28,6 +28,8 @@ const LIKE_UNLOADED: &str = "bwrap, no extra mount";
 const MANY: usize = 100;
 /// Slow contenders take part in every fifth round.
 const SELDOM: usize = 5;
+/// The size that a tree may be given for.
+pub const LARGEST: u32 = 78_000;
 /// The size where the number of files is not the subject.
 const USUAL: u32 = 10_000;
 
@@ -176,7 +178,8 @@ fn place(lab: &Lab, item: &Item) -> Maybe<Place> {
     let caller = lab.caller(item.caller)?;
     let tree = match item.work {
         Work::Compile => jobs::sources(&caller)?,
-        work => grow(&caller, work.files())?,
+        work if work.files() == LARGEST => grow(&caller, LARGEST, lab.large())?,
+        work => grow(&caller, work.files(), None)?,
     };
     Ok(Place { ours: lab.sandtable(), caller, tree })
 }

@@ -15,6 +15,8 @@ pub struct Site {
     /// A directory of our own, removed by the wrapper.
     pub base: PathBuf,
     pub sandtable: PathBuf,
+    /// A tree that stands for the largest size instead of a generated one.
+    pub large: Option<PathBuf>,
     /// The ordinary user to become when we are root.
     pub user: Option<String>,
     /// The daemon's address, or why there is none.
@@ -76,6 +78,11 @@ impl Lab {
 
     pub fn base(&self) -> &Path {
         &self.site.base
+    }
+
+    /// The tree that was given.
+    pub fn large(&self) -> Option<&Path> {
+        self.site.large.as_deref()
     }
 
     pub fn sandtable(&self) -> String {

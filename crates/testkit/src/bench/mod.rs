@@ -44,7 +44,7 @@ pub struct Options {
     pub rounds: Option<usize>,
     /// Sandboxes of the memory row.
     pub idle: Option<u32>,
-    /// Only rows whose id is this, or starts with this and a slash.
+    /// Only rows whose id is one of these, separated by commas, or starts with one of them and a slash.
     pub only: Option<String>,
 }
 
@@ -60,21 +60,24 @@ impl Options {
     fn extent(&self) -> Extent {
         let idle = self.idle.unwrap_or(50);
         match self.scale {
-            Scale::Full => Extent { files: &[1000, 10_000, 78_000], megabytes: 1024, idle, snapshots: 100 },
+            Scale::Full => {
+                Extent { files: &[1000, 10_000, catalogue::LARGEST], megabytes: 1024, idle, snapshots: 100 }
+            }
             Scale::Quick => Extent { files: &[1000, 10_000], megabytes: 256, idle, snapshots: 20 },
         }
     }
 
     fn wants(&self, id: &str) -> bool {
-        self.only.as_deref().is_none_or(|only| {
-            id.strip_prefix(only).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-        })
+        let is =
+            |name: &str| id.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+        self.only.as_deref().is_none_or(|only| only.split(',').any(is))
     }
 
     fn scale_in_words(&self) -> String {
-        let scale = match self.scale {
-            Scale::Full => "full",
-            Scale::Quick => "quick: few rounds, no 78k tree; not for quoting",
+        let scale = match (self.scale, &self.site.large) {
+            (Scale::Full, None) => "full",
+            (Scale::Full, Some(_)) => "full, and `78k` is a tree that was given",
+            (Scale::Quick, _) => "quick: few rounds, no 78k tree; not for quoting",
         };
         self.only.as_ref().map_or_else(|| scale.to_owned(), |only| format!("{scale}; only `{only}`"))
     }
@@ -120,6 +123,7 @@ mod tests {
         let site = Site {
             base: PathBuf::from("/nonexistent"),
             sandtable: PathBuf::from("/nonexistent"),
+            large: None,
             user: None,
             docker: Err("no daemon".into()),
         };
@@ -133,6 +137,8 @@ mod tests {
         assert!(options(Some("start/root")).wants("start/root/1k"));
         assert!(!options(Some("start/r")).wants("start/root/1k"));
         assert!(!options(Some("exec")).wants("exec-running/root"));
+        assert!(options(Some("diff,start/root")).wants("start/root/1k"));
+        assert!(!options(Some("diff,start/root")).wants("start/user/1k"));
     }
 
     #[test]

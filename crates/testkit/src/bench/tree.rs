@@ -1,5 +1,6 @@
 //! Workspaces of a given size: generated, the same every time, committed to git by whoever will work there.
-//! About sixteen files to a directory and two kilobytes to a file, as in a large C project.
+//! About sixteen files to a directory and two kilobytes to a file. Instead of that a tree can be given, to which a
+//! hundred generated files are added, those that the rows change.
 
 use std::fmt::Write as _;
 use std::io;
@@ -13,14 +14,25 @@ use super::process::Caller;
 
 const FILES_PER_DIRECTORY: u32 = 16;
 const DIRECTORIES_PER_PART: u32 = 64;
+/// Generated files in a tree that was given.
+const ADDED: u32 = 101;
 
-/// Makes a clean git repository with exactly `files` files for `caller`, or finds the one made before.
-pub fn grow(caller: &Rc<Caller>, files: u32) -> Result<PathBuf, String> {
+/// Makes a clean git repository for `caller`, or finds the one made before: with exactly `files` files, or with those of
+/// a `given` tree.
+pub fn grow(caller: &Rc<Caller>, files: u32, given: Option<&Path>) -> Result<PathBuf, String> {
     let root = caller.area.join(format!("tree-{files}"));
     if root.exists() {
         return Ok(root);
     }
-    write_files(&root, files, caller.ids).map_err(|error| error.to_string())?;
+    match given {
+        Some(given) => {
+            let (from, to) = (given.display().to_string(), root.display().to_string());
+            caller.invoke(&caller.area, ["cp", "-R", "--preserve=mode,links", &from, &to]).output()?;
+        }
+        None => make_directory(&root, caller.ids).map_err(|error| error.to_string())?,
+    }
+    let generated = if given.is_some() { ADDED } else { files };
+    write_files(&root, generated, caller.ids).map_err(|error| error.to_string())?;
     // Files as young as the index would be read again by every `git status`.
     thread::sleep(Duration::from_millis(1100));
     let git = |arguments: &[&str]| {
@@ -31,11 +43,12 @@ pub fn grow(caller: &Rc<Caller>, files: u32) -> Result<PathBuf, String> {
     git(&["init", "--quiet"])?;
     git(&["add", "--all"])?;
     git(&["-c", "gc.auto=0", "commit", "--quiet", "--message", "generated"])?;
+    // As in a clone: one pack, no loose objects. Deltas would only cost time here.
+    git(&["repack", "-a", "-d", "--quiet", "--window=0"])?;
     Ok(root)
 }
 
 fn write_files(root: &Path, files: u32, owner: Option<(u32, u32)>) -> io::Result<()> {
-    make_directory(root, owner)?;
     write_file(&root.join("README"), "A generated tree.\n", owner)?;
     for number in 0..files.saturating_sub(1) {
         let directory = number / FILES_PER_DIRECTORY;
@@ -89,11 +102,14 @@ mod tests {
         let environment = [("PATH", "/usr/local/bin:/usr/bin:/bin"), ("HOME", "/nonexistent")];
         let environment = environment.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
         let caller = Rc::new(Caller { name: "user", ids: None, area: dir.path().to_owned(), environment });
-        let root = grow(&caller, 1100).unwrap();
+        let root = grow(&caller, 1100, None).unwrap();
         let listed = caller.invoke(&root, ["git", "ls-files"]).output().unwrap();
         assert_eq!(listed.lines().count(), 1100);
         assert_eq!(caller.invoke(&root, ["git", "status", "--porcelain"]).output().unwrap(), "");
-        assert_eq!(grow(&caller, 1100).unwrap(), root);
+        assert_eq!(grow(&caller, 1100, None).unwrap(), root);
+        let more = grow(&caller, 5000, Some(&root.join("part-000"))).unwrap();
+        let listed = caller.invoke(&more, ["git", "ls-files"]).output().unwrap();
+        assert!(listed.contains("module-00063/") && listed.contains("part-000/module-00000/"), "{listed}");
     }
 
     #[test]

@@ -44,7 +44,7 @@ fn summary(report: &Report, out: &Path) -> String {
 }
 
 fn parse(mut arguments: impl Iterator<Item = String>) -> Result<(Options, PathBuf), Failure> {
-    let (mut base, mut sandtable, mut out) = (None, None, None);
+    let (mut base, mut sandtable, mut out, mut large) = (None, None, None, None);
     let (mut user, mut only, mut rounds, mut idle, mut scale) = (None, None, None, None, Scale::Full);
     let mut docker = Err("no daemon was given".to_owned());
     while let Some(argument) = arguments.next() {
@@ -52,6 +52,7 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<(Options, PathBu
         match argument.as_str() {
             "--base" => base = Some(PathBuf::from(value()?)),
             "--sandtable" => sandtable = Some(PathBuf::from(value()?)),
+            "--large" => large = Some(PathBuf::from(value()?)),
             "--out" => out = Some(PathBuf::from(value()?)),
             "--user" => user = Some(value()?),
             "--only" => only = Some(value()?),
@@ -66,7 +67,7 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<(Options, PathBu
     let base = base.ok_or("`--base` is missing; start `bench/run`")?;
     let sandtable = sandtable.ok_or("`--sandtable` is missing; start `bench/run`")?;
     let out = out.ok_or("`--out` is missing; start `bench/run`")?;
-    let site = Site { base, sandtable, user, docker };
+    let site = Site { base, sandtable, large, user, docker };
     Ok((Options { site, scale, rounds, idle, only }, out))
 }
 
