@@ -246,21 +246,12 @@ pub mod interrupt {
 /// Carrying bytes between a sandbox and a socket outside.
 pub mod relay {
     use std::io;
-    use std::net::SocketAddr;
     use std::os::fd::OwnedFd;
-    use std::path::PathBuf;
 
     use super::Never;
     pub use crate::agreed::REACH;
+    pub use crate::ends::Far;
     use crate::op;
-
-    /// The socket at the other end.
-    #[derive(Clone, Debug)]
-    pub enum Far {
-        Unix(PathBuf),
-        Foreign(PathBuf),
-        Tcp(SocketAddr),
-    }
 
     /// A socket that clients can connect to.
     #[derive(Debug)]
@@ -289,9 +280,10 @@ pub mod relay {
 
 /// The outer side of a launch.
 pub mod supervisor {
-    use std::os::fd::{BorrowedFd, OwnedFd};
+    use std::os::fd::BorrowedFd;
 
     use super::Never;
+    pub use crate::ends::{Handles, Namespaces};
     pub use crate::error::LaunchError;
     use crate::op::Plan;
     use crate::report::Report;
@@ -299,20 +291,6 @@ pub mod supervisor {
     /// A sandbox that waits for its first command.
     #[derive(Debug)]
     pub struct Sandbox(Never);
-
-    /// Handles of a sandbox's namespaces.
-    #[derive(Debug)]
-    pub struct Namespaces {
-        pub user: OwnedFd,
-        pub network: OwnedFd,
-    }
-
-    /// Descriptors of the supervisor that a sandbox goes on using.
-    #[derive(Debug)]
-    pub struct Handles<'fd> {
-        pub listener: BorrowedFd<'fd>,
-        pub lock: BorrowedFd<'fd>,
-    }
 
     /// Refuses.
     pub fn launch(_plan: &Plan, _handles: &Handles<'_>) -> Result<Sandbox, LaunchError> {

@@ -4,6 +4,7 @@
 //! for Linux; elsewhere `elsewhere` stands in its place, in which no sandbox can exist.
 
 mod agreed;
+mod ends;
 mod error;
 pub mod follow;
 pub mod invocation;

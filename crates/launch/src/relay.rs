@@ -6,7 +6,6 @@
 //! neither use up our memory nor our descriptors. Further clients wait to be accepted.
 
 use std::io;
-use std::net::SocketAddr;
 use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -22,6 +21,7 @@ use rustix::net::{
 use rustix::pipe::{PipeFlags, pipe_with};
 
 pub use crate::agreed::REACH;
+pub use crate::ends::Far;
 use crate::op::{self, Owner};
 
 /// Whether the socket at `path` accepts a connection, as an exit code.
@@ -41,15 +41,6 @@ pub struct Listening {
     /// The socket's file, if it has one.
     at: Option<PathBuf>,
     to: Far,
-}
-
-/// The socket at the other end.
-#[derive(Clone, Debug)]
-pub enum Far {
-    Unix(PathBuf),
-    /// A socket in a directory that others can write: a link in its place leads nowhere.
-    Foreign(PathBuf),
-    Tcp(SocketAddr),
 }
 
 /// A relay at work. Dropping it ends every connection and removes the socket.

@@ -9,6 +9,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
 use crate::cgroup::Group;
+pub use crate::ends::{Handles, Namespaces};
 pub use crate::error::LaunchError;
 use crate::failpoint::skips;
 use crate::host::{HostView, NAMESPACES};
@@ -31,22 +32,6 @@ pub struct Sandbox {
     namespaces: Option<Namespaces>,
     /// Removed after the processes inside it are gone.
     group: Option<Group>,
-}
-
-/// Handles of the sandbox's namespaces, for a program that gives it a network.
-#[derive(Debug)]
-pub struct Namespaces {
-    pub user: OwnedFd,
-    pub network: OwnedFd,
-}
-
-/// Descriptors of the supervisor that PID 1 goes on using.
-#[derive(Debug)]
-pub struct Handles<'fd> {
-    /// Where PID 1 takes further clients from: a listening Unix socket.
-    pub listener: BorrowedFd<'fd>,
-    /// Kept open as long as PID 1 lives: the lock of the layer.
-    pub lock: BorrowedFd<'fd>,
 }
 
 /// Launches PID 1 and returns when it has reported what holds. The process must have one thread.

@@ -9,7 +9,8 @@ use sandtable_sandbox::model::check::{Check, Status};
 use sandtable_sandbox::model::spec::EngineChoice;
 use serde::Serialize;
 
-use super::trial::{Attack, Trial};
+use super::Trial;
+use super::trial::Attack;
 use crate::error::CliError;
 use crate::ui::policy::indented;
 use crate::ui::{escape, table};

@@ -3,10 +3,12 @@
 //! The native engine is not guessed about: a sandbox is launched on a temporary directory of our own, by the
 //! code that `run` uses, and says what holds. The facts around it explain a launch that failed.
 
+use std::collections::BTreeMap;
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
 use clap::Args;
+use sandtable_launch::report::{Control, Observed};
 use sandtable_sandbox::doctor::{self, Patient};
 use sandtable_sandbox::facts::MachineFacts;
 use sandtable_sandbox::model::check::Check;
@@ -28,7 +30,7 @@ mod trial;
 mod trial;
 
 use answer::{Answer, Engine};
-use trial::{Attack, Depth};
+use trial::Attack;
 
 /// The profile, with the places where a package would put the executable.
 const PROFILE: &str = include_str!("../../../../../packaging/apparmor/sandtable");
@@ -47,6 +49,23 @@ pub(crate) struct DoctorArgs {
     /// Print an AppArmor profile that lets this executable make user namespaces, and do nothing else
     #[arg(long, conflicts_with_all = ["attack", "json"])]
     apparmor_profile: bool,
+}
+
+/// What a launched sandbox told.
+#[derive(Debug)]
+struct Trial {
+    enforcement: BTreeMap<Control, Observed>,
+    start_ms: u64,
+    attacks: Vec<Attack>,
+}
+
+/// How much is tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Depth {
+    /// Only that a command runs.
+    Launch,
+    /// The attacks of the threat model.
+    Attack,
 }
 
 pub(crate) fn run(app: &App, args: &DoctorArgs) -> Result<ExitCode, CliError> {

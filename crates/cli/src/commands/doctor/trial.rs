@@ -1,39 +1,21 @@
 //! A sandbox launched for trial: a small source of our own, the executable itself as its command, and a
 //! directory to which it writes what it found. All of it is gone afterwards.
 
-use std::collections::BTreeMap;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use sandtable_launch::probe::Line;
-use sandtable_launch::report::{Control, Observed};
 use sandtable_sandbox::model::setting::Setting;
 use sandtable_sandbox::model::spec::{EngineChoice, Lifetime, MountAccess, MountRequest, Spec, Strictness};
 use sandtable_sandbox::session::{self, Deaf, Request, Streams, Terminal};
 
 pub(super) use super::attacks::Attack;
 use super::attacks::{self, Stage};
+use super::{Depth, Trial};
 use crate::app::App;
 use crate::config::{self, Loaded};
 use crate::env;
 use crate::error::CliError;
-
-/// What a launched sandbox told.
-#[derive(Debug)]
-pub(super) struct Trial {
-    pub(super) enforcement: BTreeMap<Control, Observed>,
-    pub(super) start_ms: u64,
-    pub(super) attacks: Vec<Attack>,
-}
-
-/// How much is tried.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Depth {
-    /// Only that a command runs.
-    Launch,
-    /// The attacks of the threat model.
-    Attack,
-}
 
 const CASES: &str = "cases.json";
 const ANSWERS: &str = "answers.json";
