@@ -175,7 +175,7 @@ fn has_python_3_11() -> bool {
 fn sources_are_built_by_tools_from_the_depot_without_a_network() {
     if !counts::is_long() {
         // Filling the compiler's cache alone takes minutes.
-        return say("sources are built in the long run");
+        return say("skipped: sources are built in the long run only");
     }
     if std::env::consts::ARCH != "x86_64" || crate::world::libc() != "glibc" {
         return skip("the recipes of the build tools are for x86_64 and glibc");
