@@ -10,6 +10,7 @@
 mod content;
 mod file;
 mod found;
+mod known;
 mod list;
 mod noticing;
 mod onboard;
