@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::SystemTime;
 
-use sandtable_store::bring_in::{BringInOptions, bring_in};
+use sandtable_store::bring_in::{BringInOptions, bring_in_blobs};
 use sandtable_store::dir::{open_named, stat_fd};
 use sandtable_store::id::{HashKind, ObjectId};
 use sandtable_store::ignore::Rules;
@@ -204,7 +204,7 @@ fn corrected(
         })
         .collect();
     if let Ok(Some(repository)) = Repository::find(source) {
-        bring_in(batch, &repository.objects(), &blobs, &BringInOptions::default())?;
+        bring_in_blobs(batch, &repository.objects(), &blobs, &BringInOptions::default())?;
     }
     let mut editor = Editor::new(batch, batch, state)?;
     edit::apply(&mut editor, corrections)?;
@@ -339,8 +339,8 @@ pub(crate) fn look(
     if let Some(repository) = &onboarded.repository
         && !onboarded.outcome.borrowed.is_empty()
     {
-        let roots = &onboarded.outcome.borrowed;
-        bring_in(batch, &repository.objects(), roots, &BringInOptions::default())?;
+        let blobs = &onboarded.outcome.borrowed;
+        bring_in_blobs(batch, &repository.objects(), blobs, &BringInOptions::default())?;
     }
     // A cache that cannot be kept costs time the next time, nothing else.
     new.keep(store).unwrap_or_default();

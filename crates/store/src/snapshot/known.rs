@@ -10,6 +10,7 @@ use crate::dir::{Kind, Meta, open_file};
 use crate::id::ObjectId;
 use crate::ignore::{EntryKind, Rules, Verdict};
 use crate::source::attributes::{Conversion, Conversions};
+use crate::source::cursor::Cursor;
 use crate::statcache::{Cached, InStore};
 use crate::state::Attributes;
 
@@ -40,13 +41,16 @@ pub(super) struct Inside<'a> {
 pub(super) struct Knowing<'a> {
     store: Store<'a>,
     options: &'a Options<'a>,
+    /// Where git's index was asked last: a directory lists its names in the order that the index has them in.
+    cursor: Option<Cursor<'a>>,
     /// What only the user's repository has.
     pub(super) borrowed: Vec<ObjectId>,
 }
 
 impl<'a> Knowing<'a> {
-    pub(super) const fn new(store: Store<'a>, options: &'a Options<'a>) -> Self {
-        Self { store, options, borrowed: Vec::new() }
+    pub(super) fn new(store: Store<'a>, options: &'a Options<'a>) -> Self {
+        let cursor = options.index.map(|known| Cursor::new(known.index));
+        Self { store, options, cursor, borrowed: Vec::new() }
     }
 
     /// What the stat cache or git's index vouch for.
@@ -66,11 +70,13 @@ impl<'a> Knowing<'a> {
                 return Ok(Some(KnownFile { id, attributes, in_store }));
             }
         }
-        let Some(known) = self.options.index else { return Ok(None) };
-        let Some(id) = known.index.id_of(path, meta) else { return Ok(None) };
+        let Some((known, cursor)) = self.options.index.zip(self.cursor.as_mut()) else { return Ok(None) };
+        let Some(id) = cursor.id_of(path, meta) else { return Ok(None) };
         let is_same = match inside.conversions.of(path) {
             Conversion::None => true,
-            Conversion::LineEnds => known.objects.and_then(|objects| objects.size_of(&id)) == Some(meta.size),
+            Conversion::LineEnds => {
+                known.objects.and_then(|objects| objects.packed_size_of(&id)) == Some(meta.size)
+            }
             Conversion::Anything => false,
         };
         if !is_same {
@@ -86,38 +92,40 @@ impl<'a> Knowing<'a> {
         Ok((!is_cut).then(|| self.borrow(id, attributes)))
     }
 
+    /// What is in the store already, or on its way there, is left out when the rest is brought in.
     fn borrow(&mut self, id: ObjectId, attributes: Attributes) -> KnownFile {
-        if !self.store.objects.contains(&id) {
+        let in_store = self.in_store(&id);
+        if in_store == InStore::Perhaps {
             self.borrowed.push(id);
         }
-        KnownFile { id, attributes, in_store: self.in_store(&id) }
+        KnownFile { id, attributes, in_store }
     }
 
     fn in_store(&self, id: &ObjectId) -> InStore {
         if self.store.objects.keeps(id) { InStore::Yes } else { InStore::Perhaps }
     }
 
-    pub(super) fn is_ignored(&self, inside: &Inside<'_>, path: &[u8], meta: &Meta) -> bool {
+    pub(super) fn is_ignored(&mut self, inside: &Inside<'_>, path: &[u8], meta: &Meta) -> bool {
         if self.options.ignored == Ignored::All {
             return false;
         }
-        let kind = if meta.kind == Kind::Directory { EntryKind::Directory } else { EntryKind::Other };
-        let says_so = || inside.rules.verdict(path, kind) == Verdict::Ignored;
-        if !inside.ignored && !says_so() {
+        let is_directory = meta.kind == Kind::Directory;
+        // Git keeps what it knows, whatever the rules say, and to ask it is quicker than to ask them.
+        if !is_directory && self.cursor.as_mut().is_some_and(|cursor| cursor.find(path).is_some()) {
             return false;
         }
-        // Git keeps what it knows, whatever the rules say.
-        let is_tracked = || self.options.index.is_some_and(|known| known.index.find(path).is_some());
-        meta.kind == Kind::Directory || !is_tracked()
+        let kind = if is_directory { EntryKind::Directory } else { EntryKind::Other };
+        inside.ignored || inside.rules.verdict(path, kind) == Verdict::Ignored
     }
 
     pub(super) fn tracks_below(&self, path: &[u8]) -> bool {
-        self.options.index.is_some_and(|known| known.index.has_below(path))
+        self.cursor.is_some_and(|cursor| cursor.has_below(path))
     }
 
     /// The commit of another repository that git knows here.
-    pub(super) fn gitlink(&self, path: &[u8]) -> Option<ObjectId> {
-        self.options.index.and_then(|known| known.index.gitlink(path))
+    pub(super) fn gitlink(&mut self, path: &[u8]) -> Option<ObjectId> {
+        let entry = self.cursor.as_mut()?.find(path)?;
+        entry.is_gitlink().then_some(entry.id)
     }
 
     /// Whether an ignored file is left alone: it was there before and is what it was.

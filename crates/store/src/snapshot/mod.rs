@@ -87,11 +87,21 @@ pub struct Known<'a> {
 /// Tells how large an object is.
 pub trait SizeOf: Sync + std::fmt::Debug {
     fn size_of(&self, id: &crate::id::ObjectId) -> Option<u64>;
+
+    /// The same for an object that can be brought in together with many others. One that lies in a file of its own is
+    /// unpacked, hashed and packed to be brought in: to read the user's file instead is less work.
+    fn packed_size_of(&self, id: &crate::id::ObjectId) -> Option<u64> {
+        self.size_of(id)
+    }
 }
 
 impl SizeOf for crate::objects::Objects {
     fn size_of(&self, id: &crate::id::ObjectId) -> Option<u64> {
         self.contains(id).then(|| self.header(id).ok().map(|(_, size)| size))?
+    }
+
+    fn packed_size_of(&self, id: &crate::id::ObjectId) -> Option<u64> {
+        self.packed_size(id)
     }
 }
 

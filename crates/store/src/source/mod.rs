@@ -26,6 +26,7 @@
 
 pub mod attributes;
 mod before;
+pub(crate) mod cursor;
 mod drift;
 mod git;
 pub mod index;
