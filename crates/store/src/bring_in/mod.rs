@@ -81,15 +81,16 @@ pub fn bring_in(
     bring(batch, (from, &source), &ids, options)
 }
 
-/// The same for objects that are known to be blobs, so that none of them is looked at before it is there.
-pub fn bring_in_blobs(
+/// Makes these objects readable in the store, and nothing that trees and commits among them name. None of them is looked
+/// at before it is there.
+pub fn bring_in_exactly(
     batch: &Batch<'_>,
     from: &Path,
-    blobs: &[ObjectId],
+    objects: &[ObjectId],
     options: &BringInOptions,
 ) -> Result<BroughtIn, StoreError> {
     let source = Objects::new(from, batch.hash_kind(), Loose::Read);
-    let mut ids = blobs.to_vec();
+    let mut ids = objects.to_vec();
     ids.sort_unstable();
     ids.dedup();
     bring(batch, (from, &source), &ids, options)
@@ -214,7 +215,7 @@ fn copy_one(batch: &Batch<'_>, source: &Objects, id: &ObjectId) -> Result<(), St
         Err(ReadError::TooLarge { .. }) => return copy_large(batch, source, id),
         object => object?,
     };
-    Ok(batch.add(id, object.kind, &object.data)?)
+    Ok(batch.write_as(id, object.kind, &object.data)?)
 }
 
 /// One that is not held in memory goes through a file.

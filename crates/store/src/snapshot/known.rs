@@ -6,7 +6,7 @@ use rustix::io::Errno;
 
 use super::file::{Nothing, attributes, judge};
 use super::{Ignored, Options, Store};
-use crate::dir::{Kind, Meta, open_file};
+use crate::dir::{Kind, Meta, Mounts, open_unseen, still};
 use crate::id::ObjectId;
 use crate::ignore::{EntryKind, Rules, Verdict};
 use crate::source::attributes::{Conversion, Conversions};
@@ -82,14 +82,19 @@ impl<'a> Knowing<'a> {
         if !is_same {
             return Ok(None);
         }
-        let file = match open_file(inside.dir, name, meta) {
+        let file = match open_unseen(inside.dir, name, Mounts::Refuse) {
             Ok(file) => file,
             // Git could read it once; what it holds is known.
             Err(Errno::ACCESS | Errno::PERM) => return Ok(Some(self.borrow(id, Attributes::default()))),
             Err(_) => return Ok(None),
         };
         let (attributes, is_cut) = attributes(file.as_fd()).map_err(judge)?;
-        Ok((!is_cut).then(|| self.borrow(id, attributes)))
+        // Hardly a file has any. That there are none needs no second look: of one that was exchanged since, the directory
+        // says that it changed meanwhile, and the next state has what it has.
+        if is_cut || !attributes.is_empty() && still(file.as_fd(), meta).is_err() {
+            return Ok(None);
+        }
+        Ok(Some(self.borrow(id, attributes)))
     }
 
     /// What is in the store already, or on its way there, is left out when the rest is brought in.
