@@ -50,7 +50,7 @@ fn adler(data: &[u8]) -> u32 {
         low += u64::from(*byte);
         high += low;
     }
-    u32::try_from(high % 65521 << 16 | low % 65521).expect("two numbers of 16 bits")
+    u32::try_from((high % 65521) << 16 | (low % 65521)).expect("two numbers of 16 bits")
 }
 
 #[derive(Clone, Copy)]

@@ -57,8 +57,7 @@ impl<'a> Knowing<'a> {
     pub(super) fn known(
         &mut self,
         inside: &Inside<'_>,
-        path: &[u8],
-        Found { name, meta }: Found<'_>,
+        (path, Found { name, meta }): (&[u8], Found<'_>),
         cached: Option<Cached>,
     ) -> Result<Option<KnownFile>, Nothing> {
         if let Some(cached) = cached.filter(|cached| cached.is_clean(meta))

@@ -236,7 +236,7 @@ impl<'a, 's> Lister<'a, 's> {
         if meta.kind == Kind::Symlink {
             return self.symlink(inside, found);
         }
-        match self.knowing.known(inside, &self.full, found, cached)? {
+        match self.knowing.known(inside, (&self.full, found), cached)? {
             Some(content) => self.known_file(found, content),
             None => self.file(inside, found)?,
         }
