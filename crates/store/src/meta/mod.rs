@@ -71,6 +71,9 @@ pub struct Meta {
 /// How long one waits for another's transaction.
 const PATIENCE: Duration = Duration::from_mins(1);
 
+/// How long one waits where it can be done another time.
+const BRIEFLY: Duration = Duration::from_millis(200);
+
 impl Meta {
     /// Opens the database, which must be there.
     pub fn open(path: &Path, hash: HashKind) -> Result<Self, MetaError> {
@@ -125,6 +128,16 @@ impl Meta {
         });
         let rows = rows.map_err(|source| self.error(source))?;
         Ok(rows.into_iter().filter(|row| row != "ok").collect())
+    }
+
+    /// Moves what was written last into the database proper and gives back the room it took beside it. Where others read
+    /// at the moment it is left for another time.
+    pub(crate) fn shrink(&self) -> Result<(), MetaError> {
+        let connection = self.connection();
+        let moved = connection
+            .busy_timeout(BRIEFLY)
+            .and_then(|()| connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())));
+        connection.busy_timeout(PATIENCE).and(moved).map_err(|source| self.error(source))
     }
 
     fn connection(&self) -> MutexGuard<'_, Connection> {
