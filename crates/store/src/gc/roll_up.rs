@@ -37,11 +37,17 @@ pub fn roll_up(store: &Store) -> Result<RollUp, StoreError> {
     Ok(outcome)
 }
 
+/// Rolls up once snapshots have left more packs than there are to be: every pack is opened when something is looked for.
+pub fn keep_few(store: &Store) -> Result<RollUp, StoreError> {
+    let rows = store.meta().packs()?;
+    let ours = rows.iter().filter(|row| is_plain(row)).count();
+    if ours > MOST_PACKS { roll_up(store) } else { Ok(RollUp::default()) }
+}
+
 fn merge(store: &Store) -> Result<RollUp, StoreError> {
     let _lock = store.share()?;
     let rows = store.meta().packs()?;
-    let is_ours = |row: &&PackRow| matches!(row.origin, Origin::Snapshot | Origin::RollUp);
-    let mut ours: Vec<&PackRow> = rows.iter().filter(is_ours).collect();
+    let mut ours: Vec<&PackRow> = rows.iter().filter(|row| is_plain(row)).collect();
     ours.sort_by_key(|row| row.bytes);
     let count = to_merge(&ours.iter().map(|row| row.bytes).collect::<Vec<u64>>());
     let names: Vec<String> = ours[..count].iter().map(|row| row.name.clone()).collect();
@@ -63,6 +69,11 @@ fn merge(store: &Store) -> Result<RollUp, StoreError> {
     let old: Vec<String> = names.into_iter().filter(|name| *name != row.name).collect();
     store.meta().exchange(std::slice::from_ref(&row), &old, &[])?;
     Ok(RollUp { merged: count, into: Some(row.name) })
+}
+
+/// Whether a pack is ours, with whole objects that can be taken as they are.
+fn is_plain(row: &PackRow) -> bool {
+    matches!(row.origin, Origin::Snapshot | Origin::RollUp)
 }
 
 /// How many of the smallest packs are merged. `sizes` ascend.
