@@ -13,6 +13,7 @@ use super::SCHEMA;
 use crate::app::App;
 use crate::error::CliError;
 use crate::exit::Own;
+use crate::ui::progress::ProgressLine;
 use crate::ui::summary;
 
 /// What `store` can do.
@@ -22,7 +23,7 @@ pub(crate) enum StoreCommand {
     Status(WhichArgs),
     /// Check everything that was recorded
     Fsck(FsckArgs),
-    /// Remove what no snapshot needs any more
+    /// Remove what no snapshot needs any more, and make the rest small
     Gc(GcArgs),
     /// Print the bare git directory that stock git can read
     Path(WhichArgs),
@@ -87,6 +88,11 @@ struct Collected {
     snapshots: Vec<board::ObjectId>,
     packs: usize,
     bytes: u64,
+    /// Packs that become one compact pack.
+    compacted: usize,
+    /// How much less that takes; not known before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    saved: Option<u64>,
     deferred: bool,
 }
 
@@ -158,34 +164,11 @@ fn check(app: &App, args: FsckArgs) -> Result<ExitCode, CliError> {
 
 fn collect(app: &App, args: GcArgs) -> Result<ExitCode, CliError> {
     let store = store(app, args.which.directory)?;
-    let options = gc::GcOptions::default();
-    let collected = if args.dry_run {
-        let plan = gc::plan(&store, &options).map_err(board::Error::from)?;
-        let bytes = plan.drop.iter().map(|pack| pack.bytes).sum();
-        Collected {
-            schema: SCHEMA,
-            snapshots: plan.snapshots,
-            packs: plan.drop.len(),
-            bytes,
-            deferred: false,
-        }
-    } else {
-        let done = gc::collect(&store, &options).map_err(board::Error::from)?;
-        gc::roll_up(&store).map_err(board::Error::from)?;
-        let gc::GcOutcome { snapshots, packs_removed: packs, bytes_freed: bytes, deferred } = done;
-        Collected { schema: SCHEMA, snapshots, packs, bytes, deferred }
-    };
+    let collected = if args.dry_run { would_collect(&store)? } else { collected(app, &store)? };
     if args.which.json {
         app.ui.json(&collected)?;
     } else {
-        let verb = if args.dry_run { "would go" } else { "are gone" };
-        let Collected { snapshots, packs, bytes, .. } = &collected;
-        let text = format!(
-            "{} snapshots and {packs} packs {verb}: {}\n",
-            snapshots.len(),
-            summary::size(LayerSize { bytes: *bytes, complete: true })
-        );
-        app.ui.answer(&text)?;
+        app.ui.answer(&collected.text())?;
         if collected.deferred {
             app.ui.warning(
                 "deferred",
@@ -194,6 +177,54 @@ fn collect(app: &App, args: GcArgs) -> Result<ExitCode, CliError> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn would_collect(store: &Store) -> Result<Collected, board::Error> {
+    let plan = gc::plan(store, &gc::GcOptions::default())?;
+    Ok(Collected {
+        schema: SCHEMA,
+        snapshots: plan.snapshots,
+        packs: plan.drop.len(),
+        bytes: plan.drop.iter().map(|pack| pack.bytes).sum(),
+        compacted: gc::to_compact(store)?,
+        saved: None,
+        deferred: false,
+    })
+}
+
+fn collected(app: &App, store: &Store) -> Result<Collected, board::Error> {
+    let options = gc::GcOptions::default();
+    let done = gc::collect(store, &options)?;
+    let line = ProgressLine::new(app.ui, "packing").counting("objects");
+    let packed = gc::compact(store, &options, &|objects, bytes| line.tell(objects, bytes));
+    line.clear();
+    let packed = packed?;
+    // What there was no room for may still become fewer packs.
+    gc::roll_up(store)?;
+    Ok(Collected {
+        schema: SCHEMA,
+        snapshots: done.snapshots,
+        packs: done.packs_removed,
+        bytes: done.bytes_freed,
+        compacted: packed.packs,
+        saved: Some(packed.before.saturating_sub(packed.after)),
+        deferred: done.deferred || packed.deferred,
+    })
+}
+
+impl Collected {
+    fn text(&self) -> String {
+        let size = |bytes| summary::size(LayerSize { bytes, complete: true });
+        let verb = if self.saved.is_some() { "are gone" } else { "would go" };
+        let snapshots = self.snapshots.len();
+        let gone = format!("{snapshots} snapshots and {} packs {verb}: {}\n", self.packs, size(self.bytes));
+        let compacted = match (self.compacted, self.saved) {
+            (0, _) => String::new(),
+            (packs, Some(saved)) => format!("{packs} packs were made compact: {} less\n", size(saved)),
+            (packs, None) => format!("{packs} packs would be made compact\n"),
+        };
+        gone + &compacted
+    }
 }
 
 #[cfg(test)]
@@ -218,7 +249,25 @@ mod tests {
         let checked = Checked { schema: SCHEMA, snapshots: 2, operations: 3, packs: 1, objects: 9, faults };
         crate::schema::check("store.json", &checked);
         let gone = vec!["4b825dc642cb6eb9a060e54bf8d69288fbee4904".parse().expect("an id")];
-        let collected = Collected { schema: SCHEMA, snapshots: gone, packs: 1, bytes: 10, deferred: false };
+        let mut collected = Collected {
+            schema: SCHEMA,
+            snapshots: gone,
+            packs: 1,
+            bytes: 10,
+            compacted: 3,
+            saved: Some(2_000_000),
+            deferred: false,
+        };
         crate::schema::check("store.json", &collected);
+        assert_eq!(
+            collected.text(),
+            "1 snapshots and 1 packs are gone: 10 B\n3 packs were made compact: 1954 KiB less\n"
+        );
+        collected.saved = None;
+        crate::schema::check("store.json", &collected);
+        assert_eq!(
+            collected.text(),
+            "1 snapshots and 1 packs would go: 10 B\n3 packs would be made compact\n"
+        );
     }
 }

@@ -21,19 +21,30 @@ enum Shown {
 pub(crate) struct ProgressLine {
     ui: Ui,
     what: &'static str,
+    /// What is counted.
+    unit: &'static str,
     state: Mutex<(Instant, Shown)>,
 }
 
 impl ProgressLine {
     pub(crate) fn new(ui: Ui, what: &'static str) -> Self {
-        Self { ui, what, state: Mutex::new((Instant::now(), Shown::Nothing)) }
+        Self { ui, what, unit: "files", state: Mutex::new((Instant::now(), Shown::Nothing)) }
     }
 
-    pub(crate) fn tell(&self, files: u64, bytes: u64) {
+    /// One that counts something else than files.
+    pub(crate) fn counting(self, unit: &'static str) -> Self {
+        Self { unit, ..self }
+    }
+
+    pub(crate) fn tell(&self, count: u64, bytes: u64) {
         let Ok(mut state) = self.state.lock() else { return };
         if state.0.elapsed() >= PAUSE && io::stderr().is_terminal() {
             *state = (Instant::now(), Shown::Line);
-            self.ui.write(&format!("\r\u{1b}[Ksandtable: {}: {}", self.what, amount(files, bytes)));
+            self.ui.write(&format!(
+                "\r\u{1b}[Ksandtable: {}: {}",
+                self.what,
+                amount(count, bytes, self.unit)
+            ));
         }
     }
 
@@ -45,9 +56,9 @@ impl ProgressLine {
     }
 }
 
-fn amount(files: u64, bytes: u64) -> String {
+fn amount(count: u64, bytes: u64, unit: &str) -> String {
     let (whole, tenth) = (bytes / 1_000_000, bytes / 100_000 % 10);
-    format!("{files} files, {whole}.{tenth} MB")
+    format!("{count} {unit}, {whole}.{tenth} MB")
 }
 
 #[cfg(test)]
@@ -56,6 +67,6 @@ mod tests {
 
     #[test]
     fn amounts_are_readable() {
-        assert_eq!(amount(3, 12_345_678), "3 files, 12.3 MB");
+        assert_eq!(amount(3, 12_345_678, "files"), "3 files, 12.3 MB");
     }
 }

@@ -6,12 +6,14 @@
 //! exclusive lock and for a moment, is it looked at what came in meanwhile, and files are deleted. A crash at any
 //! point leaves objects twice or files too many, never too few.
 
+mod compact;
 mod packs;
 mod roll_up;
 mod sweep;
 
 use std::time::Duration;
 
+pub use compact::{Compacted, Watch, compact, to_compact};
 pub use roll_up::{MOST_PACKS, RollUp, keep_few, roll_up};
 
 use crate::id::ObjectId;

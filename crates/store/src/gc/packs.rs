@@ -12,7 +12,7 @@ use crate::reach::Reached;
 use crate::store::{Store, StoreError};
 
 /// A pack of more objects is kept as a whole or dropped as a whole: a list of its places would be too long.
-const LARGE: u32 = 2_000_000;
+pub(super) const LARGE: u32 = 2_000_000;
 
 /// A pack and what it is used for.
 #[derive(Debug)]

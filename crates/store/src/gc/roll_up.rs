@@ -2,7 +2,7 @@
 //!
 //! Sizes are kept in steps: a pack is merged only with those that together are not much smaller, so that each
 //! object is copied a few times in its life and not with every snapshot. Packs brought in from the source stay as
-//! they are.
+//! they are, and so do compact ones, whose deltas would be lost.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -33,21 +33,21 @@ pub struct RollUp {
 /// Merges packs if there are many. Nobody is waited for: files that cannot be removed now go the next time.
 pub fn roll_up(store: &Store) -> Result<RollUp, StoreError> {
     let outcome = merge(store)?;
-    remove_superseded(store)?;
+    remove_superseded(store, PATIENCE)?;
     Ok(outcome)
 }
 
 /// Rolls up once snapshots have left more packs than there are to be: every pack is opened when something is looked for.
 pub fn keep_few(store: &Store) -> Result<RollUp, StoreError> {
     let rows = store.meta().packs()?;
-    let ours = rows.iter().filter(|row| row.origin != Origin::Source).count();
+    let ours = rows.iter().filter(|row| is_plain(row)).count();
     if ours > MOST_PACKS { roll_up(store) } else { Ok(RollUp::default()) }
 }
 
 fn merge(store: &Store) -> Result<RollUp, StoreError> {
     let _lock = store.share()?;
     let rows = store.meta().packs()?;
-    let mut ours: Vec<&PackRow> = rows.iter().filter(|row| row.origin != Origin::Source).collect();
+    let mut ours: Vec<&PackRow> = rows.iter().filter(|row| is_plain(row)).collect();
     ours.sort_by_key(|row| row.bytes);
     let count = to_merge(&ours.iter().map(|row| row.bytes).collect::<Vec<u64>>());
     let names: Vec<String> = ours[..count].iter().map(|row| row.name.clone()).collect();
@@ -71,6 +71,11 @@ fn merge(store: &Store) -> Result<RollUp, StoreError> {
     Ok(RollUp { merged: count, into: Some(row.name) })
 }
 
+/// Whether a pack is ours, with whole objects that can be taken as they are.
+fn is_plain(row: &PackRow) -> bool {
+    matches!(row.origin, Origin::Snapshot | Origin::RollUp)
+}
+
 /// How many of the smallest packs are merged. `sizes` ascend.
 fn to_merge(sizes: &[u64]) -> usize {
     if sizes.len() <= MOST_PACKS / 4 {
@@ -87,13 +92,21 @@ fn to_merge(sizes: &[u64]) -> usize {
     count.max((sizes.len() + 1).saturating_sub(MOST_PACKS))
 }
 
-/// Removes packs without a row whose objects are all in packs that have one, if nobody writes at the moment.
-fn remove_superseded(store: &Store) -> Result<(), StoreError> {
+/// Whether files that are of no use any more could be removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Removal {
+    Done,
+    /// Others were writing all the time.
+    Deferred,
+}
+
+/// Removes packs without a row whose objects are all in packs that have one, unless others write all the time.
+pub(super) fn remove_superseded(store: &Store, wait: Duration) -> Result<Removal, StoreError> {
     if without_row(store)?.0.is_empty() {
-        return Ok(());
+        return Ok(Removal::Done);
     }
     // Under the lock, since the pack of someone who is just about to commit has no row either.
-    let Some(_lock) = sweep::exclusive(store, PATIENCE)? else { return Ok(()) };
+    let Some(_lock) = sweep::exclusive(store, wait)? else { return Ok(Removal::Deferred) };
     let (without, with) = without_row(store)?;
     for pack in without {
         let mut is_superseded = true;
@@ -105,7 +118,8 @@ fn remove_superseded(store: &Store) -> Result<(), StoreError> {
             sweep::remove(store, &packs::name_of(&pack))?;
         }
     }
-    Ok(store.objects().refresh()?)
+    store.objects().refresh()?;
+    Ok(Removal::Done)
 }
 
 type Packs = Vec<Arc<Pack>>;

@@ -73,6 +73,9 @@ const PATIENCE: Duration = Duration::from_mins(1);
 /// Pages after which what was written is moved into the database: about thirty snapshots.
 const CHECKPOINT: u32 = 256;
 
+/// How long one waits where it can be done another time.
+const BRIEFLY: Duration = Duration::from_millis(200);
+
 impl Meta {
     /// The database and its log, as they lie in a store.
     pub(crate) const FILES: [&str; 2] = ["meta.db", "meta.db-wal"];
@@ -144,6 +147,16 @@ impl Meta {
         });
         let rows = rows.map_err(|source| self.error(source))?;
         Ok(rows.into_iter().filter(|row| row != "ok").collect())
+    }
+
+    /// Moves what was written last into the database proper and gives back the room it took beside it. Where others read
+    /// at the moment it is left for another time.
+    pub(crate) fn shrink(&self) -> Result<(), MetaError> {
+        let connection = self.connection();
+        let moved = connection
+            .busy_timeout(BRIEFLY)
+            .and_then(|()| connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())));
+        connection.busy_timeout(PATIENCE).and(moved).map_err(|source| self.error(source))
     }
 
     fn connection(&self) -> MutexGuard<'_, Connection> {

@@ -12,17 +12,20 @@ pub enum Origin {
     Snapshot,
     /// Made of several others.
     RollUp,
+    /// Made of others with deltas and better compression.
+    Compact,
     /// Brought in from the user's repository.
     Source,
 }
 
 impl Origin {
-    const ALL: [Self; 3] = [Self::Snapshot, Self::RollUp, Self::Source];
+    const ALL: [Self; 4] = [Self::Snapshot, Self::RollUp, Self::Compact, Self::Source];
 
     const fn name(self) -> &'static str {
         match self {
             Self::Snapshot => "snapshot",
             Self::RollUp => "roll-up",
+            Self::Compact => "compact",
             Self::Source => "source",
         }
     }

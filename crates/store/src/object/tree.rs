@@ -177,7 +177,15 @@ pub fn references(
     hash: HashKind,
     data: &[u8],
 ) -> impl Iterator<Item = Result<(EntryMode, ObjectId), TreeError>> {
-    RawEntries { hash, data }.map(|raw| raw.map(|raw| (raw.mode, raw.id)))
+    named(hash, data).map(|entry| entry.map(|(mode, _, id)| (mode, id)))
+}
+
+/// The same with names, which may be any.
+pub(crate) fn named(
+    hash: HashKind,
+    data: &[u8],
+) -> impl Iterator<Item = Result<(EntryMode, &[u8], ObjectId), TreeError>> {
+    RawEntries { hash, data }.map(|raw| raw.map(|raw| (raw.mode, raw.name, raw.id)))
 }
 
 struct RawEntry<'a> {

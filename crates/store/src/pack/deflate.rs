@@ -1,4 +1,5 @@
-//! Compression: little of it, since time counts more than space here, and none where it gains nothing.
+//! Compression: little of it while somebody waits, since time counts more than space then; more when packs are made
+//! compact; and none where it gains nothing.
 
 use std::cell::Cell;
 
@@ -12,19 +13,29 @@ const SAMPLE: usize = 8 << 10;
 thread_local! {
     /// Setting one up costs more than a small object does.
     static FAST: Cell<Option<Compress>> = const { Cell::new(None) };
+    static SMALL: Cell<Option<Compress>> = const { Cell::new(None) };
     static NONE: Cell<Option<Compress>> = const { Cell::new(None) };
 }
 
-/// `data` as a zlib stream, appended to `to`.
+/// `data` as a zlib stream, appended to `to`; quickly.
 pub(super) fn deflate(data: &[u8], to: &mut Vec<u8>) {
+    deflate_at(Level::Fast, data, to);
+}
+
+/// `data` as a zlib stream, appended to `to`; as small as is reasonable.
+pub(super) fn deflate_small(data: &[u8], to: &mut Vec<u8>) {
+    deflate_at(Level::Small, data, to);
+}
+
+fn deflate_at(level: Level, data: &[u8], to: &mut Vec<u8>) {
     let start = to.len();
     if data.len() > SAMPLE {
-        return Deflate::for_content(data).all(data, to);
+        return Deflate::new(if pays(data) { level } else { Level::None }).all(data, to);
     }
     if data.len() < TINY {
         return plain(data, to);
     }
-    Deflate::new(Level::Fast).all(data, to);
+    Deflate::new(level).all(data, to);
     if !gains(data.len(), to.len() - start) {
         to.truncate(start);
         plain(data, to);
@@ -56,6 +67,8 @@ fn adler(data: &[u8]) -> u32 {
 #[derive(Clone, Copy)]
 enum Level {
     Fast,
+    /// As git has it.
+    Small,
     None,
 }
 
@@ -69,6 +82,7 @@ impl Deflate {
     fn new(level: Level) -> Self {
         let (idle, compression) = match level {
             Level::Fast => (&FAST, Compression::fast()),
+            Level::Small => (&SMALL, Compression::default()),
             Level::None => (&NONE, Compression::none()),
         };
         let state = idle.take().map(|mut state| {
@@ -114,6 +128,7 @@ impl Drop for Deflate {
     fn drop(&mut self) {
         match self.level {
             Level::Fast => FAST.set(self.state.take()),
+            Level::Small => SMALL.set(self.state.take()),
             Level::None => NONE.set(self.state.take()),
         }
     }

@@ -72,7 +72,25 @@ pub(super) fn encode(kind: ObjectKind, size: u64) -> Vec<u8> {
         ObjectKind::Blob => 3,
         ObjectKind::Tag => 4,
     };
-    let low = |value: u64, mask: u64| u8::try_from(value & mask).expect("masked to a byte");
+    sized(number, size)
+}
+
+/// The head of a delta of `size` bytes on the entry that starts `back` bytes before this one.
+pub(super) fn encode_delta(size: u64, back: u64) -> Vec<u8> {
+    let mut head = sized(6, size);
+    // The last seven bits come last; each byte before says one more than is needed, since there is at least one.
+    let mut bytes = vec![low(back, 0x7f)];
+    let mut rest = back >> 7;
+    while rest > 0 {
+        rest -= 1;
+        bytes.push(0x80 | low(rest, 0x7f));
+        rest >>= 7;
+    }
+    head.extend(bytes.iter().rev());
+    head
+}
+
+fn sized(number: u8, size: u64) -> Vec<u8> {
     let mut head = vec![number << 4 | low(size, 0x0f)];
     let mut rest = size >> 4;
     while rest > 0 {
@@ -81,4 +99,32 @@ pub(super) fn encode(kind: ObjectKind, size: u64) -> Vec<u8> {
         rest >>= 7;
     }
     head
+}
+
+fn low(value: u64, mask: u64) -> u8 {
+    u8::try_from(value & mask).expect("masked to a byte")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use super::*;
+
+    #[test]
+    fn heads_of_deltas_are_read_as_they_were_written() {
+        let at = 1_u64 << 40;
+        for back in [1, 2, 127, 128, 129, 16_511, 16_512, 2_113_663, 2_113_664, u64::from(u32::MAX), at - 12]
+        {
+            for size in [0, 15, 16, 2047, 2048, 1 << 33] {
+                let head = encode_delta(size, back);
+                let mut file = tempfile::tempfile().unwrap();
+                file.write_all(&head).unwrap();
+                let mut input = Input::new(&file, 0, head.len() as u64);
+                let found = read(&mut input, at, HashKind::Sha1).unwrap();
+                assert_eq!(found, Head { kind: EntryKind::Offset(at - back), size });
+                assert_eq!(input.remaining(), 0, "{back} {size}");
+            }
+        }
+    }
 }

@@ -1,13 +1,14 @@
 //! Packs: many objects in one file, and the index by which they are found. The formats are git's.
 //!
-//! What is written here holds no deltas and is written by many threads at once, each compressing its own
-//! objects. What is read may come from the user's repository: sizes it announces are checked before memory is
+//! What is written here is written by many threads at once, each compressing its own objects, and holds deltas only
+//! where packs are made compact. What is read may come from the user's repository: sizes it announces are checked before memory is
 //! taken, deltas are bounded in depth and work, and nothing is mapped into memory, so that a file that
 //! shrinks is an error and not a signal. An object is never believed here: whoever hands it on compares its hash.
 
 mod copy;
 mod deflate;
 mod delta;
+mod delta_write;
 mod entry;
 mod index;
 mod index_write;
@@ -15,6 +16,7 @@ mod inflate;
 mod input;
 pub mod loose;
 mod read;
+mod spill;
 mod verify;
 mod write;
 
@@ -24,11 +26,12 @@ use std::path::{Path, PathBuf};
 use crate::object::ObjectKind;
 
 pub use copy::CopyError;
+pub use delta_write::Base;
 pub use index::{Index, Located};
 pub use index_write::{IndexEntry, write_index};
 pub use read::{BaseCache, Pack, Place};
 pub use verify::{Fault, verify};
-pub use write::{PackWriter, Sync, Written};
+pub use write::{Delta, PackWriter, Sync, Written};
 
 /// A blob above this is not read at once.
 pub const BLOB_LIMIT: u64 = 64 << 20;

@@ -15,9 +15,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use flate2::Crc;
 use fs_err::os::unix::fs::OpenOptionsExt as _;
 
-use super::deflate::{Deflate, deflate};
+use super::deflate::{deflate, deflate_small};
 use super::inflate::Inflate;
 use super::input::Input;
+use super::spill::Spill;
 use super::{EntryError, IndexEntry, Pack, Place, entry, write_index};
 use crate::id::{HashKind, ObjectId};
 use crate::object::{Hasher, Object, ObjectKind, WriteError, hash};
@@ -41,6 +42,27 @@ pub struct Written {
     pub objects: usize,
     /// Of pack and index together.
     pub bytes: u64,
+}
+
+/// A delta as it stands in a pack.
+#[derive(Debug)]
+pub struct Delta {
+    /// Before it was compressed.
+    size: u64,
+    compressed: Vec<u8>,
+}
+
+impl Delta {
+    pub fn new(orders: &[u8]) -> Self {
+        let mut compressed = Vec::new();
+        deflate_small(orders, &mut compressed);
+        Self { size: orders.len() as u64, compressed }
+    }
+
+    /// How many bytes it takes, without its head.
+    pub fn length(&self) -> u64 {
+        self.compressed.len() as u64
+    }
 }
 
 /// A pack that is being written. Dropping it unfinished removes its files.
@@ -104,6 +126,33 @@ impl PackWriter {
         self.append_bytes(id, &bytes)
     }
 
+    /// Adds an object whose id is known to be `id`, compressed better than by [`Self::add`], which takes longer.
+    pub fn add_small(&self, id: &ObjectId, kind: ObjectKind, data: &[u8]) -> io::Result<()> {
+        if !self.claim(id) {
+            return Ok(());
+        }
+        let mut bytes = entry::encode(kind, data.len() as u64);
+        deflate_small(data, &mut bytes);
+        self.append_bytes(id, &bytes)
+    }
+
+    /// Adds an object whose id is known to be `id` as a delta on one that was added before.
+    pub fn add_delta(&self, id: &ObjectId, base: &ObjectId, delta: &Delta) -> io::Result<()> {
+        if !self.claim(id) {
+            return Ok(());
+        }
+        self.append_with(id, |state| {
+            let (at, _) =
+                state.entries.get(base).ok_or_else(|| io::Error::other("the base is not in the pack"))?;
+            let mut bytes = entry::encode_delta(delta.size, state.end - at);
+            bytes.extend_from_slice(&delta.compressed);
+            let mut crc = Crc::new();
+            crc.update(&bytes);
+            state.file.write_all(&bytes)?;
+            Ok((bytes.len() as u64, crc.sum()))
+        })
+    }
+
     /// Adds a blob of exactly `size` bytes unless `known` says that it is there already.
     pub fn add_blob(
         &self,
@@ -119,7 +168,7 @@ impl PackWriter {
             }
             return Ok(id);
         }
-        let spill = Spill::create(self)?;
+        let spill = self.spill().map_err(WriteError::Io)?;
         let (id, mut compressed) = spill.fill(self.hash, size, content)?;
         if !known(&id) && self.claim(&id) {
             self.append(&id, &mut compressed).map_err(WriteError::Io)?;
@@ -138,8 +187,8 @@ impl PackWriter {
             pack.copy_raw(place, &mut bytes)?;
             return self.append_bytes(&place.id, &bytes);
         }
-        let spill = Spill::create(self).map_err(io::Error::other)?;
-        let mut file = &spill.0.file;
+        let spill = self.spill()?;
+        let mut file = spill.file();
         pack.copy_raw(place, &mut file)?;
         file.seek(SeekFrom::Start(0))?;
         self.append(&place.id, &mut file)
@@ -203,6 +252,11 @@ impl PackWriter {
         Ok(Some(Written { name, objects: entries.len(), bytes }))
     }
 
+    fn spill(&self) -> io::Result<Spill> {
+        let number = self.spills.fetch_add(1, Ordering::Relaxed);
+        Spill::create(self.path.with_extension(format!("blob{number}")))
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -217,28 +271,29 @@ impl PackWriter {
     fn append_bytes(&self, id: &ObjectId, bytes: &[u8]) -> io::Result<()> {
         let mut crc = Crc::new();
         crc.update(bytes);
-        self.append_with(id, |file| {
-            file.write_all(bytes)?;
+        self.append_with(id, |state| {
+            state.file.write_all(bytes)?;
             Ok((bytes.len() as u64, crc.sum()))
         })
     }
 
     /// Appends an entry that was claimed.
     fn append(&self, id: &ObjectId, bytes: &mut dyn Read) -> io::Result<()> {
-        self.append_with(id, |file| write_all(file, bytes))
+        self.append_with(id, |state| write_all(&mut state.file, bytes))
     }
 
+    /// `write` gives length and checksum of what it appended.
     fn append_with(
         &self,
         id: &ObjectId,
-        write: impl FnOnce(&mut std::fs::File) -> io::Result<(u64, u32)>,
+        write: impl FnOnce(&mut State) -> io::Result<(u64, u32)>,
     ) -> io::Result<()> {
         let mut state = self.state();
         if state.broken {
             return Err(io::Error::other("an object before this one could not be written"));
         }
         state.broken = true;
-        let (length, crc) = write(&mut state.file)?;
+        let (length, crc) = write(&mut state)?;
         state.broken = false;
         let offset = state.end;
         state.end += length;
@@ -297,65 +352,6 @@ fn write_all(file: &mut std::fs::File, bytes: &mut dyn Read) -> io::Result<(u64,
     }
 }
 
-/// A file beside the pack for one large object; gone when this is.
-struct Spill(Temporary);
-
-struct Temporary {
-    file: std::fs::File,
-    path: PathBuf,
-}
-
-impl Drop for Temporary {
-    fn drop(&mut self) {
-        drop(fs_err::remove_file(&self.path));
-    }
-}
-
-impl Spill {
-    fn create(writer: &PackWriter) -> Result<Self, WriteError> {
-        let number = writer.spills.fetch_add(1, Ordering::Relaxed);
-        let path = writer.path.with_extension(format!("blob{number}"));
-        let file = new_file(&path).map_err(WriteError::Io)?;
-        Ok(Self(Temporary { file, path }))
-    }
-
-    /// Compresses the content into the file; gives its id, and the file at its start.
-    fn fill(
-        &self,
-        kind: HashKind,
-        size: u64,
-        content: &mut dyn Read,
-    ) -> Result<(ObjectId, &std::fs::File), WriteError> {
-        let mut file = &self.0.file;
-        file.write_all(&entry::encode(ObjectKind::Blob, size)).map_err(WriteError::Io)?;
-        let mut hasher = Hasher::new(kind, ObjectKind::Blob, size);
-        let mut block = vec![0; 128 << 10];
-        let mut out = Vec::new();
-        let mut deflate: Option<Deflate> = None;
-        let mut left = size;
-        while left > 0 {
-            let room = usize::try_from(left).unwrap_or(usize::MAX).min(block.len());
-            let count = some(content, &mut block[..room])?;
-            if count == 0 {
-                return Err(WriteError::Torn);
-            }
-            left -= count as u64;
-            hasher.update(&block[..count]);
-            deflate
-                .get_or_insert_with(|| Deflate::for_content(&block[..count]))
-                .push(&block[..count], &mut out);
-            file.write_all(&out).map_err(WriteError::Io)?;
-            out.clear();
-        }
-        if some(content, &mut [0])? != 0 {
-            return Err(WriteError::Torn);
-        }
-        deflate.unwrap_or_else(|| Deflate::for_content(&[])).finish(&mut out);
-        file.write_all(&out).and_then(|()| file.seek(SeekFrom::Start(0))).map_err(WriteError::Io)?;
-        Ok((hasher.finish()?, &self.0.file))
-    }
-}
-
 /// All of the content, which must be `size` bytes.
 fn exactly(size: u64, content: &mut dyn Read) -> Result<Vec<u8>, WriteError> {
     let mut data = Vec::with_capacity(usize::try_from(size).expect("checked to be small") + 1);
@@ -363,16 +359,7 @@ fn exactly(size: u64, content: &mut dyn Read) -> Result<Vec<u8>, WriteError> {
     if data.len() as u64 == size { Ok(data) } else { Err(WriteError::Torn) }
 }
 
-fn some(content: &mut dyn Read, to: &mut [u8]) -> Result<usize, WriteError> {
-    loop {
-        match content.read(to) {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            other => return other.map_err(WriteError::Content),
-        }
-    }
-}
-
-fn new_file(path: &Path) -> io::Result<std::fs::File> {
+pub(super) fn new_file(path: &Path) -> io::Result<std::fs::File> {
     let mut options = fs_err::OpenOptions::new();
     options.read(true).write(true).create_new(true).mode(0o600);
     options.open(path).map(fs_err::File::into_file)

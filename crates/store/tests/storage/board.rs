@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use sandtable_store::id::{HashKind, ObjectId};
-use sandtable_store::meta::{Durability, Snapshot};
+use sandtable_store::meta::{Durability, HeadChange, OperationDraft, Snapshot};
 use sandtable_store::object::commit::Consistency;
 use sandtable_store::object::{EntryMode, ObjectKind, Tree, TreeEntry, WriteObjects};
 use sandtable_store::store::{SnapshotDraft, Store, StoreError};
@@ -86,4 +86,16 @@ pub(crate) fn noise(seed: u64, length: usize) -> Vec<u8> {
         state.to_le_bytes()[3]
     };
     (0..length).map(|_| next()).collect()
+}
+
+/// Ends a subject: nothing that only it was at is needed any more.
+pub(crate) fn remove(store: &Store, subject: &str) {
+    let draft = OperationDraft {
+        subject: subject.to_owned(),
+        kind: "rm".to_owned(),
+        at: at(1),
+        head: HeadChange::Remove,
+        details: String::new(),
+    };
+    store.meta().append(&draft).unwrap();
 }

@@ -11,11 +11,11 @@ use std::time::Duration;
 use sandtable_store::fsck::{Depth, fsck};
 use sandtable_store::gc::{self, GcOptions, MOST_PACKS};
 use sandtable_store::id::HashKind;
-use sandtable_store::meta::{Filter, HeadChange, OperationDraft};
+use sandtable_store::meta::Filter;
 use sandtable_store::object::{ObjectKind, ReadObjects as _, WriteError, WriteObjects as _};
 use sandtable_store::store::{Store, StoreError};
 
-use crate::board::{Board, at, board, noise, snapshot};
+use crate::board::{Board, board, noise, remove, snapshot};
 use crate::git::Repository;
 
 /// Starts this executable in `dir`, where it does what `role` says.
@@ -54,7 +54,10 @@ fn write(store: &Store, name: &str, count: u32) {
     for number in 0..count {
         let own = format!("{name} {number}");
         let large = noise(u64::from(number % 5), 20_000);
-        snapshot(store, name, &[("own", own.as_bytes()), ("shared", &large)]).unwrap();
+        // What is told as a delta when packs are made compact.
+        let alike = [&large[..5000], own.as_bytes()].concat();
+        let files: [(&str, &[u8]); 3] = [("alike", &alike), ("own", own.as_bytes()), ("shared", &large)];
+        snapshot(store, name, &files).unwrap();
         if number % 7 == 6 {
             gc::roll_up(store).unwrap();
         }
@@ -64,15 +67,10 @@ fn write(store: &Store, name: &str, count: u32) {
     }
 }
 
-fn remove(store: &Store, name: &str) {
-    let (subject, kind) = (name.to_owned(), "rm".to_owned());
-    let draft = OperationDraft { subject, kind, at: at(1), head: HeadChange::Remove, details: String::new() };
-    store.meta().append(&draft).unwrap();
-}
-
 fn collect(store: &Store) {
     let options = GcOptions { wait: Duration::from_millis(200), copy_below: 80 };
     gc::collect(store, &options).unwrap();
+    gc::compact(store, &options, &|_, _| {}).unwrap();
     gc::roll_up(store).unwrap();
 }
 

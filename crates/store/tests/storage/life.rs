@@ -1,6 +1,6 @@
 //! The life of a store: snapshots, operations, undo, collection, checks.
 
-use crate::board::{self, Board, at, board, snapshot};
+use crate::board::{self, Board, at, board, remove, snapshot};
 use crate::git::Repository;
 use proptest::prelude::*;
 use sandtable_store::fsck::{Depth, Report, fsck};
@@ -10,23 +10,12 @@ use sandtable_store::meta::{Durability, Filter, HeadChange, Meta, MetaError, Ope
 use sandtable_store::object::{ObjectKind, ReadObjects as _, WriteError, WriteObjects as _};
 use sandtable_store::store::{SnapshotDraft, Store, StoreError};
 
-fn clean(store: &Store) -> Report {
+pub(crate) fn clean(store: &Store) -> Report {
     let report = fsck(store, Depth::Deep).unwrap();
     assert_eq!(report.faults, []);
     let said = Repository::at(&store.git_dir()).run(&["fsck", "--strict", "--full", "--no-dangling"], b"");
     assert_eq!(String::from_utf8(said).unwrap(), "");
     report
-}
-
-fn remove(store: &Store, subject: &str) {
-    let draft = OperationDraft {
-        subject: subject.to_owned(),
-        kind: "rm".to_owned(),
-        at: at(1),
-        head: HeadChange::Remove,
-        details: String::new(),
-    };
-    store.meta().append(&draft).unwrap();
 }
 
 #[test]

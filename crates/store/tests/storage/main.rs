@@ -5,6 +5,7 @@
 mod board;
 mod bring_in;
 mod caches;
+mod compact;
 mod faults;
 mod forge;
 mod git;

@@ -112,20 +112,20 @@ pub fn judge(target: &Target, entries: &[EntryOutcome]) -> Judged {
         Target::Faster { peer, at_least } => {
             let ratio = ours.zip(median(peer)).map(|(ours, peer)| peer / ours);
             Judged {
-                promise: format!("≥ {at_least:.0} × faster than {peer}"),
-                reached: ratio.map(|ratio| format!("{ratio:.1} × faster")),
+                promise: format!("≥ {at_least} × faster than {peer}"),
+                reached: ratio.map(|ratio| format!("{ratio:.2} × faster")),
                 verdict: Verdict::of(ratio.map(|ratio| ratio >= at_least)),
             }
         }
         Target::Within { milliseconds } => Judged {
-            promise: format!("≤ {milliseconds:.0} ms"),
+            promise: format!("≤ {milliseconds} ms"),
             reached: ours.map(|ours| format!("{ours:.1} ms")),
             verdict: Verdict::of(ours.map(|ours| ours <= milliseconds)),
         },
         Target::Over { floor, milliseconds } => {
             let over = ours.zip(median(floor)).map(|(ours, floor)| ours - floor);
             Judged {
-                promise: format!("≤ {floor} + {milliseconds:.0} ms"),
+                promise: format!("≤ {floor} + {milliseconds} ms"),
                 reached: over.map(|over| format!("{floor} {over:+.1} ms")),
                 verdict: Verdict::of(over.map(|over| over <= milliseconds)),
             }
@@ -194,8 +194,22 @@ pub(super) mod tests {
     fn faster_counts_the_other_way_round() {
         let target = Target::Faster { peer: "docker", at_least: 30.0 };
         let at = |ours| verdict(&target, &[measured(OURS, ours), measured("docker", 300)]);
-        assert_eq!(at(10), (Some("30.0 × faster".into()), Verdict::Pass));
+        assert_eq!(at(10), (Some("30.00 × faster".into()), Verdict::Pass));
         assert_eq!(at(11).1, Verdict::Miss);
+    }
+
+    #[test]
+    fn a_promise_is_shown_as_it_was_made() {
+        let shown = |target| judge(&target, &[]).promise;
+        let faster = |at_least| shown(Target::Faster { peer: "git", at_least });
+        assert_eq!(faster(1.3), "≥ 1.3 × faster than git");
+        assert_eq!(faster(30.0), "≥ 30 × faster than git");
+        assert_eq!(shown(Target::Within { milliseconds: 2.5 }), "≤ 2.5 ms");
+        assert_eq!(shown(Target::Over { floor: "syncs", milliseconds: 10.0 }), "≤ syncs + 10 ms");
+        // One that misses by little does not look as if it had been reached.
+        let near = [measured(OURS, 100), measured("git", 126)];
+        let judged = judge(&Target::Faster { peer: "git", at_least: 1.3 }, &near);
+        assert_eq!((judged.reached, judged.verdict), (Some("1.26 × faster".into()), Verdict::Miss));
     }
 
     #[test]
