@@ -180,6 +180,13 @@ fn listed_and_used(world: &Contained, source: &Path, image: &str) {
     assert_eq!(ended.stdout, "classic 2.1\n");
     let report: Value = serde_json::from_str(&fs_err::read_to_string(report).unwrap()).unwrap();
     assert_eq!(report["tools"][0]["made_on"]["image"], image);
+    let sandtable = || world.sandtable().directory(source);
+    let snapshot = sandtable().args(["snapshot", "."]).ended().expect_code(0).stdout;
+    let words = ["--engine", world.kind.word(), "--image", image, "--tool", "classic", "--", "classic"];
+    let proof = sandtable().args(["verify", snapshot.trim()]).args(words).ended().expect_code(0).stdout;
+    let proof: Value = serde_json::from_str(&proof).unwrap();
+    let id = report["tools"][0]["made_on"]["id"].as_str().unwrap();
+    assert_eq!(proof["policy"]["tools_made_on"]["classic 2.1"], format!("{} {id}", world.kind.word()));
 }
 
 #[test]
