@@ -75,7 +75,7 @@ impl App {
 
     fn resolve_with(&self, loaded: &Loaded, facts: &dyn Facts) -> Result<ResolvedSpec, CliError> {
         let mut host = self.environment.host()?;
-        host.tools = commands::tool::kept(self, &loaded.spec.tools)?;
+        host.tools = commands::tool::kept(self, &loaded.spec)?;
         let resolved = match resolve::resolve(&loaded.spec, &host, facts) {
             // Only the unpacked image can say what it will show.
             Err(resolve::Error::ImageNotUnpacked { path }) => {

@@ -10,7 +10,7 @@ use sandtable_sandbox::model::blame::Blame;
 use sandtable_sandbox::model::id::NameError;
 use sandtable_sandbox::model::path::PathError;
 use sandtable_sandbox::model::spec::MountAccess;
-use sandtable_sandbox::session::tools::StepError;
+use sandtable_sandbox::session::tools::{ImageError, StepError};
 use sandtable_sandbox::{board, merge, resolve, session};
 
 use crate::commands::tool::ToolError;
@@ -150,7 +150,10 @@ impl CliError {
             | Self::ReportOpen { .. } => Own::Input,
             Self::Tool(error) => match &**error {
                 ToolError::Make(error) if error.blame() == Blame::Input => Own::Failed,
-                ToolError::Make(_) | ToolError::Depot(_) | ToolError::Consent(_) => Own::Machine,
+                ToolError::Make(_)
+                | ToolError::Depot(_)
+                | ToolError::Consent(_)
+                | ToolError::Image(ImageError::NoAnswer(_)) => Own::Machine,
                 _ => Own::Input,
             },
             Self::Resolve(error) => Own::of(error.blame()),
@@ -260,6 +263,15 @@ fn tool_hint(error: &ToolError) -> Option<String> {
             Some("`sandtable tool recipes` lists what comes with the program".to_owned())
         }
         ToolError::Make(error) => error.remedy(),
+        ToolError::Image(ImageError::NoShell(_)) => {
+            Some("name an image with a shell and the usual small programs: `--image`".to_owned())
+        }
+        ToolError::NoImage(_) => Some("name one: `--image NAME`".to_owned()),
+        ToolError::NativeImage => Some(
+            "name an image that docker or podman knows, with `--engine`; `sandtable tool test --rootfs` makes tools on \
+             a directory, an archive or a layout"
+                .to_owned(),
+        ),
         ToolError::NotKept(request) => Some(format!("make it: `sandtable tool install {request}`")),
         ToolError::NoSuchTool(_) | ToolError::Several { .. } => {
             Some("`sandtable tool ls` lists what is kept, with keys".to_owned())

@@ -2,12 +2,14 @@
 //! environment or files is of interest. All of them are for Linux.
 
 use std::ffi::OsString;
+use std::io::{self, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
 
 use sandtable_launch::container::{self, outpost};
 use sandtable_launch::{probe, relay};
 use sandtable_sandbox::engine::oci::{SUBCOMMAND, SWEEP};
+use sandtable_sandbox::session::tools::{ASK, answer};
 
 use crate::env;
 
@@ -21,6 +23,12 @@ pub(crate) fn main(args: &[OsString]) -> Option<ExitCode> {
         SWEEP if args.len() == 3 => {
             let removed = fs_err::remove_dir_all(&args[2]);
             Some(if removed.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+        }
+        // Says what is in an image, or whether a tool can run in it, from inside.
+        ASK if args.len() == 3 => {
+            let said = args[2].to_str().and_then(answer);
+            let told = said.is_some_and(|said| io::stdout().write_all(said.as_bytes()).is_ok());
+            Some(if told { ExitCode::SUCCESS } else { ExitCode::FAILURE })
         }
         outpost::SUBCOMMAND => outpost::serve(&outpost::Post::of(&args[2..])?),
         relay::REACH => Some(ExitCode::from(relay::reach_main(args.get(2).map(Path::new)))),

@@ -2,6 +2,7 @@
 //! (`SANDTABLE_TEST_DOCKER` names its socket); Podman keeps images and containers in the test's own directory.
 //! The image is one static program, so that no registry is needed.
 
+use std::cell::RefCell;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
@@ -24,6 +25,8 @@ pub struct Contained {
     pub env: TestEnv,
     pub kind: Kind,
     pub image: String,
+    /// Images that were made besides that one.
+    others: RefCell<Vec<String>>,
     docker: Option<String>,
     outside: Option<Outside>,
 }
@@ -79,7 +82,7 @@ impl Contained {
         let env = TestEnv::of_the_executable_as(caller)?;
         let name = env.root().file_name()?.to_string_lossy().to_lowercase().replace(['_', '.'], "");
         let image = format!("localhost/{name}:1");
-        Some(Self { env, kind, image, docker, outside: None })
+        Some(Self { env, kind, image, others: RefCell::default(), docker, outside: None })
     }
 
     /// The same with a way out; `None`, said aloud, where the engine has none.
@@ -202,8 +205,27 @@ impl Contained {
         self.env.directory(&root.join("run"));
         set_mode(&root.join("run"), 0o700);
         self.env.directory(&root.join("p"));
-        let archive = pack(root, busybox, libraries_of);
-        self.engine(&["import", &archive.display().to_string(), &self.image]);
+        self.import(&self.image, busybox, &|image| {
+            if let Some(program) = require::program("ssh-add") {
+                add(image, libraries(image, &program).into_iter().chain([program]));
+            }
+            if let Some(program) = libraries_of {
+                add(image, libraries(image, program));
+            }
+        });
+    }
+
+    /// Another image of one static program, and of what `fill` puts into its directory; `None` without the program.
+    pub fn another(&self, tag: &str, fill: &dyn Fn(&Path)) -> Option<String> {
+        let name = format!("{}-{tag}", self.image);
+        self.import(&name, &require::program("busybox")?, fill);
+        self.others.borrow_mut().push(name.clone());
+        Some(name)
+    }
+
+    fn import(&self, name: &str, busybox: &Path, fill: &dyn Fn(&Path)) {
+        let archive = pack(self.env.root(), busybox, fill);
+        self.engine(&["import", &archive.display().to_string(), name]);
         fs_err::remove_file(archive).ok();
     }
 }
@@ -211,7 +233,9 @@ impl Contained {
 impl Drop for Contained {
     fn drop(&mut self) {
         let quietly = |args: &[&str]| drop(self.run(self.kind.word()).args(args).ended());
-        quietly(&["rmi", "--force", &self.image]);
+        for image in self.others.borrow().iter().chain([&self.image]) {
+            quietly(&["rmi", "--force", image]);
+        }
         if self.kind == Kind::Podman {
             // Ends the process by which an ordinary user's Podman holds its namespace.
             quietly(&["system", "migrate"]);
@@ -220,22 +244,17 @@ impl Drop for Contained {
 }
 
 /// A root file system of one static program, with an entry point and a health check that would both be noticed.
-fn pack(root: &Path, busybox: &Path, libraries_of: Option<&Path>) -> PathBuf {
+fn pack(root: &Path, busybox: &Path, fill: &dyn Fn(&Path)) -> PathBuf {
     let image = root.join("image");
     fs_err::create_dir_all(image.join("bin")).expect("a directory of our own");
     fs_err::copy(busybox, image.join("bin/busybox")).expect("room for a program");
     for name in [
-        "cat", "env", "false", "grep", "id", "ip", "kill", "ls", "nc", "ps", "rm", "sh", "sleep", "stty",
-        "true", "whoami", "wc",
+        "cat", "chmod", "cp", "env", "false", "grep", "id", "ip", "kill", "ls", "mkdir", "nc", "ps", "rm",
+        "sh", "sleep", "stty", "touch", "true", "whoami", "wc",
     ] {
         symlink("busybox", image.join("bin").join(name)).expect("a link of our own");
     }
-    if let Some(program) = require::program("ssh-add") {
-        add(&image, libraries(&image, &program).into_iter().chain([program]));
-    }
-    if let Some(program) = libraries_of {
-        add(&image, libraries(&image, program));
-    }
+    fill(&image);
     let archive = root.join("image.tar");
     let words = ["--create", "--owner=0", "--group=0", "--file", &archive.display().to_string(), "."];
     drop(Run::new("tar", &image).variable("PATH", PATH).args(words).ended().expect_code(0));
@@ -244,13 +263,16 @@ fn pack(root: &Path, busybox: &Path, libraries_of: Option<&Path>) -> PathBuf {
 }
 
 /// Everything that a program of this machine loads.
-fn libraries(directory: &Path, program: &Path) -> Vec<PathBuf> {
+pub fn libraries(directory: &Path, program: &Path) -> Vec<PathBuf> {
     let listed = Run::new("ldd", directory).variable("PATH", PATH).arg(program).ended().stdout;
     listed.split_whitespace().filter(|word| word.starts_with('/')).map(PathBuf::from).collect()
 }
 
 /// Adds files of this machine at their places.
-fn add(image: &Path, files: impl IntoIterator<Item = PathBuf>) {
+///
+/// # Panics
+/// Where there is no room for them.
+pub fn add(image: &Path, files: impl IntoIterator<Item = PathBuf>) {
     for file in files {
         let place = image.join(file.strip_prefix("/").expect("an absolute path"));
         fs_err::create_dir_all(place.parent().expect("it is in a directory"))

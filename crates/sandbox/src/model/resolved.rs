@@ -233,6 +233,9 @@ choice! {
 }
 
 impl EngineName {
+    /// What makes tools where no image is asked for.
+    pub const WITHOUT_IMAGE: Self = Self::Native;
+
     /// Whether it builds containers from images.
     pub fn is_container(self) -> bool {
         matches!(self, Self::Docker | Self::Podman)

@@ -8,6 +8,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use super::path::{BoxPath, HostPath};
+use super::resolved::EngineName;
 
 /// Why a text is no name or version of a tool.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -146,6 +147,42 @@ pub struct ProvidedDep {
     pub search: Vec<BoxPath>,
     /// Variables for whoever uses it.
     pub env: BTreeMap<String, String>,
+    /// The image it was made on; nothing if that was no container's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub made_on: Option<MadeOn>,
+}
+
+/// The image of a container engine that a tool was made on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MadeOn {
+    pub engine: EngineName,
+    /// As it was named.
+    pub image: String,
+    /// What the engine calls exactly that content. A tool is known by this and never by the name.
+    pub id: String,
+}
+
+impl MadeOn {
+    /// Whether it is the image with that id.
+    pub fn is_on(&self, id: &str) -> bool {
+        bare(&self.id) == bare(id)
+    }
+}
+
+/// An id without how it was hashed: one engine writes that before it, the other does not.
+pub fn bare(id: &str) -> &str {
+    id.strip_prefix("sha256:").unwrap_or(id)
+}
+
+impl fmt::Display for MadeOn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} image {} ({})", self.engine, self.image, short(&self.id))
+    }
+}
+
+/// As much of an id as people compare.
+fn short(id: &str) -> &str {
+    bare(id).get(..12).unwrap_or(bare(id))
 }
 
 impl ProvidedDep {

@@ -55,6 +55,20 @@ pub(super) struct Chosen {
     pub(super) container: Option<Container>,
 }
 
+/// A container engine, and the image that it is asked for.
+#[derive(Clone, Debug)]
+pub struct Engaged {
+    pub engine: EngineName,
+    pub container: Container,
+    pub image: ResolvedImage,
+}
+
+/// The container engine that `spec` asks for, with its image; nothing if another kind of engine would run it.
+pub fn engaged(spec: &Spec, host: &Host, facts: &dyn Facts) -> Result<Option<Engaged>, Error> {
+    let Chosen { engine, image, container, .. } = choose(spec, host, facts)?;
+    Ok(container.zip(image).map(|(container, image)| Engaged { engine, container, image }))
+}
+
 /// The engine for `spec`.
 pub(super) fn choose(spec: &Spec, host: &Host, facts: &dyn Facts) -> Result<Chosen, Error> {
     let platform = facts.platform().unwrap_or_default();

@@ -45,6 +45,7 @@ mod warnings;
 
 pub use card::{CARD, CARD_VARIABLE};
 pub use data::Reasoned;
+pub use engine::{Engaged, engaged};
 pub use environment::environment_rules;
 pub use error::Error;
 pub use groups::socket as systemd_socket;

@@ -18,7 +18,7 @@ use crate::model::id::SandboxName;
 use crate::model::path::HostPath;
 use crate::model::resolved::{EngineName, Mode, ResolvedSpec, Warning};
 use crate::model::spec::Base;
-use crate::model::tool::{ProvidedDep, ToolName, ToolVersion};
+use crate::model::tool::{MadeOn, ProvidedDep, ToolName, ToolVersion};
 use crate::resolve::WORKSPACE;
 
 /// The version of both files.
@@ -91,11 +91,15 @@ pub struct UsedTool {
     pub name: ToolName,
     pub version: ToolVersion,
     pub key: String,
+    /// The image it was made on; nothing if that was no container's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub made_on: Option<MadeOn>,
 }
 
 impl From<&ProvidedDep> for UsedTool {
     fn from(tool: &ProvidedDep) -> Self {
-        Self { name: tool.name.clone(), version: tool.version.clone(), key: tool.key.clone() }
+        let (name, version, key) = (tool.name.clone(), tool.version.clone(), tool.key.clone());
+        Self { name, version, key, made_on: tool.made_on.clone() }
     }
 }
 

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use sandtable_sandbox::model::path::HostPath;
-use sandtable_sandbox::model::resolved::{EngineName, Identity};
+use sandtable_sandbox::model::resolved::Identity;
 use sandtable_sandbox::session::tools::{
     BuildRoot, DepsMode, Failures, Note, Provided, ToolWatcher, Workshop, provide,
 };
@@ -56,7 +56,6 @@ fn run(words: Vec<String>) -> Result<serde_json::Value, Box<dyn std::error::Erro
         clients: Clients { search, environment },
         root,
         deps,
-        engine: EngineName::Native,
         identity: Identity { uid, gid },
         jobs: 2,
         timeout,

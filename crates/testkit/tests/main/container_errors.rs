@@ -88,6 +88,8 @@ fn an_image_for_another_machine_is_refused() {
         let ended = world.sandtable().directory(&source).args(words).ended().expect_code(2);
         let ended = ended.expect_stderr("is for another kind of machine").expect_stderr(other);
         drop(ended.expect_stderr("[image-platform]").expect_stderr(SUPPORT));
+        let words = ["tool", "install", "just", "--engine", world.kind.word(), "--image", &image];
+        drop(world.sandtable().args(words).ended().expect_code(2).expect_stderr("[image-platform]"));
         world.engine(&["rmi", "--force", &image]);
     });
 }

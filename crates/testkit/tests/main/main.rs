@@ -41,4 +41,5 @@ mod streams;
 mod terminal;
 mod tidy;
 mod tool_cli;
+mod tool_containers;
 mod vm;

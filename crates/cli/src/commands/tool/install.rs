@@ -6,11 +6,13 @@ use std::process::ExitCode;
 
 use clap::Args;
 use sandtable_sandbox::model::limits::Timeout;
+use sandtable_sandbox::model::tool::MadeOn;
 use sandtable_sandbox::session::tools::{self, BuildRoot, Counts, DepsMode, Failures, Note, Provided};
 use sandtable_sandbox::tools::plan::{Plan, ToolName, ToolVersion};
 use serde::Serialize;
 
 use super::ask::{self, Answer};
+use super::engine::{self, EngineArgs};
 use super::watch::Told;
 use super::which::{ToolError, WhichArgs};
 use super::workshop::{Manner, workshop};
@@ -25,6 +27,8 @@ use crate::ui::{escape, tool};
 pub(crate) struct InstallArgs {
     #[command(flatten)]
     which: WhichArgs,
+    #[command(flatten)]
+    on: EngineArgs,
     #[command(flatten)]
     manner: MannerArgs,
     #[command(flatten)]
@@ -73,6 +77,9 @@ pub(super) struct Installed {
     env: BTreeMap<String, String>,
     cache: Cache,
     notes: Vec<String>,
+    /// The image it was made on; nothing if that was no container's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    made_on: Option<MadeOn>,
 }
 
 #[derive(Clone, Copy, Serialize)]
@@ -103,14 +110,18 @@ impl MannerArgs {
 }
 
 pub(super) fn run(app: &App, args: &InstallArgs) -> Result<ExitCode, CliError> {
-    let plan = args.which.plan()?;
     if args.answer.dry_run {
-        let text = if args.answer.json { plan.to_json() } else { tool::explained(&plan, args.manner.deps) };
+        let plan = args.which.plan()?;
+        let on = || args.on.shown().unwrap_or_default();
+        let text =
+            if args.answer.json { plan.to_json() } else { tool::explained(&plan, args.manner.deps) + &on() };
         app.ui.answer(&text)?;
         return Ok(ExitCode::SUCCESS);
     }
+    let (root, libc) = engine::root(args.on.image(app)?);
+    let plan = args.which.plan_on(libc)?;
     ask::consent(app, &plan, args.manner.answer(), args.manner.stays())?;
-    let (provided, installed) = make(app, &plan, args.manner.manner(None))?;
+    let (provided, installed) = make(app, &plan, args.manner.manner(root))?;
     installed.notes.iter().for_each(|note| app.ui.warning("tool-dependency", note));
     if args.answer.json {
         app.ui.json(&installed)?;
@@ -129,7 +140,8 @@ pub(super) fn run(app: &App, args: &InstallArgs) -> Result<ExitCode, CliError> {
 
 /// Makes a tool and says what became of it.
 pub(super) fn make(app: &App, plan: &Plan, manner: Manner) -> Result<(Provided, Installed), CliError> {
-    let (told, failures, deps) = (Told::new(app.ui, plan), manner.failures, manner.deps);
+    let (failures, deps) = (manner.failures, manner.deps);
+    let told = Told::new(app.ui, plan).on(&manner.root);
     let workshop = workshop(app, manner)?;
     let provided = tools::provide(&workshop, plan, &told);
     told.over();
@@ -159,6 +171,7 @@ fn installed(provided: &Provided, deps: DepsMode) -> Installed {
         env: tool.env.clone(),
         cache: Cache { hit: kept, built: made, fetched },
         notes: provided.notes.iter().map(note).collect(),
+        made_on: tool.made_on.clone(),
     }
 }
 
@@ -175,6 +188,8 @@ fn note(note: &Note) -> String {
 
 #[cfg(test)]
 mod tests {
+    use sandtable_sandbox::model::resolved::EngineName;
+
     use super::*;
 
     #[test]
@@ -190,6 +205,11 @@ mod tests {
             env: BTreeMap::new(),
             cache: Cache { hit: 1, built: 2, fetched: 3 },
             notes: vec![note(&Note::Unused { tool: "a".to_owned(), dependency: "b".to_owned() })],
+            made_on: Some(MadeOn {
+                engine: EngineName::Podman,
+                image: "localhost/base:1".to_owned(),
+                id: "cd".repeat(32),
+            }),
         };
         crate::schema::check("tool-install.json", &answer);
     }

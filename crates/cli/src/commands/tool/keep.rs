@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use clap::Args;
 use sandtable_sandbox::model::limits::Timeout;
-use sandtable_sandbox::model::tool::ToolRequest;
+use sandtable_sandbox::model::tool::{MadeOn, ToolRequest};
 use sandtable_sandbox::session;
 use sandtable_sandbox::tools::depot::{Fate, Receipt};
 use sandtable_sandbox::tools::plan::PlanKey;
@@ -17,7 +17,7 @@ use super::workshop::depot;
 use crate::app::App;
 use crate::commands::SCHEMA;
 use crate::error::CliError;
-use crate::ui::{summary, table, tool};
+use crate::ui::{escape, summary, table, tool};
 
 /// What is kept although nobody used it for that long is removed by `tool gc`.
 const UNUSED: Duration = Duration::from_hours(30 * 24);
@@ -77,6 +77,9 @@ struct Entry {
     files: u64,
     bytes: u64,
     made_at: u64,
+    /// The image it was made on; nothing if that was no container's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    made_on: Option<MadeOn>,
 }
 
 #[derive(Serialize)]
@@ -104,7 +107,9 @@ pub(super) fn ls(app: &App, args: &LsArgs) -> Result<ExitCode, CliError> {
         let row = |receipt: &Receipt| {
             let age = now.saturating_sub(Duration::from_secs(receipt.made_at));
             let (name, version) = (receipt.name.to_string(), receipt.version.to_string());
-            [name, version, receipt.key.short(), tool::bytes(receipt.bytes), summary::age(age)]
+            let on = receipt.made_on.as_ref();
+            let on = on.map_or_else(String::new, |on| escape::line(&format!("on {on}")));
+            [name, version, receipt.key.short(), tool::bytes(receipt.bytes), summary::age(age), on]
         };
         app.ui.answer(&table::aligned(&kept.iter().map(row).collect::<Vec<_>>()))?;
     }
@@ -195,17 +200,22 @@ fn entry(receipt: &Receipt) -> Entry {
         files: receipt.files,
         bytes: receipt.bytes,
         made_at: receipt.made_at,
+        made_on: receipt.made_on.clone(),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use sandtable_sandbox::model::resolved::EngineName;
+
     use super::*;
 
     #[test]
     fn the_answers_have_the_shape_their_schema_promises() {
         let (name, version, key) = ("a".to_owned(), "1".to_owned(), "ab".repeat(32));
-        let entry = Entry { name, version, key: key.clone(), files: 1, bytes: 2, made_at: 3 };
+        let on = MadeOn { engine: EngineName::Docker, image: "a:1".to_owned(), id: "sha256:0".to_owned() };
+        let made_on = Some(on);
+        let entry = Entry { name, version, key: key.clone(), files: 1, bytes: 2, made_at: 3, made_on };
         crate::schema::check("tool-ls.json", &Listed { schema: SCHEMA, tools: vec![entry] });
         let gone = Gone { tool: "a 1".to_owned(), key, bytes: 2 };
         crate::schema::check("tool-gc.json", &Collected { schema: SCHEMA, removed: vec![gone], bytes: 2 });

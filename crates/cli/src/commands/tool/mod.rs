@@ -1,6 +1,7 @@
 //! `sandtable tool`: recipes and plans, and the tools that are made from them.
 
 mod ask;
+mod engine;
 mod install;
 mod keep;
 mod matrix;

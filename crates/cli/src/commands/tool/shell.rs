@@ -17,10 +17,11 @@ use sandtable_sandbox::session::{self, Deaf, Request, Streams, Terminal};
 use sandtable_sandbox::tools::plan::Plan;
 
 use super::ask;
+use super::engine::{self, EngineArgs};
 use super::install::{MannerArgs, make};
 use super::watch::Told;
 use super::which::{ToolError, WhichArgs};
-use super::workshop::workshop;
+use super::workshop::{Manner, workshop};
 use crate::app::{self, App};
 use crate::config::{self, Loaded};
 use crate::env;
@@ -33,6 +34,8 @@ pub(crate) struct ShellArgs {
     #[command(flatten)]
     which: WhichArgs,
     #[command(flatten)]
+    on: EngineArgs,
+    #[command(flatten)]
     manner: MannerArgs,
     /// A clean sandbox, also where a failed build left its place
     #[arg(long)]
@@ -43,17 +46,18 @@ pub(crate) struct ShellArgs {
 }
 
 pub(super) fn run(app: &App, args: &ShellArgs) -> Result<ExitCode, CliError> {
-    let plan = args.which.plan()?;
+    let (root, libc) = engine::root(args.on.image(app)?);
+    let plan = args.which.plan_on(libc)?;
     ask::consent(app, &plan, args.manner.answer(), args.manner.stays())?;
     if !args.clean
-        && let Some(left) = left(app, args, &plan)?
+        && let Some(left) = left(app, args.manner.manner(root.clone()), &plan)?
     {
         return entered(app, args, left.resolved.clone());
     }
     let mut tools: Vec<ProvidedDep> = Vec::new();
     let mut held = Vec::new();
     for dependency in &plan.dependencies {
-        let (provided, _) = make(app, dependency, args.manner.manner(None))?;
+        let (provided, _) = make(app, dependency, args.manner.manner(root.clone()))?;
         tools.push(provided.tool.clone());
         tools.extend(provided.needs.iter().cloned());
         held.push(provided);
@@ -65,16 +69,17 @@ pub(super) fn run(app: &App, args: &ShellArgs) -> Result<ExitCode, CliError> {
     let _place = Place(place.clone());
     let defaults = config::plain(place);
     let lifetime = Setting::default_value(Lifetime::Discard);
-    let loaded = Loaded { spec: Spec { lifetime, ..defaults.spec }, ..defaults };
+    let spec = args.on.on(Spec { lifetime, ..defaults.spec });
+    let loaded = Loaded { spec, ..defaults };
     let mut host = app.environment.host()?;
     host.tools = tools;
     entered(app, args, resolve::resolve(&loaded.spec, &host, &MachineFacts)?)
 }
 
 /// What a failed build left, said aloud.
-fn left(app: &App, args: &ShellArgs, plan: &Plan) -> Result<Option<Left>, CliError> {
-    let workshop = workshop(app, args.manner.manner(None))?;
-    let told = Told::new(app.ui, plan);
+fn left(app: &App, manner: Manner, plan: &Plan) -> Result<Option<Left>, CliError> {
+    let told = Told::new(app.ui, plan).on(&manner.root);
+    let workshop = workshop(app, manner)?;
     let found = tools::left(&workshop, plan, &told).map_err(ToolError::from)?;
     told.over();
     if let Some(left) = &found {

@@ -6,7 +6,7 @@ use std::io::{self, IsTerminal as _};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use sandtable_sandbox::session::tools::ToolWatcher;
+use sandtable_sandbox::session::tools::{BuildRoot, ToolWatcher};
 use sandtable_sandbox::tools::fetch::{Came, Hears};
 use sandtable_sandbox::tools::plan::{Download, Plan, PlanDigest, Sha256};
 
@@ -24,6 +24,8 @@ pub(super) struct Told {
     places: BTreeMap<PlanDigest, usize>,
     files: BTreeMap<Sha256, String>,
     count: usize,
+    /// What it is made on, where that is not this machine.
+    on: String,
     state: Mutex<State>,
 }
 
@@ -45,8 +47,15 @@ impl Told {
             places,
             files: files.collect(),
             count: all.len(),
+            on: String::new(),
             state: Mutex::new(State { shown: Instant::now(), drawn: false }),
         }
+    }
+
+    /// The same for tools that are made on `root`, which is named if it is an image.
+    pub(super) fn on(self, root: &BuildRoot) -> Self {
+        let BuildRoot::Image(image) = root else { return self };
+        Self { on: format!(" on {}", escape::line(&image.made_on.to_string())), ..self }
     }
 
     /// Nothing more will be said.
@@ -110,7 +119,7 @@ impl ToolWatcher for Told {
     }
 
     fn made(&self, plan: &Plan) {
-        self.line(&format!("{} is made", self.head(plan)));
+        self.line(&format!("{} is made{}", self.head(plan), self.on));
     }
 }
 

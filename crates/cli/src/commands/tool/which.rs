@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use sandtable_sandbox::model::platform::Os;
+use sandtable_sandbox::model::spec::EngineChoice;
 use sandtable_sandbox::model::tool::ToolRequest;
-use sandtable_sandbox::session::tools::{Error as MakeError, RootfsError};
+use sandtable_sandbox::session::tools::{Error as MakeError, ImageError, RootfsError};
 use sandtable_sandbox::tools::assemble::{AssembleError, Shelf};
 use sandtable_sandbox::tools::builtin;
 use sandtable_sandbox::tools::consent::ConsentError;
@@ -54,6 +55,12 @@ pub(crate) enum ToolError {
     Rootfs(String),
     #[error("`{}` cannot be used as a root file system", path.display())]
     NoRootfs { path: PathBuf, source: RootfsError },
+    #[error(transparent)]
+    Image(ImageError),
+    #[error("on `{0}` a tool is made on an image, and none was named")]
+    NoImage(EngineChoice),
+    #[error("natively a tool is made on this machine, and on no image")]
+    NativeImage,
     #[error("`{0}` did not come with the program and nobody consented to it")]
     NoConsent(String),
 }
@@ -89,10 +96,11 @@ pub(super) struct PlatformArgs {
 }
 
 impl PlatformArgs {
-    pub(super) fn target(&self) -> Result<PlanPlatform, ToolError> {
+    /// The platform; `usual` is the C library of where it is made for, if that is not this machine.
+    pub(super) fn target(&self, usual: Option<Libc>) -> Result<PlanPlatform, ToolError> {
         let here = || std::env::consts::ARCH.parse().map_err(|_| ToolError::Machine(std::env::consts::ARCH));
         let family = self.family;
-        let usual = family.map(|name| families::family(name).libc);
+        let usual = usual.or_else(|| family.map(|name| families::family(name).libc));
         Ok(PlanPlatform {
             os: Os::Linux,
             arch: self.arch.map_or_else(here, Ok)?,
@@ -117,13 +125,18 @@ pub(crate) fn libc_here() -> Libc {
 impl WhichArgs {
     /// The plan that is meant, checked.
     pub(super) fn plan(&self) -> Result<Plan, CliError> {
+        self.plan_on(None)
+    }
+
+    /// The same for a root file system with that C library.
+    pub(super) fn plan_on(&self, libc: Option<Libc>) -> Result<Plan, CliError> {
         if let Some(path) = &self.plan {
             return Ok(plan_file(path)?);
         }
         let read = self.read()?;
         let stock = Shelf::new(builtin::recipes(), &read).map_err(ToolError::Assemble)?;
         let recipe = self.chosen(&stock, &read)?;
-        Ok(stock.plan(recipe, self.platform.target()?).map_err(ToolError::Assemble)?)
+        Ok(stock.plan(recipe, self.platform.target(libc)?).map_err(ToolError::Assemble)?)
     }
 
     /// The name and version of what is meant, whether or not there is a plan for it.
@@ -152,7 +165,7 @@ pub(crate) fn builtin_plan(request: &ToolRequest, libc: Libc) -> Result<Plan, Cl
     let shelf = Shelf::new(builtin::recipes(), &[]).map_err(ToolError::Assemble)?;
     let platform = PlatformArgs { arch: None, libc: Some(libc), family: None };
     let recipe = shelf.find(request).map_err(ToolError::Assemble)?;
-    Ok(shelf.plan(recipe, platform.target()?).map_err(ToolError::Assemble)?)
+    Ok(shelf.plan(recipe, platform.target(None)?).map_err(ToolError::Assemble)?)
 }
 
 /// A plan in a file, checked.

@@ -2,14 +2,19 @@
 
 use std::time::Duration;
 
+use sandtable_sandbox::engine::oci::image::present;
+use sandtable_sandbox::facts::MachineFacts;
+use sandtable_sandbox::model::image::{Pull, ResolvedImage};
 use sandtable_sandbox::model::path::HostPath;
-use sandtable_sandbox::model::resolved::{EngineName, Identity};
+use sandtable_sandbox::model::resolved::Identity;
 use sandtable_sandbox::model::setting::Setting;
+use sandtable_sandbox::model::spec::Spec;
 use sandtable_sandbox::model::tool::{ProvidedDep, ToolRequest};
+use sandtable_sandbox::resolve::{self, Engaged};
 use sandtable_sandbox::session::tools::{self, BuildRoot, DepsMode, Failures, Workshop};
 use sandtable_sandbox::tools::builtin;
-use sandtable_sandbox::tools::consent::Consents;
-use sandtable_sandbox::tools::depot::Depot;
+use sandtable_sandbox::tools::consent::{Consents, Question};
+use sandtable_sandbox::tools::depot::{Depot, Receipt};
 use sandtable_sandbox::tools::fetch::Clients;
 use sandtable_sandbox::tools::plan::Plan;
 
@@ -55,7 +60,6 @@ pub(super) fn workshop(app: &App, manner: Manner) -> Result<Workshop, CliError> 
         clients: Clients { search, environment: host.environment },
         root: manner.root,
         deps: manner.deps,
-        engine: EngineName::Native,
         identity: Identity { uid: host.uid, gid: host.gid },
         jobs: std::thread::available_parallelism().map_or(1, usize::from),
         timeout: manner.timeout,
@@ -77,6 +81,8 @@ fn plan_of(app: &App, request: &ToolRequest) -> Result<Plan, CliError> {
     for receipt in &found {
         if consents.has(receipt.plan).map_err(ToolError::from)?
             && let Some(plan) = depot.plan(receipt)
+            // One that was made on an image may be for another C library.
+            && plan.platform.libc == libc_here()
         {
             return Ok(plan);
         }
@@ -85,13 +91,18 @@ fn plan_of(app: &App, request: &ToolRequest) -> Result<Plan, CliError> {
     builtin_plan(request, libc_here())
 }
 
-/// Makes what a sandbox asks for and is not there yet.
+/// Makes what a sandbox asks for and is not there yet. That is done natively: a tool is made on an image when somebody
+/// says so, with `tool install --engine`.
 pub(crate) fn prepared(app: &App, loaded: &Loaded) -> Result<(), CliError> {
     if loaded.output.dry_run.value || loaded.spec.tools.is_empty() {
         return Ok(());
     }
     let workshop = workshop(app, Manner::default())?;
+    let image = Image::of(app, &loaded.spec)?;
     for Setting { value: request, .. } in &loaded.spec.tools {
+        if found_on(app, image.as_ref(), request)?.is_some() {
+            continue;
+        }
         let plan = plan_of(app, request)?;
         if tools::find(&workshop, &plan).map_err(ToolError::from)?.is_none() {
             let told = Told::new(app.ui, &plan);
@@ -102,16 +113,20 @@ pub(crate) fn prepared(app: &App, loaded: &Loaded) -> Result<(), CliError> {
     Ok(())
 }
 
-/// The tools that a sandbox asks for, each with what it needs.
-pub(crate) fn kept(app: &App, asked: &[Setting<ToolRequest>]) -> Result<Vec<ProvidedDep>, CliError> {
-    if asked.is_empty() {
+/// The tools that a sandbox asks for, each with what it needs: those that were made on its image, else those that were
+/// made natively.
+pub(crate) fn kept(app: &App, spec: &Spec) -> Result<Vec<ProvidedDep>, CliError> {
+    if spec.tools.is_empty() {
         return Ok(Vec::new());
     }
     let workshop = workshop(app, Manner::default())?;
+    let image = Image::of(app, spec)?;
     let mut found: Vec<ProvidedDep> = Vec::new();
-    for Setting { value: request, .. } in asked {
-        let plan = plan_of(app, request)?;
-        let tools = tools::find(&workshop, &plan).map_err(ToolError::from)?;
+    for Setting { value: request, .. } in &spec.tools {
+        let tools = match found_on(app, image.as_ref(), request)? {
+            Some(tools) => Some(tools),
+            None => tools::find(&workshop, &plan_of(app, request)?).map_err(ToolError::from)?,
+        };
         for tool in tools.ok_or_else(|| ToolError::NotKept(request.clone()))? {
             if !found.contains(&tool) {
                 found.push(tool);
@@ -119,4 +134,56 @@ pub(crate) fn kept(app: &App, asked: &[Setting<ToolRequest>]) -> Result<Vec<Prov
         }
     }
     Ok(found)
+}
+
+/// The image that a sandbox will stand on, and what was made on it.
+struct Image {
+    id: String,
+    made: Vec<Receipt>,
+}
+
+impl Image {
+    /// Nothing if no tool was made on it, or if it is yet to be fetched. An engine that does not answer says so when the
+    /// sandbox is made.
+    fn of(app: &App, spec: &Spec) -> Result<Option<Self>, CliError> {
+        let mut made = depot(app)?.list().map_err(ToolError::from)?;
+        made.retain(|receipt| receipt.made_on.is_some());
+        if made.is_empty() || spec.container.pull.value == Pull::Always {
+            return Ok(None);
+        }
+        let engaged = resolve::engaged(spec, &app.environment.host()?, &MachineFacts);
+        let Ok(Some(Engaged { container, image: ResolvedImage::Named { name, .. }, .. })) = engaged else {
+            return Ok(None);
+        };
+        let Ok(Some(id)) = present(&container, &name) else { return Ok(None) };
+        made.retain(|receipt| receipt.made_on.as_ref().is_some_and(|on| on.is_on(&id)));
+        made.sort_by_key(|receipt| std::cmp::Reverse(receipt.made_at));
+        Ok((!made.is_empty()).then_some(Self { id, made }))
+    }
+}
+
+/// What was made on the image for such a request, built in or consented to; the newest of several versions.
+fn found_on(
+    app: &App,
+    image: Option<&Image>,
+    request: &ToolRequest,
+) -> Result<Option<Vec<ProvidedDep>>, CliError> {
+    let Some(image) = image else { return Ok(None) };
+    let asked = |receipt: &&Receipt| receipt.name == request.name && request.accepts(&receipt.version);
+    let (depot, workshop) = (depot(app)?, workshop(app, Manner::default())?);
+    let consents = Consents::new(app.environment.data()?.as_path());
+    for receipt in image.made.iter().filter(asked) {
+        let Some(plan) = depot.plan(receipt) else { continue };
+        let trusted = match Question::about(&plan) {
+            None => true,
+            Some(question) => consents.has(question.digest).map_err(ToolError::from)?,
+        };
+        if !trusted {
+            continue;
+        }
+        if let Some(tools) = tools::find_on_image(&workshop, &image.id, &plan).map_err(ToolError::from)? {
+            return Ok(Some(tools));
+        }
+    }
+    Ok(None)
 }

@@ -9,9 +9,9 @@ use super::launch::Error;
 use super::plan::ContainerPlan;
 use crate::engine::Preparation;
 use crate::model::container::{Container, Recipe};
-use crate::model::image::{Pull, ResolvedImage};
+use crate::model::image::{ImageRef, Pull, ResolvedImage};
 use crate::model::path::HostPath;
-use crate::model::resolved::{ResolvedSpec, Variable};
+use crate::model::resolved::Variable;
 use crate::process::{Cli, CliError};
 
 /// The engine's program, with its variables.
@@ -37,11 +37,19 @@ fn with_variables(call: Cli, variables: &std::collections::BTreeMap<String, Vari
     known.fold(call, |call, (name, variable)| call.variable(name, &variable.value))
 }
 
-/// Sees to it that the image of `spec` is there, and writes down which one exactly it is.
-pub(super) fn ensure(spec: &mut ResolvedSpec, hears: &dyn Preparation) -> Result<(), Error> {
-    let Some(container) = spec.container.clone() else { return Ok(()) };
-    let Some(ResolvedImage::Named { name, pull, id, .. }) = &mut spec.image else { return Ok(()) };
-    let call = Call { container: &container, image: name.as_str() };
+/// What the engine calls exactly the image of that name, if it has it. Nothing is fetched.
+pub fn present(container: &Container, image: &ImageRef) -> Result<Option<String>, Error> {
+    Call { container, image: image.as_str() }.id()
+}
+
+/// Sees to it that `image` is there, and writes down which one exactly it is.
+pub fn ensure(
+    container: &Container,
+    image: &mut ResolvedImage,
+    hears: &dyn Preparation,
+) -> Result<(), Error> {
+    let ResolvedImage::Named { name, pull, id, .. } = image else { return Ok(()) };
+    let call = Call { container, image: name.as_str() };
     if let Some(recipe) = &container.build {
         call.build(recipe, hears)?;
     }

@@ -14,7 +14,7 @@ use crate::model::spec::Network;
 use crate::model::tool::ProvidedDep;
 
 /// Our own executable inside.
-pub(super) const INIT: &str = "/.sandtable/init";
+pub const INIT: &str = "/.sandtable/init";
 /// The directory of the door inside.
 pub(super) const DOOR: &str = "/.sandtable/door";
 /// The socket in it.

@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 pub use journal::SWEEP;
 pub(super) use journal::{has_left, reap};
 pub use launch::Error;
-pub use lower::SUBCOMMAND;
+pub use lower::{INIT, SUBCOMMAND};
 pub use plan::ContainerPlan;
 
 use super::ssh_agent::Setup;
@@ -50,7 +50,9 @@ impl Engine for Oci {
     }
 
     fn prepare(&self, spec: &mut ResolvedSpec, hears: &dyn Preparation) -> Result<(), LaunchError> {
-        image::ensure(spec, hears)?;
+        if let (Some(container), Some(image)) = (&spec.container, &mut spec.image) {
+            image::ensure(container, image, hears)?;
+        }
         Ok(ssh_agent::check(spec)?)
     }
 

@@ -22,6 +22,7 @@ fn node() -> ProvidedDep {
         search: vec![place.join("node/bin")],
         place,
         env: [("NODE_HOME".to_owned(), "/opt/sandtable/tools/node-24.19.0".to_owned())].into(),
+        made_on: None,
     }
 }
 

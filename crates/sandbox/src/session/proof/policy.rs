@@ -31,6 +31,9 @@ pub struct Policy {
     /// The tools that were asked for, with what they need: name and version, and what each is kept under.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub tools: BTreeMap<String, String>,
+    /// Those of them that were made on an image of a container engine: name and version, and which image that was.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub tools_made_on: BTreeMap<String, String>,
     /// The values of variables that the user passed in are nobody's business.
     pub environment: BTreeMap<String, Option<String>>,
 }
@@ -62,6 +65,14 @@ impl Policy {
                 .tools
                 .iter()
                 .map(|tool| (format!("{} {}", tool.name, tool.version), tool.key.clone()))
+                .collect(),
+            tools_made_on: resolved
+                .tools
+                .iter()
+                .filter_map(|tool| Some((tool, tool.made_on.as_ref()?)))
+                .map(|(tool, on)| {
+                    (format!("{} {}", tool.name, tool.version), format!("{} {}", on.engine, on.id))
+                })
                 .collect(),
             environment: resolved
                 .environment

@@ -21,6 +21,7 @@ fn proof() -> Proof {
         limits: BTreeMap::new(),
         mounts: [("/r".to_owned(), "the state".to_owned())].into(),
         tools: BTreeMap::new(),
+        tools_made_on: BTreeMap::new(),
         environment: [("PATH".to_owned(), Some("/bin".to_owned())), ("KEY".to_owned(), None)].into(),
     };
     Proof {

@@ -47,6 +47,12 @@ pub enum Error {
         #[source]
         source: std::io::Error,
     },
+    #[error(
+        "tools cannot be made in containers below `{0}`: an engine takes part of that path for an option"
+    )]
+    Place(String),
+    #[error("{chain}: a container of the image `{image}` did not say whether what was made can run in it")]
+    NoAnswer { chain: String, image: String },
     #[error("cannot make a sandbox for the steps")]
     Sandbox(#[source] Box<super::super::error::Error>),
 }
@@ -103,6 +109,7 @@ impl Error {
             Self::Misfit { chain, source } => Self::Misfit { chain: named(chain), source },
             Self::Verify { chain, command, why } => Self::Verify { chain: named(chain), command, why },
             Self::Packages { chain, source } => Self::Packages { chain: named(chain), source },
+            Self::NoAnswer { chain, image } => Self::NoAnswer { chain: named(chain), image },
             other => other,
         }
     }
@@ -115,7 +122,9 @@ impl Error {
                 **error,
                 FetchError::File { .. } | FetchError::Client { .. } | FetchError::TooSlow { .. }
             ),
-            Self::Sandbox(_) => true,
+            // An engine that went away is no fault of the step that was to run.
+            Self::Step { source, .. } => matches!(**source, StepError::Sandbox(_)),
+            Self::Sandbox(_) | Self::NoAnswer { .. } | Self::Place(_) => true,
             _ => false,
         };
         if machine { Blame::Machine } else { Blame::Input }
@@ -142,7 +151,8 @@ impl Error {
             Self::Verify { .. } => "tool-verify",
             Self::Packages { .. } => "tool-packages",
             Self::Root { .. } => "tool-root",
-            Self::Sandbox(_) => "tool-sandbox",
+            Self::Place(_) => "tool-place",
+            Self::Sandbox(_) | Self::NoAnswer { .. } => "tool-sandbox",
         }
     }
 
@@ -167,6 +177,11 @@ impl Error {
             },
             Self::Step { source, .. } => source.remedy(),
             Self::Packages { source, .. } => Some(source.remedy().to_owned()),
+            Self::Place(_) => Some(
+                "keep your data in a directory without comma, colon, quote and backslash in its path, or leave out \
+                 `--engine`"
+                    .to_owned(),
+            ),
             Self::Sandbox(error) => error.remedy(),
             _ => None,
         }
@@ -207,4 +222,23 @@ fn undeclared(missing: &[String]) -> String {
 
 fn tail(output: &str) -> String {
     if output.is_empty() { String::new() } else { format!("; it said last:\n{output}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::session::Error as SessionError;
+
+    #[test]
+    fn an_engine_that_went_away_is_the_machines_matter_and_a_step_that_failed_is_not() {
+        let step = |source| Error::Step {
+            chain: "a".to_owned(),
+            number: 1,
+            action: "run_command",
+            source: Box::new(source),
+        };
+        let lost = SessionError::Process(rustix::io::Errno::AGAIN);
+        assert_eq!(step(StepError::Sandbox(lost)).blame(), Blame::Machine);
+        assert_eq!(step(StepError::NoMatch("*".to_owned())).blame(), Blame::Input);
+    }
 }

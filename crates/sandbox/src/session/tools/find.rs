@@ -1,14 +1,24 @@
 //! Tools that are there already. Nothing is fetched and nothing is made.
 
 use super::error::Error;
-use super::{Workshop, root};
+use super::root::image_digest;
+use super::{Workshop, key_on};
 use crate::model::tool::ProvidedDep;
 use crate::tools::depot::Depot;
 use crate::tools::plan::Plan;
 
 /// What `plan` makes and what that needs when it is used, nearest first; nothing if any of it is missing.
 pub fn find(workshop: &Workshop, plan: &Plan) -> Result<Option<Vec<ProvidedDep>>, Error> {
-    let search = Search { workshop, depot: Depot::new(workshop.depot.clone()), root: &workshop.root.seen()? };
+    search(workshop, &workshop.root.seen()?.digest, plan)
+}
+
+/// The same for tools that were made on the image with that id.
+pub fn find_on_image(workshop: &Workshop, id: &str, plan: &Plan) -> Result<Option<Vec<ProvidedDep>>, Error> {
+    search(workshop, &image_digest(id), plan)
+}
+
+fn search(workshop: &Workshop, root: &str, plan: &Plan) -> Result<Option<Vec<ProvidedDep>>, Error> {
+    let search = Search { workshop, depot: Depot::new(workshop.depot.clone()), root };
     let mut found = Vec::new();
     Ok(search.add(plan, &mut found)?.then_some(found))
 }
@@ -16,13 +26,14 @@ pub fn find(workshop: &Workshop, plan: &Plan) -> Result<Option<Vec<ProvidedDep>>
 struct Search<'a> {
     workshop: &'a Workshop,
     depot: Depot,
-    root: &'a root::Seen,
+    /// What the root file system is known by.
+    root: &'a str,
 }
 
 impl Search<'_> {
     /// Whether everything of `plan` was there.
     fn add(&self, plan: &Plan, found: &mut Vec<ProvidedDep>) -> Result<bool, Error> {
-        let key = self.root.key(&self.workshop.asked(plan));
+        let key = key_on(self.root, &self.workshop.asked(plan));
         let Some(tool) = self.depot.find(plan, key)? else { return Ok(false) };
         if !found.contains(&tool) {
             found.push(tool);

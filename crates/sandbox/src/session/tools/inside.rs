@@ -1,11 +1,12 @@
 //! Running one command of a plan in a sandbox that is made for it and gone with it.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::os::fd::AsFd as _;
 use std::time::Instant;
 
 use sandtable_launch::attach::{Carrier, Ending, Invocation};
-use sandtable_launch::log::Reader;
+use sandtable_launch::log::{Reader, Stream};
 use sandtable_launch::wire::{StartStep, Status};
 use sandtable_store::lock::FileLock;
 
@@ -13,11 +14,13 @@ use super::super::create::{id_base, make, now, renew_work};
 use super::super::directory::{Part, SandboxDirectory, Sandboxes};
 use super::super::error::Error;
 use super::super::logs::LOG;
+use super::fit::{ASK, Answer, Question};
 use crate::engine::enforcement::refusal;
+use crate::engine::oci::INIT;
 use crate::engine::{Handles, Place, can_start, engine};
 use crate::model::id::SandboxName;
 use crate::model::mount::{Content, Mount, MountTable};
-use crate::model::path::HostPath;
+use crate::model::path::{BoxPath, HostPath};
 use crate::model::resolved::ResolvedSpec;
 use crate::random::random;
 use crate::tools::execute::Command;
@@ -104,6 +107,19 @@ impl Inside {
         Ok(Ran { end, output })
     }
 
+    /// Asks our own executable in a container; nothing if it does not answer, or not in its words.
+    pub(super) fn ask(&self, question: &Question, deadline: Instant) -> Result<Option<Answer>, Error> {
+        let words = [INIT.to_owned(), ASK.to_owned(), serde_json::to_string(question).expect("plain data")];
+        let command = Command {
+            argv: words.into(),
+            directory: BoxPath::new("/").expect("absolute"),
+            environment: BTreeMap::new(),
+        };
+        let ran = self.run(&command, deadline)?;
+        let said = spoken(&mut Reader::new(self.directory.path().join(LOG).as_path()));
+        Ok((ran.end == End::Exited(0)).then(|| serde_json::from_slice(&said).ok()).flatten())
+    }
+
     fn launched(&self, command: &Command, deadline: Instant) -> Result<Ending, Error> {
         can_start()?;
         let engine = engine(self.resolved.engine);
@@ -146,6 +162,13 @@ impl Drop for Inside {
 /// The mounts, in order.
 pub(super) fn table(mounts: Vec<Mount>) -> Result<MountTable, Error> {
     MountTable::new(mounts).map_err(|conflict| Error::Meaning(crate::resolve::Error::Conflict(conflict)))
+}
+
+/// What was written to standard output.
+fn spoken(log: &mut Reader) -> Vec<u8> {
+    let frames = log.frames().unwrap_or_default();
+    let own = frames.into_iter().filter(|frame| frame.stream == Stream::Out);
+    own.flat_map(|frame| frame.bytes).collect()
 }
 
 fn tail(log: &mut Reader) -> String {

@@ -1,30 +1,30 @@
 //! Making one tool: its steps, then whether it can run where it will, then whether it works.
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::error::{Error, StepError};
 use super::files::Foreign;
-use super::inside::{End, Inside, Ran, table};
+use super::fit::{Answer, Fit, Question, Unfit};
+use super::image::BuildImage;
+use super::inside::{End, Inside, Ran};
 use super::left;
 use super::packages;
-use super::root::{Seen, mount};
+use super::root::{Seen, System, mount};
+use super::spec::{Steps, limits, spec};
 use super::usage::Usage;
 use super::{Note, ToolWatcher, Workshop};
-use crate::model::agent::Agent;
-use crate::model::limits::Limits;
 use crate::model::mount::{Content, HostAccess, Mount, Ownership, Pins};
 use crate::model::path::{BoxPath, HostPath};
-use crate::model::platform::Platform;
-use crate::model::resolved::{Mode, ResolvedSpec, Source, SourceKind};
-use crate::model::setting::{Origin, Setting};
-use crate::model::spec::{Base, Lifetime, Network, Secrets, Strictness, WorkspaceMode};
+use crate::model::resolved::ResolvedSpec;
+use crate::model::setting::Origin;
 use crate::model::tool::ProvidedDep;
 use crate::session::directory::Sandboxes;
 use crate::tools::assemble::implies;
 use crate::tools::depot::Workplace;
-use crate::tools::elf;
+use crate::tools::elf::Misfit;
 use crate::tools::execute::{
-    Action, Area, COMPILER_CACHE, Command, HOME, Lowering, Packed, WORK, missing_commands, verification,
+    Action, Area, COMPILER_CACHE, Command, Lowering, Packed, WORK, missing_commands, verification,
 };
 use crate::tools::fetch::Cache;
 use crate::tools::plan::{FileName, Plan, VerifyCommand};
@@ -57,8 +57,8 @@ impl Making<'_> {
         let mut inside = Inside::new(&sandboxes, resolved).map_err(sandbox)?;
         let mut usage = Usage::of(self.dependencies);
         let notes = self.steps(&inside, &mut usage)?;
-        self.check(&packages::files(self.root, &self.mounts(HostAccess::Read), &inside))?;
         inside.remount(self.mounts(HostAccess::Read)).map_err(sandbox)?;
+        self.check(&inside)?;
         self.verify(&inside)?;
         usage.look();
         let tool = || self.plan.title();
@@ -155,26 +155,47 @@ impl Making<'_> {
     }
 
     /// Whether every program that the tool offers is there and can run in the root file system.
-    fn check(&self, root: &elf::Root) -> Result<(), Error> {
+    fn check(&self, inside: &Inside) -> Result<(), Error> {
         let chain = || self.plan.name.to_string();
-        let tools = self.dependencies.iter().map(|tool| tool.source.clone());
-        let libraries: Vec<_> = tools
-            .chain([self.workplace.output.clone()])
-            .flat_map(|place| [place.join("lib"), place.join("lib64")])
-            .map(std::path::PathBuf::from)
-            .collect();
-        let machine = self.plan.platform.arch.to_string();
-        let target = elf::Target { root, machine: &machine, libraries: &libraries };
-        let made = elf::Root::new(self.workplace.output.as_path());
-        for binary in &self.plan.provides.binaries {
-            // Links within the tool lead where they will; one that leads elsewhere is another's business to check.
-            let Some(path) = made.find(binary.as_str()).filter(|path| path.is_file()) else {
-                return Err(Error::NoBinary { chain: chain(), binary: binary.to_string() });
-            };
-            elf::check(&path, &target)
-                .map_err(|source| Error::Misfit { chain: chain(), source: Box::new(source) })?;
+        let fit = match &self.root.system {
+            System::Machine(files) | System::Tree(files) => {
+                let tools = self.dependencies.iter().map(|tool| tool.source.as_path());
+                let fit = self.fit(self.workplace.output.as_path(), tools);
+                fit.check(&packages::files(files, &self.mounts(HostAccess::Read), inside))
+            }
+            System::Image(image) => {
+                let tools = self.dependencies.iter().map(|tool| tool.place.as_path());
+                let place = self.plan.place();
+                self.fit_inside(self.fit(place.as_path(), tools), inside, image)?
+            }
+        };
+        fit.map_err(|unfit| match unfit {
+            Unfit::Missing(binary) => Error::NoBinary { chain: chain(), binary },
+            Unfit::Misfit(misfit) => Error::Misfit { chain: chain(), source: Box::new(misfit) },
+        })
+    }
+
+    fn fit<'p>(&self, place: &'p Path, tools: impl Iterator<Item = &'p Path>) -> Fit {
+        let libraries = tools.chain([place]).flat_map(|place| [place.join("lib"), place.join("lib64")]);
+        Fit {
+            libraries: libraries.collect(),
+            place: place.to_owned(),
+            binaries: self.plan.provides.binaries.iter().map(ToString::to_string).collect(),
+            machine: self.plan.platform.arch.to_string(),
         }
-        Ok(())
+    }
+
+    /// The same asked in a container, where the image's files are.
+    fn fit_inside(&self, fit: Fit, inside: &Inside, image: &BuildImage) -> Result<Result<(), Unfit>, Error> {
+        let answer = inside.ask(&Question::Fit(fit), Instant::now() + VERIFYING);
+        match answer.map_err(|error| Error::Sandbox(Box::new(error)))? {
+            Some(Answer::Fits) => Ok(Ok(())),
+            Some(Answer::Missing { binary }) => Ok(Err(Unfit::Missing(binary))),
+            Some(Answer::Misfit { said, remedy }) => Ok(Err(Unfit::Misfit(Misfit::Told { said, remedy }))),
+            Some(Answer::Looked(_)) | None => {
+                Err(Error::NoAnswer { chain: self.plan.name.to_string(), image: image.made_on.image.clone() })
+            }
+        }
     }
 
     fn verify(&self, inside: &Inside) -> Result<(), Error> {
@@ -186,6 +207,7 @@ impl Making<'_> {
             place: self.plan.place(),
             search: self.plan.search(),
             env: self.plan.provides.env.clone(),
+            made_on: None,
         };
         let tools: Vec<ProvidedDep> =
             std::iter::once(itself).chain(self.dependencies.iter().cloned()).collect();
@@ -217,7 +239,7 @@ impl Making<'_> {
             reason: reason.to_owned(),
             origin: Origin::Default,
         };
-        let mut mounts = packages::mounts(self.plan, self.root);
+        let mut mounts = packages::mounts(self.plan, self.root, self.workshop.identity);
         let work = BoxPath::new(WORK).expect("absolute");
         mounts.push(ours(&work, &self.workplace.work, HostAccess::Write, "where the steps work"));
         mounts.push(ours(
@@ -248,37 +270,13 @@ impl Making<'_> {
     }
 
     pub(super) fn resolved(&self) -> Result<ResolvedSpec, crate::session::Error> {
-        let work = BoxPath::new(WORK).expect("absolute");
-        Ok(ResolvedSpec {
-            engine: self.workshop.engine,
-            engine_reason: "tools are made in it".to_owned(),
-            platform: Platform::default(),
-            image: None,
-            container: None,
-            seatbelt: None,
-            source: Source { root: self.workplace.work.clone(), kind: SourceKind::Plain },
-            mode: Mode {
-                value: WorkspaceMode::Live,
-                reason: "the work directory is there for the steps only".to_owned(),
-            },
-            base: Setting::default_value(Base::Source),
+        spec(Steps {
+            on: self.root.image(),
             identity: self.workshop.identity,
-            home: BoxPath::new(HOME).expect("absolute"),
-            directory: work,
-            mounts: table(self.mounts(HostAccess::Write))?,
-            tools: Vec::new(),
-            seeds: Vec::new(),
-            hide: Vec::new(),
-            environment: std::collections::BTreeMap::new(),
-            network: Setting::default_value(Network::None),
-            network_helper: None,
+            source: self.workplace.work.clone(),
+            directory: BoxPath::new(WORK).expect("absolute"),
+            mounts: self.mounts(HostAccess::Write),
             limits: limits(self.plan),
-            systemd: None,
-            ssh_agent: Agent::default(),
-            secrets: Setting::default_value(Secrets::Warn),
-            strictness: Setting::default_value(Strictness::Strict),
-            lifetime: Setting::default_value(Lifetime::Discard),
-            warnings: Vec::new(),
         })
     }
 }
@@ -303,17 +301,6 @@ impl Running<'_> {
             End::TimedOut => Err(StepError::TimedOut { limit: self.limit }),
             End::NoProgram => Err(StepError::NotFound { number, program: command.argv[0].clone() }),
         }
-    }
-}
-
-/// Memory and processes: wishes where the machine cannot enforce them, like those of a profile.
-fn limits(plan: &Plan) -> Limits {
-    let (memory, pids) = if plan.builds() { ("6g", "2048") } else { ("2g", "512") };
-    let origin = || Origin::Profile { name: "tools".to_owned() };
-    Limits {
-        memory: Some(Setting::new(memory.parse().expect("well-formed"), origin())),
-        pids: Some(Setting::new(pids.parse().expect("well-formed"), origin())),
-        ..Limits::default()
     }
 }
 

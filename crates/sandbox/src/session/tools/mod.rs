@@ -1,18 +1,22 @@
 //! From a plan to a tool that can be mounted: fetched, made in sandboxes, shown to work, kept.
 //!
-//! Dependencies come first, each in sandboxes of its own: no network, the base programs of the root file system, and
+//! Dependencies come first, each in sandboxes of its own, native ones or containers of an image: no network, the base
+//! programs of the root file system (an image shows all of its own), and
 //! the tools that its plan declares, read-only. Limits and time hold for dependencies as for everything else, and the
 //! end of a command is the end of all it started. What is there already is neither fetched nor made.
 
 mod error;
 mod files;
 mod find;
+mod fit;
+mod image;
 mod inside;
 mod left;
 mod make;
 mod packages;
 mod root;
 mod rootfs;
+mod spec;
 mod usage;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,7 +25,9 @@ use std::time::Duration;
 use sandtable_store::remove::remove_tree;
 
 pub use self::error::{Error, StepError};
-pub use self::find::find;
+pub use self::find::{find, find_on_image};
+pub use self::fit::{ASK, answer};
+pub use self::image::{BuildImage, ImageError, build_image};
 pub use self::left::{Left, left};
 pub use self::packages::PackagesError;
 pub use self::root::BuildRoot;
@@ -29,7 +35,7 @@ pub use self::rootfs::{Rootfs, RootfsError, machine_release, rootfs};
 use super::directory::Sandboxes;
 use crate::model::choice::choice;
 use crate::model::path::HostPath;
-use crate::model::resolved::{EngineName, Identity};
+use crate::model::resolved::Identity;
 use crate::model::tool::ProvidedDep;
 use crate::random::random;
 use crate::tools::depot::{Attendant, Depot, Origin, Wanted};
@@ -52,8 +58,7 @@ pub struct Workshop {
     /// The root file system that steps see and tools will run in.
     pub root: BuildRoot,
     pub deps: DepsMode,
-    /// The engine that runs steps, and for whom.
-    pub engine: EngineName,
+    /// For whom.
     pub identity: Identity,
     /// How much a build may do at once.
     pub jobs: usize,
@@ -127,6 +132,10 @@ pub fn provide(workshop: &Workshop, plan: &Plan, hears: &dyn ToolWatcher) -> Res
     work.depot = Depot::new(place.clone());
     work.cache = Cache::new(work.depot.downloads());
     work.platform(plan)?;
+    if root.image().is_some() {
+        image::check_place(&workshop.depot)?;
+        image::reap(&workshop.depot);
+    }
     work.fetch(plan)?;
     let tool = work.obtain(plan)?;
     let needs = work.needs(plan)?;
@@ -151,8 +160,13 @@ impl Workshop {
 
 impl root::Seen {
     fn key(&self, plan: &Plan) -> PlanKey {
-        plan.key(KeyContext { root_digest: &self.digest, executor_version: VERSION })
+        key_on(&self.digest, plan)
     }
+}
+
+/// The key of `plan` on the root file system that is known by `root`.
+fn key_on(root: &str, plan: &Plan) -> PlanKey {
+    plan.key(KeyContext { root_digest: root, executor_version: VERSION })
 }
 
 struct Work<'a> {
@@ -289,7 +303,8 @@ impl Work<'_> {
         let needed = |dependency: &&Plan| plan.provides.needs.contains(&dependency.name);
         let needs =
             self.dependencies(plan).iter().filter(needed).map(|dependency| self.key(dependency)).collect();
-        let wanted = Wanted { plan, key, needs };
+        let made_on = self.root.image().map(|image| image.made_on.clone());
+        let wanted = Wanted { plan, key, needs, made_on };
         let attendant = Standing { hears: self.hears, plan, failures: self.workshop.failures };
         let chain = self.chain.join(" → ");
         let mut notes = Vec::new();
@@ -362,13 +377,16 @@ impl Attendant for Standing<'_> {
     }
 }
 
+/// What the names of depots begin with that are thrown away.
+const ISOLATED: &str = "isolated-";
+
 /// A depot that nothing is left of.
 #[derive(Debug)]
 struct Temporary(HostPath);
 
 impl Temporary {
     fn below(depot: &HostPath) -> Self {
-        Self(depot.join(format!("isolated-{:016x}", random())))
+        Self(depot.join(format!("{ISOLATED}{:016x}", random())))
     }
 }
 

@@ -7,7 +7,7 @@
 use std::path::PathBuf;
 
 use super::inside::Inside;
-use super::root::{Seen, Whole};
+use super::root::{Seen, System};
 use crate::model::mount::{Content, Mount};
 use crate::model::resolved::Identity;
 use crate::tools::elf::Root;
@@ -21,6 +21,8 @@ pub enum PackagesError {
         "packages are installed only into a root file system that was brought along, not into this machine's"
     )]
     Machine,
+    #[error("packages are not installed into an image of a container engine")]
+    Image,
     #[error("the root file system has no `{0}`")]
     NoManager(String),
     #[error("a package manager has to be root of its sandbox, and only a sandbox of root has one")]
@@ -32,6 +34,10 @@ impl PackagesError {
     pub(super) fn remedy(&self) -> &'static str {
         match self {
             Self::Machine => "try it on one: `sandtable tool test --rootfs FAMILY=DIR`",
+            Self::Image => {
+                "name an image that has them and leave out the step, or bring it as a root file system: \
+                 `sandtable tool test --rootfs FAMILY=OCI`"
+            }
             Self::NoManager(_) => "bring a root file system of the family that has its package manager",
             Self::Ordinary => "try it as root; its sandbox has no more rights for that",
         }
@@ -49,10 +55,12 @@ pub(super) fn manager(plan: &Plan) -> Option<&'static Packages> {
 /// Whether what `plan` wants to install can be installed there.
 pub(super) fn check(plan: &Plan, root: &Seen, identity: Identity) -> Result<(), PackagesError> {
     let Some(packages) = manager(plan) else { return Ok(()) };
-    if root.whole == Whole::Machine {
-        return Err(PackagesError::Machine);
-    }
-    let has = |place: &str| root.files.find(&format!("{place}/{}", packages.program)).is_some();
+    let files = match &root.system {
+        System::Machine(_) => return Err(PackagesError::Machine),
+        System::Image(_) => return Err(PackagesError::Image),
+        System::Tree(files) => files,
+    };
+    let has = |place: &str| files.find(&format!("{place}/{}", packages.program)).is_some();
     if !["/usr/bin", "/bin", "/usr/sbin", "/sbin"].into_iter().any(has) {
         return Err(PackagesError::NoManager(packages.program.clone()));
     }
@@ -60,12 +68,12 @@ pub(super) fn check(plan: &Plan, root: &Seen, identity: Identity) -> Result<(), 
 }
 
 /// The system's part of the file system for the steps of `plan`.
-pub(super) fn mounts(plan: &Plan, root: &Seen) -> Vec<Mount> {
-    if manager(plan).is_some() { root.writable_mounts() } else { root.mounts() }
+pub(super) fn mounts(plan: &Plan, root: &Seen, identity: Identity) -> Vec<Mount> {
+    if manager(plan).is_some() { root.writable_mounts(identity) } else { root.mounts(identity) }
 }
 
 /// The root file system with what was installed into the view of it.
-pub(super) fn files(root: &Seen, mounts: &[Mount], inside: &Inside) -> Root {
+pub(super) fn files(files: &Root, mounts: &[Mount], inside: &Inside) -> Root {
     let layers = mounts.iter().filter_map(|mount| match &mount.content {
         Content::Cow { layer, .. } => {
             let top = mount.target.as_path().strip_prefix("/").ok()?;
@@ -73,5 +81,5 @@ pub(super) fn files(root: &Seen, mounts: &[Mount], inside: &Inside) -> Root {
         }
         _ => None,
     });
-    root.files.with_layers(layers.collect())
+    files.with_layers(layers.collect())
 }

@@ -1,15 +1,16 @@
 //! The root file system that steps see: the base programs of this machine with the libraries they need, or a whole
-//! tree that somebody brought.
-
-use std::path::Path;
+//! tree that somebody brought, or an image of a container engine.
 
 use fs_err as fs;
 use sha2::Digest as _;
 
 use super::error::Error;
+use super::image::{self, BuildImage};
 use crate::model::mount::{Content, HostAccess, Mount, Ownership, Pins};
 use crate::model::path::{BoxPath, HostPath};
+use crate::model::resolved::Identity;
 use crate::model::setting::Origin;
+use crate::model::tool::bare;
 use crate::tools::elf::{Libc, Root};
 use crate::tools::execute::{HOME, base_commands};
 use crate::tools::family::Release;
@@ -24,6 +25,8 @@ pub enum BuildRoot {
     WholeMachine,
     /// A directory that is a root file system; `digest` is what it is known by.
     Tree { path: HostPath, digest: String },
+    /// An image of a container engine, which then also runs the steps.
+    Image(Box<BuildImage>),
 }
 
 /// Directories of the machine that programs need and that hold no programs.
@@ -46,45 +49,52 @@ pub(super) struct Seen {
     pub(super) libc: Libc,
     /// What it says about itself.
     pub(super) release: Release,
-    pub(super) files: Root,
-    /// Whether it is a tree of its own, into a view of which packages can be installed.
-    pub(super) whole: Whole,
+    pub(super) system: System,
     mounts: Vec<Mount>,
 }
 
-/// Whose a root file system is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Whole {
+/// Whose a root file system is, and its files where they can be read from here.
+#[derive(Debug)]
+pub(super) enum System {
     /// This machine's, or parts of it.
-    Machine,
-    /// One that somebody brought.
-    Tree,
+    Machine(Root),
+    /// One that somebody brought, into a view of which packages can be installed.
+    Tree(Root),
+    /// One that only its engine can show.
+    Image(Box<BuildImage>),
 }
 
 impl BuildRoot {
     pub(super) fn seen(&self) -> Result<Seen, Error> {
-        let base = match self {
-            Self::Machine | Self::WholeMachine => Path::new("/"),
-            Self::Tree { path, .. } => path.as_path(),
+        let (known, mounts, files) = match self {
+            Self::Machine => ("base", machine(&Programs::Base), Root::new("/")),
+            Self::WholeMachine => ("machine", machine(&Programs::All), Root::new("/")),
+            Self::Tree { path, digest } => (digest.as_str(), tree(path)?, Root::new(path.as_path())),
+            Self::Image(image) => return Ok(Seen::of_image(image)),
         };
-        let files = Root::new(base);
         let libc = files.libc().clone();
         let bytes = release_bytes(&files);
-        let (known, mounts) = match self {
-            Self::Machine => ("base".to_owned(), machine(&Programs::Base)),
-            Self::WholeMachine => ("machine".to_owned(), machine(&Programs::All)),
-            Self::Tree { path, digest } => (digest.clone(), tree(path)?),
-        };
-        let whole = if matches!(self, Self::Tree { .. }) { Whole::Tree } else { Whole::Machine };
-        let mut hash = sha2::Sha256::new();
-        for part in [known.as_bytes(), &bytes, libc.to_string().as_bytes()] {
-            hash.update(u64::try_from(part.len()).expect("memory is smaller").to_be_bytes());
-            hash.update(part);
-        }
-        let digest = Sha256(hash.finalize().into()).to_string();
+        let digest = digest([known.as_bytes(), &bytes, libc.to_string().as_bytes()]);
         let release = Release::read(&String::from_utf8_lossy(&bytes));
-        Ok(Seen { digest, libc, release, files, whole, mounts })
+        let system =
+            if matches!(self, Self::Tree { .. }) { System::Tree(files) } else { System::Machine(files) };
+        Ok(Seen { digest, libc, release, system, mounts })
     }
+}
+
+/// What tools are known by that were made on an image: the image's id and nothing else, since that covers all of it.
+pub(super) fn image_digest(id: &str) -> String {
+    digest([b"image", bare(id).as_bytes(), b""])
+}
+
+/// With its length before it no part can be read as the end of another.
+fn digest(parts: [&[u8]; 3]) -> String {
+    let mut hash = sha2::Sha256::new();
+    for part in parts {
+        hash.update(u64::try_from(part.len()).expect("memory is smaller").to_be_bytes());
+        hash.update(part);
+    }
+    Sha256(hash.finalize().into()).to_string()
 }
 
 /// What a root file system says about itself.
@@ -92,20 +102,38 @@ pub(super) fn release(files: &Root) -> Release {
     Release::read(&String::from_utf8_lossy(&release_bytes(files)))
 }
 
-fn release_bytes(files: &Root) -> Vec<u8> {
+pub(super) fn release_bytes(files: &Root) -> Vec<u8> {
     let read = |path| files.read(path, LARGEST_RELEASE);
     read("/etc/os-release").or_else(|| read("/usr/lib/os-release")).unwrap_or_default()
 }
 
 impl Seen {
-    /// The system's part of the file system of a step.
-    pub(super) fn mounts(&self) -> Vec<Mount> {
-        self.mounts.clone()
+    fn of_image(image: &BuildImage) -> Self {
+        Self {
+            digest: image_digest(&image.made_on.id),
+            libc: image.looked.libc.clone(),
+            release: Release::read(&image.looked.release),
+            system: System::Image(Box::new(image.clone())),
+            mounts: Vec::new(),
+        }
+    }
+
+    /// The image, if it is one.
+    pub(super) fn image(&self) -> Option<&BuildImage> {
+        match &self.system {
+            System::Image(image) => Some(image),
+            System::Machine(_) | System::Tree(_) => None,
+        }
+    }
+
+    /// The system's part of the file system of a step. An image names whom the steps run as.
+    pub(super) fn mounts(&self, identity: Identity) -> Vec<Mount> {
+        self.image().map_or_else(|| self.mounts.clone(), |_| image::mounts(identity))
     }
 
     /// The same, writable: a view of the tree, directory by directory, that keeps what changes in layers of the
     /// sandbox. The tree stays as it is.
-    pub(super) fn writable_mounts(&self) -> Vec<Mount> {
+    pub(super) fn writable_mounts(&self, identity: Identity) -> Vec<Mount> {
         let view = |mut mount: Mount| {
             match mount.content {
                 Content::Host { source, access: HostAccess::Read, .. } if source.as_path().is_dir() => {
@@ -118,7 +146,7 @@ impl Seen {
             }
             mount
         };
-        self.mounts().into_iter().map(view).collect()
+        self.mounts(identity).into_iter().map(view).collect()
     }
 }
 
@@ -204,7 +232,7 @@ fn tree(path: &HostPath) -> Result<Vec<Mount>, Error> {
     Ok(mounts)
 }
 
-fn own() -> Vec<Mount> {
+pub(super) fn own() -> Vec<Mount> {
     [
         ("/proc", Content::Processes, "the sandbox's own processes"),
         ("/dev", Content::Devices, "the few devices every program may have"),

@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 pub use self::manifest::{Manifest, TreeError};
 use super::plan::{Plan, PlanDigest, PlanKey};
 use crate::model::path::HostPath;
-use crate::model::tool::{ProvidedDep, ToolName, ToolVersion};
+use crate::model::tool::{MadeOn, ProvidedDep, ToolName, ToolVersion};
 
 /// The version of the files that are written here.
 const SCHEMA: u32 = 1;
@@ -84,6 +84,9 @@ pub struct Receipt {
     pub bytes: u64,
     /// Seconds since 1970.
     pub made_at: u64,
+    /// The image it was made on; nothing if that was no container's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub made_on: Option<MadeOn>,
 }
 
 /// Whether a tool was there.
@@ -115,6 +118,8 @@ pub struct Wanted<'a> {
     pub key: PlanKey,
     /// The keys of what it needs when it is used.
     pub needs: BTreeSet<PlanKey>,
+    /// The image it would be made on, for whoever asks later. The key covers it.
+    pub made_on: Option<MadeOn>,
 }
 
 /// Where a tool is made.
@@ -156,7 +161,7 @@ impl Depot {
         kept.compare(place.join(TOOL).as_path()).map_err(corrupt)?;
         // When it was last used is good to know, and no reason to fail.
         let _unknown = fs::write(place.join(USED).as_path(), b"");
-        Ok((receipt.schema == SCHEMA).then(|| self.provided(plan, key)))
+        Ok((receipt.schema == SCHEMA).then(|| self.provided(plan, key, receipt.made_on)))
     }
 
     /// The finished tool of that key, made by `make` if it is not there. One at a time makes it; `waiting` hears that
@@ -184,7 +189,7 @@ impl Depot {
             let _left = remove_tree(workplace.partial.as_path());
         }
         result?;
-        Ok((self.provided(plan, key), Origin::Made))
+        Ok((self.provided(plan, key, wanted.made_on.clone()), Origin::Made))
     }
 
     /// What a failed build of that key left, if its place was kept and nobody builds there now. While the lock is held, it stays.
@@ -297,12 +302,7 @@ impl Depot {
     /// Removes places of failed builds. One that a killed builder left may have control groups outside, so it is left to the
     /// next builder, who removes those first.
     fn drop_left(&self, unused: Duration) {
-        let Ok(entries) = fs::read_dir(self.root.join(STORE).as_path()) else { return };
-        let partials = entries.flatten().filter_map(|entry| {
-            let name = entry.file_name().into_string().ok()?;
-            name.strip_suffix(PARTIAL)?.strip_suffix('.')?.parse::<PlanKey>().ok()
-        });
-        for key in partials.collect::<Vec<_>>() {
+        for key in self.begun() {
             let partial = self.file(key, PARTIAL);
             let killed = fs::read_dir(partial.join("sandboxes").as_path())
                 .is_ok_and(|mut entries| entries.next().is_some());
@@ -316,7 +316,18 @@ impl Depot {
         }
     }
 
-    fn provided(&self, plan: &Plan, key: PlanKey) -> ProvidedDep {
+    /// The places of builds under way, and of those that failed or were killed.
+    pub fn partials(&self) -> Vec<HostPath> {
+        self.begun().into_iter().map(|key| self.file(key, PARTIAL)).collect()
+    }
+
+    fn begun(&self) -> Vec<PlanKey> {
+        let Ok(entries) = fs::read_dir(self.root.join(STORE).as_path()) else { return Vec::new() };
+        let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
+        names.filter_map(|name| name.strip_suffix(PARTIAL)?.strip_suffix('.')?.parse().ok()).collect()
+    }
+
+    fn provided(&self, plan: &Plan, key: PlanKey, made_on: Option<MadeOn>) -> ProvidedDep {
         ProvidedDep {
             name: plan.name.clone(),
             version: plan.version.clone(),
@@ -325,6 +336,7 @@ impl Depot {
             place: plan.place(),
             search: plan.search(),
             env: plan.provides.env.clone(),
+            made_on,
         }
     }
 
@@ -368,7 +380,7 @@ impl Depot {
 
     /// Makes a finished workplace a tool: read-only, listed, on disk, then named.
     fn publish(&self, wanted: &Wanted<'_>, workplace: &Workplace) -> Result<(), DepotError> {
-        let Wanted { plan, key, needs } = wanted;
+        let Wanted { plan, key, needs, made_on } = wanted;
         let key = *key;
         let unfit = |source| DepotError::Unfit { tool: plan.title(), source };
         manifest::make_read_only(workplace.output.as_path()).map_err(unfit)?;
@@ -384,6 +396,7 @@ impl Depot {
             files,
             bytes,
             made_at: SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |age| age.as_secs()),
+            made_on: made_on.clone(),
         };
         // Only these belong to a tool; what else is in the directory was for making it.
         let fresh = self.file(key, "fresh");

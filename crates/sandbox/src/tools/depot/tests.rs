@@ -30,7 +30,7 @@ impl World {
     }
 
     fn wanted(&self) -> Wanted<'_> {
-        Wanted { plan: &self.plan, key: self.key, needs: BTreeSet::new() }
+        Wanted { plan: &self.plan, key: self.key, needs: BTreeSet::new(), made_on: None }
     }
 
     fn obtain(&self, fill: impl FnOnce(&Path)) -> Result<(ProvidedDep, Origin), DepotError> {
@@ -203,7 +203,7 @@ fn a_collection_keeps_what_is_needed() {
     let world = World::new();
     world.made();
     let other = other_key(&world.plan);
-    let needed = Wanted { plan: &world.plan, key: other, needs: BTreeSet::from([world.key]) };
+    let needed = Wanted { plan: &world.plan, key: other, needs: BTreeSet::from([world.key]), made_on: None };
     world
         .depot
         .obtain::<DepotError>(&needed, &Quiet, |workplace| {

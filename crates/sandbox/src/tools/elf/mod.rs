@@ -50,11 +50,14 @@ pub enum Misfit {
         "`{program}` needs musl {needed} or newer for its relocations, and the root file system has musl {found}"
     )]
     Musl { program: String, needed: &'static str, found: String },
+    /// One of the others, found by our own executable in a container and told in its words.
+    #[error("{said}")]
+    Told { said: String, remedy: Option<String> },
 }
 
 impl Misfit {
     /// What can be done about it.
-    pub fn remedy(&self) -> Option<&'static str> {
+    pub fn remedy(&self) -> Option<&str> {
         match self {
             Self::Interpreter { interpreter, .. } if interpreter.contains("musl") => {
                 Some("use a build of it for glibc (`manylinux`), or a root file system with musl")
@@ -68,6 +71,7 @@ impl Misfit {
                 Some("use an older build of it, or a newer root file system")
             }
             Self::Machine { .. } => Some("use a build of it for this machine"),
+            Self::Told { remedy, .. } => remedy.as_deref(),
             Self::Read { .. } | Self::NoProgram { .. } | Self::Damaged { .. } => None,
         }
     }

@@ -6,6 +6,7 @@ use std::io::Read as _;
 use std::path::{Component, Path, PathBuf};
 
 use fs_err as fs;
+use serde::{Deserialize, Serialize};
 
 use super::file::Object;
 
@@ -37,7 +38,8 @@ pub struct Root {
 }
 
 /// The C library of a root file system.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "name", rename_all = "snake_case")]
 pub enum Libc {
     /// With the newest version of symbols that it offers.
     Glibc {

@@ -23,6 +23,7 @@ fn dependency(name: &str) -> ProvidedDep {
         search: vec![place.join("bin")],
         place,
         env: BTreeMap::new(),
+        made_on: None,
     }
 }
 
