@@ -5,9 +5,10 @@ use std::os::unix::fs::FileExt as _;
 
 use super::EntryError;
 
-/// Enough for the header and the whole of most objects.
+/// Enough for the header and the whole of most objects. Each read is twice as large as the one before, so that at most
+/// about as much again is read as is needed.
 const FIRST: usize = 4 << 10;
-const MORE: usize = 64 << 10;
+const MOST: usize = 64 << 10;
 
 pub(super) struct Input<'a> {
     file: &'a std::fs::File,
@@ -16,11 +17,13 @@ pub(super) struct Input<'a> {
     end: u64,
     buffer: Vec<u8>,
     used: usize,
+    /// How much is read next.
+    stride: usize,
 }
 
 impl<'a> Input<'a> {
     pub(super) fn new(file: &'a std::fs::File, at: u64, end: u64) -> Self {
-        Self { file, next: at, end, buffer: Vec::new(), used: 0 }
+        Self { file, next: at, end, buffer: Vec::new(), used: 0, stride: FIRST }
     }
 
     /// Where the next byte stands in the file.
@@ -36,8 +39,8 @@ impl<'a> Input<'a> {
     /// Some bytes that were not consumed; none at the end.
     pub(super) fn chunk(&mut self) -> io::Result<&[u8]> {
         if self.used == self.buffer.len() {
-            let size = if self.buffer.is_empty() { FIRST } else { MORE };
-            let size = self.end.saturating_sub(self.next).min(size as u64);
+            let size = self.end.saturating_sub(self.next).min(self.stride as u64);
+            self.stride = (2 * self.stride).min(MOST);
             self.buffer.resize(usize::try_from(size).expect("at most a block"), 0);
             let count = self.read()?;
             self.buffer.truncate(count);

@@ -42,6 +42,12 @@ fn sizes_that_lie() {
     for size in [0, 4, 6, 1 << 20, 60 << 20] {
         assert_damaged(&[[head(BLOB, size), content.clone()].concat()], 0);
     }
+    // By less, just as much and more than the room that is given to decompress in.
+    let long = zlib(&noise(7, 3000));
+    assert_eq!(read(&[[head(BLOB, 3000), long.clone()].concat()], 0).unwrap(), noise(7, 3000));
+    for size in [1, 2000, 2679, 2680, 2681, 2999, 3001, 3319, 3320, 3321, 5000] {
+        assert_damaged(&[[head(BLOB, size), long.clone()].concat()], 0);
+    }
     // Too large to be read at once, and streamed it is found to be a lie; nothing is allocated for it.
     for size in [1 << 40, (1 << 60) - 1] {
         let dir = tempfile::tempdir().unwrap();
