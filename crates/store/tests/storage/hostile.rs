@@ -216,6 +216,8 @@ fn a_flipped_bit_in_a_pack_or_index_is_found() {
         flip_each(&file, |at| {
             let objects = Objects::new(sample.dir.path(), HashKind::Sha1, Loose::None);
             for (id, content) in &sample.ids {
+                let whole = objects.read(id).map(|object| object.data);
+                assert_eq!(objects.recorded(id).ok(), whole.ok(), "byte {at}");
                 let mut out = Vec::new();
                 match (objects.read(id), objects.stream(id, &mut out)) {
                     (Ok(object), Ok(_)) => assert_eq!((&object.data, &out), (content, content), "byte {at}"),
@@ -235,6 +237,18 @@ fn a_flipped_bit_in_a_pack_or_index_is_found() {
             };
             assert!(!matches!(found, Ok(true)), "byte {at} of {} was not noticed", file.display());
         });
+    }
+}
+
+#[test]
+fn content_under_the_name_of_other_content_is_not_handed_out() {
+    let dir = tempfile::tempdir().unwrap();
+    fs_err::create_dir(dir.path().join("pack")).unwrap();
+    forge(&dir.path().join("pack"), &[[head(BLOB, 5), zlib(b"hello")].concat()]);
+    let objects = Objects::new(dir.path(), HashKind::Sha1, Loose::None);
+    assert!(objects.contains(&id(0)));
+    for found in [objects.recorded(&id(0)), objects.read_kind(&id(0), ObjectKind::Blob)] {
+        assert!(matches!(found, Err(ReadError::Damaged { id: named, .. }) if named == id(0)), "{found:?}");
     }
 }
 
