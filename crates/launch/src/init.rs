@@ -155,7 +155,7 @@ impl Init {
         }
         let ends = self.deadline.into_iter().chain(self.expiry);
         let ends = ends.map(|end| end.saturating_duration_since(Instant::now()));
-        let tick = self.freeze.as_ref().filter(|freeze| freeze.is_under_way()).map(|_| freeze::TICK);
+        let tick = self.freeze.as_ref().and_then(Freeze::tick);
         let left = ends.chain(tick).min().map(timespec);
         match poll(&mut fds, left.as_ref()) {
             Ok(_) | Err(Errno::INTR) => {}

@@ -11,8 +11,10 @@ use crate::wire::FrozenBy;
 
 /// After that whatever does not stop, like a process that waits for a disk, is said to move.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// How often it is looked who stopped.
-pub(super) const TICK: Duration = Duration::from_millis(1);
+/// How often it is looked who stopped, and how often in the first moments: most stop at once, and somebody waits.
+const TICK: Duration = Duration::from_millis(1);
+const FIRST_TICK: Duration = Duration::from_micros(100);
+const FIRST: Duration = Duration::from_millis(5);
 
 /// A freeze that is under way or holds.
 #[derive(Debug)]
@@ -44,9 +46,10 @@ impl Freeze {
         Self { since: Instant::now(), way, still: None }
     }
 
-    /// Whether it is still coming to something.
-    pub(super) fn is_under_way(&self) -> bool {
-        self.still.is_none()
+    /// How long to wait before going on; nothing if it has come to something.
+    pub(super) fn tick(&self) -> Option<Duration> {
+        let tick = if self.since.elapsed() < FIRST { FIRST_TICK } else { TICK };
+        self.still.is_none().then_some(tick)
     }
 
     /// Goes on until it has come to something.

@@ -8,6 +8,7 @@ use std::time::SystemTime;
 
 use sandtable_store::bring_in::{BringInOptions, bring_in};
 use sandtable_store::dir::{open_named, stat_fd};
+use sandtable_store::gc;
 use sandtable_store::id::{HashKind, ObjectId};
 use sandtable_store::ignore::Rules;
 use sandtable_store::meta::{Durability, Snapshot};
@@ -266,7 +267,10 @@ pub(crate) fn commit(
         details: words.taking.details.to_owned(),
         durability: Durability::Durable,
     };
-    Ok(store.commit(batch, &draft)?)
+    let snapshot = store.commit(batch, &draft)?;
+    // It exists whatever comes of this; what cannot be done now is tried again after the next one.
+    let _later = gc::keep_few(store);
+    Ok(snapshot)
 }
 
 /// The objects of the repository in `root`, if there is one.

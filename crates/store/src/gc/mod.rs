@@ -12,7 +12,7 @@ mod sweep;
 
 use std::time::Duration;
 
-pub use roll_up::{MOST_PACKS, RollUp, roll_up};
+pub use roll_up::{MOST_PACKS, RollUp, keep_few, roll_up};
 
 use crate::id::ObjectId;
 use crate::meta::{Meta, MetaError};

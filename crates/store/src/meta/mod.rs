@@ -72,6 +72,8 @@ pub struct Meta {
 
 /// How long one waits for another's transaction.
 const PATIENCE: Duration = Duration::from_mins(1);
+/// Pages after which what was written is moved into the database: about thirty snapshots.
+const CHECKPOINT: u32 = 256;
 
 impl Meta {
     /// Opens the database, which must be there.
@@ -97,7 +99,9 @@ impl Meta {
             connection.busy_timeout(PATIENCE)?;
             connection.pragma_update(None, "journal_mode", "WAL")?;
             connection.pragma_update(None, "synchronous", "FULL")?;
-            // Each call of the program is short: what it wrote is moved over when there is enough of it.
+            // Each call of the program is short: what it wrote is moved over when there is enough of it, and whoever
+            // opens the database reads all that was not.
+            connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT)?;
             connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
             Ok(())
         };

@@ -4,6 +4,8 @@ use std::borrow::Cow;
 use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::PackError;
 use crate::id::{HashKind, ObjectId};
@@ -11,24 +13,30 @@ use crate::object::Hasher;
 
 const HEAD: [u8; 8] = [0xff, b't', b'O', b'c', 0, 0, 0, 2];
 const NAMES: u64 = 8 + 256 * 4;
-/// An index above this is looked into on disk.
-const IN_MEMORY: u64 = 16 << 20;
+/// An index up to this is read at once, because it is hardly more than the table at its beginning.
+const SMALL: u64 = 32 << 10;
+/// An index above this is looked into on disk, however often.
+const LARGE: u64 = 16 << 20;
+/// After so many questions all of the index is read. A snapshot asks a few, and must not take longer because there are
+/// many files; a checkout asks about every one.
+const OFTEN: u32 = 64;
+/// So many names are read from the disk at once.
+const SPAN: u32 = 512;
 
 /// An index that was looked at, but not yet checked against its checksum.
 #[derive(Debug)]
 pub struct Index {
     path: PathBuf,
-    bytes: Bytes,
+    /// Closed where all of it was read at once.
+    file: Option<std::fs::File>,
+    /// All of it, from the moment it was read.
+    whole: OnceLock<Vec<u8>>,
+    /// How often it was asked.
+    asked: AtomicU32,
     length: u64,
     hash: HashKind,
     /// How many names start with a byte up to this one.
     fan: Vec<u32>,
-}
-
-#[derive(Debug)]
-enum Bytes {
-    Memory(Vec<u8>),
-    File(std::fs::File),
 }
 
 /// One object of an index.
@@ -43,14 +51,19 @@ impl Index {
     pub fn open(path: &Path, hash: HashKind) -> Result<Self, PackError> {
         let file = fs_err::File::open(path).map_err(PackError::io(path))?.into_file();
         let length = file.metadata().map_err(PackError::io(path))?.len();
-        let bytes = if length <= IN_MEMORY {
-            let mut data = vec![0; usize::try_from(length).expect("checked to be small")];
-            file.read_exact_at(&mut data, 0).map_err(PackError::io(path))?;
-            Bytes::Memory(data)
-        } else {
-            Bytes::File(file)
+        let mut index = Self {
+            path: path.to_owned(),
+            file: Some(file),
+            whole: OnceLock::new(),
+            asked: AtomicU32::new(0),
+            length,
+            hash,
+            fan: vec![],
         };
-        let mut index = Self { path: path.to_owned(), bytes, length, hash, fan: vec![] };
+        if length <= SMALL {
+            index.whole()?;
+            index.file = None;
+        }
         index.read_fan()?;
         Ok(index)
     }
@@ -65,15 +78,30 @@ impl Index {
         if id.kind() != self.hash {
             return Ok(None);
         }
+        if self.length <= LARGE && self.asked.fetch_add(1, Ordering::Relaxed) >= OFTEN {
+            self.whole()?;
+        }
         let first = usize::from(id.as_bytes()[0]);
         let mut low = first.checked_sub(1).map_or(0, |before| self.fan[before]);
         let mut high = self.fan[first];
-        while low < high {
+        while high - low > SPAN {
             let middle = low + (high - low) / 2;
-            match self.name(middle)?.as_ref().cmp(id.as_bytes()) {
-                std::cmp::Ordering::Less => low = middle + 1,
-                std::cmp::Ordering::Greater => high = middle,
-                std::cmp::Ordering::Equal => return self.offset(middle).map(Some),
+            if self.name(middle)?.as_ref() <= id.as_bytes() {
+                low = middle;
+            } else {
+                high = middle;
+            }
+        }
+        let size = (high - low) as usize * self.hash.bytes();
+        let names = self.read(NAMES + u64::from(low) * self.name_bytes(), size)?;
+        let (mut from, mut to) = (0, high - low);
+        while from < to {
+            let middle = from + (to - from) / 2;
+            let start = middle as usize * self.hash.bytes();
+            match names[start..start + self.hash.bytes()].cmp(id.as_bytes()) {
+                std::cmp::Ordering::Less => from = middle + 1,
+                std::cmp::Ordering::Greater => to = middle,
+                std::cmp::Ordering::Equal => return self.offset(low + middle).map(Some),
             }
         }
         Ok(None)
@@ -86,18 +114,17 @@ impl Index {
         Ok(Located { id, offset: self.offset(number)?, crc })
     }
 
-    /// All objects in the order of names; for this all of the index is read.
+    /// All objects in the order of names; for this all of the index is read, and a large one is given back afterwards.
     pub fn all(&self) -> Result<impl Iterator<Item = Result<Located, PackError>>, PackError> {
-        let whole = match &self.bytes {
-            Bytes::Memory(_) => None,
-            Bytes::File(_) => {
-                let length = usize::try_from(self.length).expect("a file that was opened fits an address");
-                let bytes = Bytes::Memory(self.read(0, length)?.into_owned());
-                let (path, hash, fan) = (self.path.clone(), self.hash, self.fan.clone());
-                Some(Self { path, bytes, length: self.length, hash, fan })
-            }
+        let apart = if self.length > LARGE {
+            let (path, hash, fan) = (self.path.clone(), self.hash, self.fan.clone());
+            let whole = OnceLock::from(self.all_bytes()?);
+            Some(Self { path, file: None, whole, asked: AtomicU32::new(0), length: self.length, hash, fan })
+        } else {
+            self.whole()?;
+            None
         };
-        Ok((0..self.count()).map(move |number| whole.as_ref().unwrap_or(self).get(number)))
+        Ok((0..self.count()).map(move |number| apart.as_ref().unwrap_or(self).get(number)))
     }
 
     /// The names that lie between `from` and `to`, both of them included; at most `limit`.
@@ -204,19 +231,36 @@ impl Index {
 
     fn read(&self, at: u64, size: usize) -> Result<Cow<'_, [u8]>, PackError> {
         let short = || PackError::damaged(&self.path, "it is cut off");
-        match &self.bytes {
-            Bytes::Memory(data) => {
-                let start = usize::try_from(at).map_err(|_| short())?;
-                data.get(start..).and_then(|rest| rest.get(..size)).map(Cow::Borrowed).ok_or_else(short)
-            }
-            Bytes::File(file) => {
-                let mut data = vec![0; size];
-                match file.read_exact_at(&mut data, at) {
-                    Ok(()) => Ok(Cow::Owned(data)),
-                    Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Err(short()),
-                    Err(error) => Err(PackError::io(&self.path)(error)),
-                }
-            }
+        if let Some(data) = self.whole.get() {
+            let start = usize::try_from(at).map_err(|_| short())?;
+            return data.get(start..).and_then(|rest| rest.get(..size)).map(Cow::Borrowed).ok_or_else(short);
         }
+        let mut data = vec![0; size];
+        self.read_into(&mut data, at)?;
+        Ok(Cow::Owned(data))
+    }
+
+    /// From now on everything is answered from memory.
+    fn whole(&self) -> Result<(), PackError> {
+        if self.whole.get().is_none() {
+            let data = self.all_bytes()?;
+            // Another thread may have been quicker, with the same bytes.
+            self.whole.get_or_init(|| data);
+        }
+        Ok(())
+    }
+
+    fn all_bytes(&self) -> Result<Vec<u8>, PackError> {
+        let mut data = vec![0; usize::try_from(self.length).expect("a file that was opened fits an address")];
+        self.read_into(&mut data, 0)?;
+        Ok(data)
+    }
+
+    fn read_into(&self, data: &mut [u8], at: u64) -> Result<(), PackError> {
+        let file = self.file.as_ref().expect("it is closed only when all was read");
+        file.read_exact_at(data, at).map_err(|error| match error.kind() {
+            io::ErrorKind::UnexpectedEof => PackError::damaged(&self.path, "it is cut off"),
+            _ => PackError::io(&self.path)(error),
+        })
     }
 }

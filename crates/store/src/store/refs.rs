@@ -2,12 +2,15 @@
 //! `meta.db` and never read for anything but to see whether they are there.
 
 use std::collections::BTreeMap;
-use std::io;
+use std::io::{self, Read as _};
 use std::path::PathBuf;
 
 use super::{Store, StoreError};
 use crate::id::ObjectId;
 use crate::meta::Snapshot;
+
+/// Letters of the longest id. A file that holds more than one is damaged.
+const LONGEST_ID: usize = 64;
 
 /// The two refs of a snapshot, and what they name.
 fn of(snapshot: &Snapshot) -> [(String, ObjectId); 2] {
@@ -61,11 +64,16 @@ fn missing<'a>(store: &Store, snapshots: &'a [Snapshot]) -> io::Result<Vec<&'a S
 
 /// What a ref in a file of its own names. After a power cut there may be nothing in it.
 fn read_loose(store: &Store, name: &str) -> io::Result<Option<ObjectId>> {
-    match fs_err::read_to_string(store.git_dir().join(name)) {
-        Ok(text) => text.trim_end().parse().map(Some).map_err(io::Error::other),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error),
-    }
+    let mut file = match fs_err::File::open(store.git_dir().join(name)) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    // One read, and no question about its length: many are looked at whenever a store is opened.
+    let mut bytes = [0; LONGEST_ID + 2];
+    let length = file.read(&mut bytes)?;
+    let text = std::str::from_utf8(&bytes[..length]).map_err(io::Error::other)?;
+    text.trim_end().parse().map(Some).map_err(io::Error::other)
 }
 
 /// Refs whose target is not what it must be, by name.

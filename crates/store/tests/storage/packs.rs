@@ -157,6 +157,41 @@ fn places_beyond_two_gigabytes_are_kept() {
 }
 
 #[test]
+fn an_index_answers_alike_from_the_disk_and_from_memory() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("x.idx");
+    // Many share their first byte, so that a question to the disk has to narrow them down.
+    let id = |number: u32| {
+        let mut bytes = [0; 20];
+        bytes[0] = u8::try_from(number % 3).unwrap();
+        bytes[1..5].copy_from_slice(&(number * 2).to_be_bytes());
+        ObjectId::from_bytes(&bytes).unwrap()
+    };
+    let absent = |number: u32| {
+        let mut bytes = id(number).as_bytes().to_vec();
+        bytes[19] = 1;
+        ObjectId::from_bytes(&bytes).unwrap()
+    };
+    let count = 9000;
+    let one = |number| IndexEntry { id: id(number), offset: u64::from(number) + 12, crc: 1 };
+    let mut entries: Vec<IndexEntry> = (0..count).map(one).collect();
+    let mut file = std::io::BufWriter::new(fs_err::File::create(&path).unwrap());
+    write_index(&mut file, HashKind::Sha1, &mut entries, &[1; 20]).unwrap();
+    drop(file);
+    for number in (0..count).step_by(100) {
+        // Asked once, it looks at the disk.
+        let index = Index::open(&path, HashKind::Sha1).unwrap();
+        assert_eq!(index.find(&id(number)).unwrap(), Some(u64::from(number) + 12));
+        assert_eq!(index.find(&absent(number)).unwrap(), None);
+    }
+    let index = Index::open(&path, HashKind::Sha1).unwrap();
+    for number in 0..count {
+        assert_eq!(index.find(&id(number)).unwrap(), Some(u64::from(number) + 12));
+        assert_eq!(index.find(&absent(number)).unwrap(), None);
+    }
+}
+
+#[test]
 fn a_large_index_is_looked_into_on_disk() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("x.idx");

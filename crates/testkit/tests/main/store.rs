@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use sandtable_store::gc::MOST_PACKS;
 use sandtable_testkit::env::TestEnv;
 use sandtable_testkit::{counts, require};
 use serde_json::Value;
@@ -62,6 +63,28 @@ fn stock_git_reads_a_hundred_snapshots_and_makes_the_same_trees() {
     assert!(git(&["diff", "--stat", &format!("{}~3", last.0), &last.0]).contains("changed"));
     assert!(git(&["show", "--stat", &last.0]).contains("Sandtable-State:"));
     assert_eq!(git(&["rev-parse", &format!("{}^{{tree}}", last.0)]).trim(), last.1);
+}
+
+#[test]
+fn snapshots_leave_few_packs_though_nobody_collects() {
+    let Some(env) = TestEnv::of_the_executable() else { return };
+    let source = env.repository("r");
+    let mut first = None;
+    for number in 0..MOST_PACKS * 2 {
+        env.file(&source.join("f"), format!("{number}\n"));
+        let (id, _) = taken(&env, &source, ".");
+        first.get_or_insert(id);
+    }
+    let path = done(&env, &source, &["store", "path"]);
+    let packs = fs_err::read_dir(Path::new(path.trim()).join("objects/pack")).unwrap();
+    let packs = packs.filter(|entry| {
+        entry.as_ref().unwrap().path().extension().is_some_and(|extension| extension == "pack")
+    });
+    assert!(packs.count() <= MOST_PACKS + 1, "one more is from the source");
+    done(&env, &source, &["store", "fsck", "--deep"]);
+    let out = env.root().join("out");
+    done(&env, &source, &["checkout", &first.unwrap(), out.to_str().unwrap()]);
+    assert_eq!(fs_err::read_to_string(out.join("f")).unwrap(), "0\n");
 }
 
 #[test]
