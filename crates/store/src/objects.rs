@@ -117,6 +117,16 @@ impl Objects {
         seen.packs.iter().any(|pack| matches!(pack.index.find(id), Ok(Some(_))))
     }
 
+    /// How large an object is that lies in a pack of this directory or of one it borrows from, as they are known.
+    pub fn packed_size(&self, id: &ObjectId) -> Option<u64> {
+        let seen = self.seen().ok()?;
+        let size = |pack: &Arc<Pack>| pack.size(pack.index.find(id).ok()??).ok();
+        seen.packs
+            .iter()
+            .find_map(size)
+            .or_else(|| seen.others.iter().find_map(|other| other.packed_size(id)))
+    }
+
     /// Where an object is.
     pub fn locate(&self, id: &ObjectId) -> io::Result<Option<Located>> {
         let seen = self.seen()?;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::SystemTime;
 
-use sandtable_store::bring_in::{BringInOptions, bring_in};
+use sandtable_store::bring_in::{BringInOptions, bring_in_exactly};
 use sandtable_store::dir::{open_named, stat_fd};
 use sandtable_store::gc;
 use sandtable_store::id::{HashKind, ObjectId};
@@ -19,7 +19,7 @@ use sandtable_store::snapshot::{
 };
 use sandtable_store::source::index::Index;
 use sandtable_store::source::repository::Repository;
-use sandtable_store::source::{self, Before, Listing, Sightings, Stamp, scan};
+use sandtable_store::source::{self, Before, Listing, Moment, Sightings, Stamp, scan};
 use sandtable_store::statcache;
 use sandtable_store::state::{Editor, State, What, edit};
 use sandtable_store::store::{Batch, SnapshotDraft, Store, StoreError, write_extra};
@@ -55,6 +55,8 @@ pub struct Taking<'a> {
     /// What it was made from; the newest state of the same subject if nobody says.
     pub parent: Option<ObjectId>,
     pub hearing: &'a dyn Hearing,
+    /// When it was asked for, if that was earlier than the directory is looked over.
+    pub began: Option<Moment>,
     /// Takes down what the directories look like, for a scan that is to follow.
     pub sightings: Option<&'a Sightings>,
     /// Git's index, where it was read already.
@@ -84,6 +86,8 @@ impl Board {
 
     /// The same, as the caller wishes.
     pub fn onboard(&self, source: &Path, taking: &Taking<'_>) -> Result<Taken, Error> {
+        // To make a store takes longer than a tick, for which nothing is waited again then.
+        let taking = &Taking { began: Some(Moment::now()), ..*taking };
         let store = self.open(source, hash_kind(source)?)?;
         take(&store, &Subject::directory(source), source, taking)
     }
@@ -159,6 +163,7 @@ impl<'a> Taking<'a> {
             details: "{}",
             parent: None,
             hearing,
+            began: None,
             sightings: None,
             index: None,
         }
@@ -205,7 +210,7 @@ fn corrected(
         })
         .collect();
     if let Ok(Some(repository)) = Repository::find(source) {
-        bring_in(batch, &repository.objects(), &blobs, &BringInOptions::default())?;
+        bring_in_exactly(batch, &repository.objects(), &blobs, &BringInOptions::default())?;
     }
     let mut editor = Editor::new(batch, batch, state)?;
     edit::apply(&mut editor, corrections)?;
@@ -328,6 +333,7 @@ pub(crate) fn look(
         ignored: taking.ignored,
         cache: old.as_ref(),
         progress: &counted,
+        began: taking.began,
         sightings: taking.sightings,
         ..Options::all(&rules, taking.hearing.cancel())
     };
@@ -343,8 +349,8 @@ pub(crate) fn look(
     if let Some(repository) = &onboarded.repository
         && !onboarded.outcome.borrowed.is_empty()
     {
-        let roots = &onboarded.outcome.borrowed;
-        bring_in(batch, &repository.objects(), roots, &BringInOptions::default())?;
+        let borrowed = &onboarded.outcome.borrowed;
+        bring_in_exactly(batch, &repository.objects(), borrowed, &BringInOptions::default())?;
     }
     // A cache that cannot be kept costs time the next time, nothing else.
     new.keep(store).unwrap_or_default();

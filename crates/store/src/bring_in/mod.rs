@@ -7,16 +7,16 @@
 
 mod share;
 
-use std::collections::{HashMap, HashSet};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::id::ObjectId;
 use crate::meta::{Origin, PackRow};
-use crate::object::{ObjectKind, ReadObjects as _, WriteObjects as _};
+use crate::object::{ReadError, ReadObjects as _, WriteObjects as _};
 use crate::objects::{Located, Loose, Objects};
-use crate::pack::{BaseCache, Pack};
+use crate::pack::{BaseCache, Pack, Place};
 use crate::reach::{History, Reached, Wanted};
 use crate::store::{Batch, StoreError};
 
@@ -76,10 +76,37 @@ pub fn bring_in(
     if let Some((_, error)) = reached.faults.pop() {
         return Err(error.into());
     }
-    let wanted = Wanting::sort(batch, &source, &reached)?;
-    let mut outcome = BroughtIn { way: None, packs: 0, copied: 0, objects: reached.objects.len() };
-    for (path, (pack, needed)) in &wanted.packed {
-        let way = bring_pack(batch, (path, pack, needed), options)?;
+    let mut ids: Vec<ObjectId> = reached.objects.into_iter().collect();
+    ids.sort_unstable();
+    bring(batch, (from, &source), &ids, options)
+}
+
+/// Makes these objects readable in the store, and nothing that trees and commits among them name. None of them is looked
+/// at before it is there.
+pub fn bring_in_exactly(
+    batch: &Batch<'_>,
+    from: &Path,
+    objects: &[ObjectId],
+    options: &BringInOptions,
+) -> Result<BroughtIn, StoreError> {
+    let source = Objects::new(from, batch.hash_kind(), Loose::Read);
+    let mut ids = objects.to_vec();
+    ids.sort_unstable();
+    ids.dedup();
+    bring(batch, (from, &source), &ids, options)
+}
+
+/// Brings in exactly these, which are sorted.
+fn bring(
+    batch: &Batch<'_>,
+    (from, source): (&Path, &Objects),
+    ids: &[ObjectId],
+    options: &BringInOptions,
+) -> Result<BroughtIn, StoreError> {
+    let wanted = Wanting::sort(batch, source, ids)?;
+    let mut outcome = BroughtIn { way: None, packs: 0, copied: 0, objects: ids.len() };
+    for (pack, needed) in &wanted.packed {
+        let way = bring_pack(batch, (pack, needed), options)?;
         match way {
             Some(Way::Reflink | Way::HardLink) => outcome.packs += 1,
             Some(Way::Copy) => outcome.copied += needed.len(),
@@ -91,57 +118,71 @@ pub fn bring_in(
         }
         outcome.way = outcome.way.max(way);
     }
-    for id in &wanted.loose {
-        copy_loose(batch, &source, id)?;
-        outcome.copied += 1;
+    if !wanted.loose.is_empty() {
+        copy_loose(batch, source, &wanted.loose)?;
+        outcome.copied += wanted.loose.len();
         outcome.way = outcome.way.max(Some(Way::Copy));
     }
     batch.store().objects().refresh()?;
     Ok(outcome)
 }
 
-/// What is not in the store yet, by where it is.
+/// What is not in the store yet, by where it is; sorted.
+#[derive(Default)]
 struct Wanting {
-    packed: HashMap<PathBuf, (Arc<Pack>, HashSet<ObjectId>)>,
+    packed: Vec<(Arc<Pack>, Vec<ObjectId>)>,
     loose: Vec<ObjectId>,
 }
 
 impl Wanting {
-    fn sort(batch: &Batch<'_>, source: &Objects, reached: &Reached) -> Result<Self, StoreError> {
-        let mut wanting = Self { packed: HashMap::new(), loose: vec![] };
-        for id in reached.objects.iter().filter(|id| !batch.contains(id)) {
-            match source.locate(id)? {
-                Some(Located::Packed(pack)) => {
-                    let path = pack.path().to_owned();
-                    wanting.packed.entry(path).or_insert_with(|| (pack, HashSet::new())).1.insert(*id);
-                }
+    fn sort(batch: &Batch<'_>, source: &Objects, ids: &[ObjectId]) -> Result<Self, StoreError> {
+        let mut wanting = Self::default();
+        for id in ids.iter().filter(|id| !batch.contains(id)) {
+            let mut found = source.locate(id)?;
+            if found.is_none() {
+                // Git may have packed it meanwhile.
+                source.refresh()?;
+                found = source.locate(id)?;
+            }
+            match found {
+                Some(Located::Packed(pack)) => wanting.add(pack, *id),
                 Some(Located::Loose) => wanting.loose.push(*id),
-                None => return Err(crate::object::ReadError::Missing(*id).into()),
+                None => return Err(ReadError::Missing(*id).into()),
             }
         }
         Ok(wanting)
+    }
+
+    /// There are few packs, and most of what is needed is in one of them.
+    fn add(&mut self, pack: Arc<Pack>, id: ObjectId) {
+        match self.packed.iter_mut().find(|(known, _)| Arc::ptr_eq(known, &pack)) {
+            Some((_, ids)) => ids.push(id),
+            None => self.packed.push((pack, vec![id])),
+        }
     }
 }
 
 /// Brings in a pack, or what is needed of it, in the best way there is; `None` if that would be too much.
 fn bring_pack(
     batch: &Batch<'_>,
-    (path, pack, needed): (&Path, &Pack, &HashSet<ObjectId>),
+    (pack, needed): (&Pack, &[ObjectId]),
     options: &BringInOptions,
 ) -> Result<Option<Way>, StoreError> {
+    let path = pack.path();
     if options.first <= Way::HardLink
         && let Some((way, bytes)) = share::share(batch.store(), path, options.first)?
     {
         let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let objects = u64::from(pack.index.count());
         let row = PackRow { name, origin: Origin::Source, objects, bytes, unsynced: None };
-        batch.store().meta().exchange(&[row], &[], &[])?;
+        batch.store().meta().adopt(&row)?;
         return Ok(Some(way));
     }
     if options.first == Way::Borrow {
         return Ok(None);
     }
-    let places: Vec<_> = pack.places()?.into_iter().filter(|place| needed.contains(&place.id)).collect();
+    let is_needed = |place: &Place| needed.binary_search(&place.id).is_ok();
+    let places: Vec<_> = pack.places()?.into_iter().filter(is_needed).collect();
     let bytes: u64 = places.iter().map(|place| place.end.saturating_sub(place.offset)).sum();
     if bytes > options.copy_limit || bytes > batch.store().room()?.left() {
         return Ok(None);
@@ -153,22 +194,40 @@ fn bring_pack(
     Ok(Some(Way::Copy))
 }
 
-/// Copies an object that is a file of its own.
-fn copy_loose(batch: &Batch<'_>, source: &Objects, id: &ObjectId) -> Result<(), StoreError> {
-    let (kind, size) = source.header(id)?;
-    if kind == ObjectKind::Blob && size > crate::pack::BLOB_LIMIT {
-        let path = batch.store().temporary("loose");
-        let mut file = fs_err::File::create_new(&path)?;
-        let copied = source.stream(id, &mut file).map_err(StoreError::from).and_then(|size| {
-            let mut file = fs_err::File::open(&path)?;
-            Ok(batch.write_blob(size, &mut file)?)
-        });
-        fs_err::remove_file(&path)?;
-        copied?;
-        return Ok(());
-    }
-    let object = source.read(id)?;
-    batch.write(object.kind, &object.data)?;
+/// Copies objects that are files of their own, two at a time: most of the work is to unpack, hash and pack.
+fn copy_loose(batch: &Batch<'_>, source: &Objects, ids: &[ObjectId]) -> Result<(), StoreError> {
+    let next = AtomicUsize::new(0);
+    let work = || -> Result<(), StoreError> {
+        while let Some(id) = ids.get(next.fetch_add(1, Ordering::Relaxed)) {
+            copy_one(batch, source, id).inspect_err(|_| next.store(ids.len(), Ordering::Relaxed))?;
+        }
+        Ok(())
+    };
+    std::thread::scope(|scope| {
+        let other = scope.spawn(work);
+        let own = work();
+        own.and(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    })
+}
+
+fn copy_one(batch: &Batch<'_>, source: &Objects, id: &ObjectId) -> Result<(), StoreError> {
+    let object = match source.read(id) {
+        Err(ReadError::TooLarge { .. }) => return copy_large(batch, source, id),
+        object => object?,
+    };
+    Ok(batch.write_as(id, object.kind, &object.data)?)
+}
+
+/// One that is not held in memory goes through a file.
+fn copy_large(batch: &Batch<'_>, source: &Objects, id: &ObjectId) -> Result<(), StoreError> {
+    let path = batch.store().temporary("loose");
+    let mut file = fs_err::File::create_new(&path)?;
+    let copied = source.stream(id, &mut file).map_err(StoreError::from).and_then(|size| {
+        let mut file = fs_err::File::open(&path)?;
+        Ok(batch.write_blob(size, &mut file)?)
+    });
+    fs_err::remove_file(&path)?;
+    copied?;
     Ok(())
 }
 

@@ -64,15 +64,24 @@ pub fn open_file(parent: BorrowedFd<'_>, name: &[u8], meta: &Meta) -> Result<Own
 
 /// The same, with a word about mounts.
 pub fn open_file_with(parent: BorrowedFd<'_>, name: &[u8], meta: &Meta, mounts: Mounts) -> Result<OwnedFd> {
-    let file = match open_with(parent, name, UNTOUCHED, mounts) {
-        Err(Errno::PERM) => open_with(parent, name, OFlags::empty(), mounts)?,
-        result => result?,
-    };
-    let found = fstat(&file)?;
-    if FileType::from_raw_mode(found.st_mode) != FileType::RegularFile || found.st_ino != meta.ino {
-        return Err(Errno::STALE);
-    }
+    let file = open_unseen(parent, name, mounts)?;
+    still(file.as_fd(), meta)?;
     Ok(file)
+}
+
+/// Opens whatever `name` in `parent` is by now, in the same way. It must be looked at before it is used.
+pub fn open_unseen(parent: BorrowedFd<'_>, name: &[u8], mounts: Mounts) -> Result<OwnedFd> {
+    match open_with(parent, name, UNTOUCHED, mounts) {
+        Err(Errno::PERM) => open_with(parent, name, OFlags::empty(), mounts),
+        result => result,
+    }
+}
+
+/// Refuses with `ESTALE` what is not the regular file that was seen before.
+pub fn still(file: BorrowedFd<'_>, meta: &Meta) -> Result<()> {
+    let found = fstat(file)?;
+    let is_same = FileType::from_raw_mode(found.st_mode) == FileType::RegularFile && found.st_ino == meta.ino;
+    if is_same { Ok(()) } else { Err(Errno::STALE) }
 }
 
 /// Opens the directory at `path` below `root`, however deep it is.

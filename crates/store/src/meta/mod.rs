@@ -76,6 +76,9 @@ const PATIENCE: Duration = Duration::from_mins(1);
 const CHECKPOINT: u32 = 256;
 
 impl Meta {
+    /// The database and its log, as they lie in a store.
+    pub(crate) const FILES: [&str; 2] = ["meta.db", "meta.db-wal"];
+
     /// Opens the database, which must be there.
     pub fn open(path: &Path, hash: HashKind) -> Result<Self, MetaError> {
         let flags = rusqlite::OpenFlags::SQLITE_OPEN_READ_WRITE | rusqlite::OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -89,9 +92,21 @@ impl Meta {
 
     /// Makes a new database in a directory that nobody else knows yet.
     pub fn create(path: &Path, hash: HashKind) -> Result<Self, MetaError> {
-        let meta = Self::with(path, hash, Connection::open(path))?;
-        meta.connection().execute_batch(schema::TABLES).map_err(|source| meta.error(source))?;
-        Ok(meta)
+        Self::lay_out(path)?;
+        Self::open(path, hash)
+    }
+
+    /// Makes the files of a new database ([`Meta::FILES`]), which the caller has to write out. Until then nobody knows it, so
+    /// nothing is waited for. The log stays beside it: to begin one costs the first transaction two more waits.
+    pub(crate) fn lay_out(path: &Path) -> Result<(), MetaError> {
+        let made = Connection::open(path).and_then(|connection| {
+            connection.pragma_update(None, "synchronous", "OFF")?;
+            connection.pragma_update(None, "journal_mode", "WAL")?;
+            connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+            connection.execute_batch(schema::TABLES)?;
+            connection.close().map_err(|(_, source)| source)
+        });
+        made.map_err(|source| MetaError::Database { path: path.to_owned(), source })
     }
 
     fn with(path: &Path, hash: HashKind, opened: rusqlite::Result<Connection>) -> Result<Self, MetaError> {

@@ -84,6 +84,12 @@ impl Meta {
         })
     }
 
+    /// Takes in a pack of the source for the snapshot that is being made. Nobody waits for the disk: what waits for
+    /// the snapshot's own row, which comes later in the same log, has waited for this one too.
+    pub(crate) fn adopt(&self, pack: &PackRow) -> Result<(), MetaError> {
+        self.transaction(Durability::Batched, |transaction| add(transaction, pack))
+    }
+
     /// Writes down that these packs are on disk.
     pub(crate) fn synced(&self, names: &[String]) -> Result<(), MetaError> {
         self.transaction(Durability::Durable, |transaction| {

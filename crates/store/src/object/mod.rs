@@ -131,6 +131,11 @@ pub trait WriteObjects: Sync {
 
     fn write(&self, kind: ObjectKind, data: &[u8]) -> Result<ObjectId, WriteError>;
 
+    /// An object whose id was found to be `id`.
+    fn write_as(&self, _id: &ObjectId, kind: ObjectKind, data: &[u8]) -> Result<(), WriteError> {
+        self.write(kind, data).map(|_| ())
+    }
+
     /// A blob of exactly `size` bytes, without holding it in memory.
     fn write_blob(&self, size: u64, content: &mut dyn Read) -> Result<ObjectId, WriteError>;
 }

@@ -18,14 +18,39 @@ thread_local! {
 /// `data` as a zlib stream, appended to `to`.
 pub(super) fn deflate(data: &[u8], to: &mut Vec<u8>) {
     let start = to.len();
-    if data.len() < TINY || data.len() > SAMPLE {
+    if data.len() > SAMPLE {
         return Deflate::for_content(data).all(data, to);
+    }
+    if data.len() < TINY {
+        return plain(data, to);
     }
     Deflate::new(Level::Fast).all(data, to);
     if !gains(data.len(), to.len() - start) {
         to.truncate(start);
-        Deflate::new(Level::None).all(data, to);
+        plain(data, to);
     }
+}
+
+/// The stream of something short that is not compressed. To set up a compressor that copies takes longer than all of it.
+fn plain(data: &[u8], to: &mut Vec<u8>) {
+    let length = u16::try_from(data.len()).expect("it is shorter than a sample");
+    to.reserve(data.len() + 11);
+    // A window of 32 KiB, no dictionary; then one block, which is the last, as it is.
+    to.extend([0x78, 0x01, 1]);
+    to.extend(length.to_le_bytes());
+    to.extend((!length).to_le_bytes());
+    to.extend_from_slice(data);
+    to.extend(adler(data).to_be_bytes());
+}
+
+/// The checksum of a zlib stream, of something so short that sums of 64 bits are far from their end.
+fn adler(data: &[u8]) -> u32 {
+    let (mut low, mut high) = (1_u64, 0_u64);
+    for byte in data {
+        low += u64::from(*byte);
+        high += low;
+    }
+    u32::try_from((high % 65521) << 16 | (low % 65521)).expect("two numbers of 16 bits")
 }
 
 #[derive(Clone, Copy)]
@@ -107,4 +132,34 @@ fn pays(start: &[u8]) -> bool {
 /// Whether a sixteenth is saved.
 fn gains(before: usize, after: usize) -> bool {
     after < before - before / 16
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read as _;
+
+    use super::*;
+
+    #[test]
+    fn what_is_not_compressed_is_a_stream_like_any_other() {
+        for length in [0, 1, TINY - 1, TINY, 300, 5552, SAMPLE] {
+            for step in [0_usize, 1, 97] {
+                let data: Vec<u8> =
+                    (0..length).map(|at| u8::try_from((at * step + 255) % 256).unwrap()).collect();
+                let mut stream = b"before".to_vec();
+                plain(&data, &mut stream);
+                let mut found = Vec::new();
+                flate2::read::ZlibDecoder::new(&stream[6..]).read_to_end(&mut found).unwrap();
+                assert!(found == data, "{length} bytes");
+            }
+        }
+    }
+
+    #[test]
+    fn a_wrong_checksum_would_be_noticed() {
+        let mut stream = Vec::new();
+        plain(b"some bytes", &mut stream);
+        *stream.last_mut().unwrap() ^= 1;
+        assert!(flate2::read::ZlibDecoder::new(&stream[..]).read_to_end(&mut Vec::new()).is_err());
+    }
 }

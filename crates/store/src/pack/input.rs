@@ -9,6 +9,8 @@ use super::EntryError;
 /// about as much again is read as is needed.
 const FIRST: usize = 4 << 10;
 const MOST: usize = 64 << 10;
+/// Enough for the header and the start of a delta.
+const LITTLE: usize = 256;
 
 pub(super) struct Input<'a> {
     file: &'a std::fs::File,
@@ -26,6 +28,11 @@ impl<'a> Input<'a> {
         Self { file, next: at, end, buffer: Vec::new(), used: 0, stride: FIRST }
     }
 
+    /// For one who only wants to know how an entry begins.
+    pub(super) fn little(file: &'a std::fs::File, at: u64, end: u64) -> Self {
+        Self { stride: LITTLE, ..Self::new(file, at, end) }
+    }
+
     /// Where the next byte stands in the file.
     pub(super) fn position(&self) -> u64 {
         self.next - (self.buffer.len() - self.used) as u64
@@ -40,7 +47,7 @@ impl<'a> Input<'a> {
     pub(super) fn chunk(&mut self) -> io::Result<&[u8]> {
         if self.used == self.buffer.len() {
             let size = self.end.saturating_sub(self.next).min(self.stride as u64);
-            self.stride = (2 * self.stride).min(MOST);
+            self.stride = (2 * self.stride).clamp(FIRST, MOST);
             self.buffer.resize(usize::try_from(size).expect("at most a block"), 0);
             let count = self.read()?;
             self.buffer.truncate(count);

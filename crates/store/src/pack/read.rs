@@ -95,9 +95,21 @@ impl Pack {
 
     /// Kind and size of the object at a place.
     pub fn header(&self, offset: u64) -> Result<(ObjectKind, u64), EntryError> {
-        let (head, input) = self.head(offset)?;
+        let (kind, size) = self.beginning(offset)?;
+        let of_chain = || self.chain(offset, &BaseCache::default()).map(|chain| chain.from.kind());
+        Ok((kind.map_or_else(of_chain, Ok)?, size))
+    }
+
+    /// Size of the object at a place: a delta says it itself, so its base is not looked at.
+    pub fn size(&self, offset: u64) -> Result<u64, EntryError> {
+        self.beginning(offset).map(|(_, size)| size)
+    }
+
+    /// The size of the object at a place, and its kind if it is no delta.
+    fn beginning(&self, offset: u64) -> Result<(Option<ObjectKind>, u64), EntryError> {
+        let (head, input) = self.head_of(offset, Input::little)?;
         if let EntryKind::Whole(kind) = head.kind {
-            return Ok((kind, head.size));
+            return Ok((Some(kind), head.size));
         }
         // The sizes stand at the start of a delta.
         let mut start = [0; 32];
@@ -111,11 +123,7 @@ impl Pack {
         }
         let sizes = delta::sizes(&start[..filled]);
         let (_, size, _) = sizes.ok_or_else(|| EntryError::damaged("its delta has no sizes"))?;
-        let kind = match self.chain(offset, &BaseCache::default())?.from {
-            From::Entry(_, kind) => kind,
-            From::Known(object) => object.kind,
-        };
-        Ok((kind, size))
+        Ok((None, size))
     }
 
     /// The object at a place, if it is not too large to be read at once.
@@ -171,7 +179,7 @@ impl Pack {
 
     /// Whether the entry at a place is no delta, so that it can be copied as it is.
     pub fn stands_alone(&self, offset: u64) -> Result<bool, EntryError> {
-        let (head, _) = self.head(offset)?;
+        let (head, _) = self.head_of(offset, Input::little)?;
         Ok(matches!(head.kind, EntryKind::Whole(_)))
     }
 
@@ -203,10 +211,18 @@ impl Pack {
     }
 
     pub(super) fn head(&self, offset: u64) -> Result<(Head, Input<'_>), EntryError> {
+        self.head_of(offset, Input::new)
+    }
+
+    fn head_of<'a>(
+        &'a self,
+        offset: u64,
+        input: impl FnOnce(&'a std::fs::File, u64, u64) -> Input<'a>,
+    ) -> Result<(Head, Input<'a>), EntryError> {
         if offset < 12 || offset >= self.end {
             return Err(EntryError::damaged("its place is outside of the pack"));
         }
-        let mut input = Input::new(&self.file, offset, self.end);
+        let mut input = input(&self.file, offset, self.end);
         let head = entry::read(&mut input, offset, self.hash)?;
         Ok((head, input))
     }
@@ -220,7 +236,7 @@ impl Pack {
             if let Some(object) = cache.get((self.serial, at)) {
                 return Ok(Chain { from: From::Known(object), deltas });
             }
-            let (head, _) = self.head(at)?;
+            let (head, _) = self.head_of(at, Input::little)?;
             let base = match head.kind {
                 EntryKind::Whole(kind) => return Ok(Chain { from: From::Entry(at, kind), deltas }),
                 EntryKind::Offset(base) => base,
@@ -289,6 +305,15 @@ enum From {
     Known(Arc<Object>),
     /// The entry at this place, which is no delta.
     Entry(u64, ObjectKind),
+}
+
+impl From {
+    fn kind(&self) -> ObjectKind {
+        match self {
+            Self::Known(object) => object.kind,
+            Self::Entry(_, kind) => *kind,
+        }
+    }
 }
 
 /// Objects that deltas were built on, since others are likely to be built on them too.

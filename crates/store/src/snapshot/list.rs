@@ -1,6 +1,6 @@
 //! Reading one directory: every entry looked at, every file that nobody vouches for read.
 
-use std::os::fd::{AsFd as _, BorrowedFd};
+use std::os::fd::BorrowedFd;
 use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 
@@ -8,16 +8,17 @@ use rustix::io::Errno;
 
 use super::file::{FileReader, Nothing, attributes, judge, link};
 use super::found::Findings;
+use super::known::{Found, Inside, Knowing, KnownFile};
 use super::noticing::Noticing;
 use super::outcome::SkipReason;
 use super::queue::{Listed, Place, Sub};
 use super::{Ignored, Options, Store};
 use crate::dir::{Kind, Meta, Name, names, open_file, stat_at, stat_fd};
 use crate::id::ObjectId;
-use crate::ignore::{self, EntryKind, Rules, Verdict};
+use crate::ignore::{self, Rules};
 use crate::object::name::{git_refuses, git_refuses_symlink};
 use crate::path::RelPath;
-use crate::source::attributes::{self as conversions, Conversion, Conversions};
+use crate::source::attributes::{self as conversions, Conversions};
 use crate::source::{Sighting, Sightings, Stamp};
 use crate::statcache::{self, Block, Cached, CachedDirectory, InStore, Look, Settled, Whole};
 use crate::state::{Attributes, Directory, Entry, Node, Own, What, write_directory};
@@ -40,6 +41,7 @@ pub(super) struct Lister<'a, 's> {
     full: Vec<u8>,
     base: usize,
     cached: CachedDirectory<'a>,
+    knowing: Knowing<'a>,
     block: Block,
     entries: Vec<Entry>,
     subs: Vec<Sub>,
@@ -67,6 +69,7 @@ impl<'a, 's> Lister<'a, 's> {
             base: full.len(),
             full,
             cached: CachedDirectory::default(),
+            knowing: Knowing::new(store, options),
             block: Block::default(),
             entries: Vec::new(),
             subs: Vec::new(),
@@ -104,6 +107,10 @@ impl<'a, 's> Lister<'a, 's> {
         if let Some((sightings, sighting)) = self.options.sightings.zip(self.sighting.take()) {
             sightings.add(self.path.clone(), sighting.framed(&before, &after));
         }
+        if !self.knowing.borrowed.is_empty() {
+            let mut borrowed = self.shared.borrowed.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            borrowed.append(&mut self.knowing.borrowed);
+        }
         // From the last, so that they are taken in order.
         self.subs.reverse();
         let (entries, subs) = (std::mem::take(&mut self.entries), std::mem::take(&mut self.subs));
@@ -128,7 +135,11 @@ impl<'a, 's> Lister<'a, 's> {
             self.full.extend_from_slice(bytes);
             let Ok(meta) = stat_at(inside.dir, bytes) else { return Ok(None) };
             let is_late = self.shared.moment.may_precede(meta.ctime_ns);
-            if is_late || meta.is_mount || !files.is_next(bytes, &meta) || self.is_ignored(inside, &meta) {
+            if is_late
+                || meta.is_mount
+                || !files.is_next(bytes, &meta)
+                || self.knowing.is_ignored(inside, &self.full, &meta)
+            {
                 return Ok(None);
             }
             metas.push(meta);
@@ -193,8 +204,8 @@ impl<'a, 's> Lister<'a, 's> {
         }
         self.findings.counts.entries += 1;
         self.findings.counts.newest_ns = self.findings.counts.newest_ns.max(meta.ctime_ns);
-        let is_ignored = self.is_ignored(inside, &meta);
-        if is_ignored && self.options.ignored == Ignored::None && !self.tracks_below() {
+        let is_ignored = self.knowing.is_ignored(inside, &self.full, &meta);
+        if is_ignored && self.options.ignored == Ignored::None && !self.knowing.tracks_below(&self.full) {
             self.findings.counts.ignored += 1;
             return Ok(());
         }
@@ -216,7 +227,7 @@ impl<'a, 's> Lister<'a, 's> {
             Kind::Character | Kind::Block => return Err(Nothing::Skip(SkipReason::Device)),
         }
         let cached = self.cached.get(name);
-        if is_ignored && self.is_left_out(cached.as_ref(), &meta) {
+        if is_ignored && self.knowing.is_left_out(cached.as_ref(), &meta) {
             self.findings.counts.ignored += 1;
             self.note(name, &meta, None);
             return Ok(());
@@ -225,7 +236,7 @@ impl<'a, 's> Lister<'a, 's> {
         if meta.kind == Kind::Symlink {
             return self.symlink(inside, found);
         }
-        match self.known(inside, found, cached)? {
+        match self.knowing.known(inside, (&self.full, found), cached)? {
             Some(content) => self.known_file(found, content),
             None => self.file(inside, found)?,
         }
@@ -234,7 +245,7 @@ impl<'a, 's> Lister<'a, 's> {
 
     /// A directory is read later, unless it is that of another repository.
     fn directory(&mut self, name: &[u8]) -> Result<(), Nothing> {
-        if let Some(id) = self.options.index.and_then(|known| known.index.gitlink(&self.full)) {
+        if let Some(id) = self.knowing.gitlink(&self.full) {
             self.push(name, What::Gitlink(id), Own::usual(crate::object::EntryMode::Gitlink));
             return Err(Nothing::Skip(SkipReason::Submodule));
         }
@@ -246,7 +257,7 @@ impl<'a, 's> Lister<'a, 's> {
     fn ignored_directory(&mut self, name: &[u8]) {
         let to_compare = self.options.ignored == Ignored::Changed
             && (self.shared.cache.is_some() || self.options.cache.is_some());
-        if to_compare || self.tracks_below() {
+        if to_compare || self.knowing.tracks_below(&self.full) {
             self.subs.push(Sub { name: name.into(), ignored: true });
         } else {
             self.findings.counts.ignored += 1;
@@ -287,80 +298,6 @@ impl<'a, 's> Lister<'a, 's> {
         }
         self.push(name, What::File(given.id), Own::new(&given.meta, given.attributes));
         Ok(())
-    }
-
-    /// What the stat cache or git's index vouch for.
-    fn known(
-        &self,
-        inside: &Inside<'_>,
-        Found { name, meta }: Found<'_>,
-        cached: Option<Cached>,
-    ) -> Result<Option<KnownFile>, Nothing> {
-        if let Some(cached) = cached.filter(|cached| cached.is_clean(meta))
-            && let Some((id, attributes)) = cached.content
-        {
-            let is_vouched = self.options.cache.is_some_and(|cache| cache.vouches(cached.in_store));
-            if is_vouched || self.store.objects.contains(&id) {
-                let in_store = if is_vouched { InStore::Yes } else { self.in_store(&id) };
-                return Ok(Some(KnownFile { id, attributes, in_store }));
-            }
-        }
-        let Some(known) = self.options.index else { return Ok(None) };
-        let Some(id) = known.index.id_of(&self.full, meta) else { return Ok(None) };
-        let is_same = match inside.conversions.of(&self.full) {
-            Conversion::None => true,
-            Conversion::LineEnds => known.objects.and_then(|objects| objects.size_of(&id)) == Some(meta.size),
-            Conversion::Anything => false,
-        };
-        if !is_same {
-            return Ok(None);
-        }
-        let file = match open_file(inside.dir, name, meta) {
-            Ok(file) => file,
-            // Git could read it once; what it holds is known.
-            Err(Errno::ACCESS | Errno::PERM) => return Ok(Some(self.borrow(id, Attributes::default()))),
-            Err(_) => return Ok(None),
-        };
-        let (attributes, is_cut) = attributes(file.as_fd()).map_err(judge)?;
-        Ok((!is_cut).then(|| self.borrow(id, attributes)))
-    }
-
-    fn borrow(&self, id: ObjectId, attributes: Attributes) -> KnownFile {
-        if !self.store.objects.contains(&id) {
-            self.shared.borrowed.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(id);
-        }
-        KnownFile { id, attributes, in_store: self.in_store(&id) }
-    }
-
-    fn in_store(&self, id: &ObjectId) -> InStore {
-        if self.store.objects.keeps(id) { InStore::Yes } else { InStore::Perhaps }
-    }
-
-    fn is_ignored(&self, inside: &Inside<'_>, meta: &Meta) -> bool {
-        if self.options.ignored == Ignored::All {
-            return false;
-        }
-        let kind = if meta.kind == Kind::Directory { EntryKind::Directory } else { EntryKind::Other };
-        let says_so = || inside.rules.verdict(&self.full, kind) == Verdict::Ignored;
-        if !inside.ignored && !says_so() {
-            return false;
-        }
-        // Git keeps what it knows, whatever the rules say.
-        let is_tracked = || self.options.index.is_some_and(|known| known.index.find(&self.full).is_some());
-        meta.kind == Kind::Directory || !is_tracked()
-    }
-
-    fn tracks_below(&self) -> bool {
-        self.options.index.is_some_and(|known| known.index.has_below(&self.full))
-    }
-
-    /// Whether an ignored file is left alone: it was there before and is what it was.
-    fn is_left_out(&self, cached: Option<&Cached>, meta: &Meta) -> bool {
-        match (self.options.ignored, self.options.cache, cached) {
-            (Ignored::All, ..) | (Ignored::Changed, Some(_), None) => false,
-            (Ignored::None, ..) | (Ignored::Changed, None, _) => true,
-            (Ignored::Changed, Some(_), Some(cached)) => cached.content.is_none() && cached.is_clean(meta),
-        }
     }
 
     /// Puts down for the next time what a file looks like.
@@ -435,29 +372,6 @@ impl<'a, 's> Lister<'a, 's> {
             None => place.conversions.clone(),
         })
     }
-}
-
-/// What a file is known to hold.
-#[derive(Clone)]
-struct KnownFile {
-    id: ObjectId,
-    attributes: Attributes,
-    in_store: InStore,
-}
-
-/// A name and what was seen there.
-#[derive(Clone, Copy)]
-struct Found<'a> {
-    name: &'a [u8],
-    meta: &'a Meta,
-}
-
-/// The directory that entries are in.
-struct Inside<'a> {
-    dir: BorrowedFd<'a>,
-    rules: &'a Rules,
-    conversions: &'a Conversions,
-    ignored: bool,
 }
 
 fn everything(conversions: &Conversions) -> Conversions {

@@ -10,11 +10,13 @@
 mod content;
 mod file;
 mod found;
+mod known;
 mod list;
 mod noticing;
 mod onboard;
 mod outcome;
 mod queue;
+mod sparing;
 mod walk;
 
 use std::io;
@@ -31,9 +33,9 @@ pub(crate) use list::{Small, small_file};
 use crate::ignore::Rules;
 use crate::object::{ReadObjects, WriteObjects};
 use crate::path::RelPath;
-use crate::source::Sightings;
 use crate::source::attributes::Conversions;
 use crate::source::index::Index;
+use crate::source::{Moment, Sightings};
 use crate::statcache::{self, StatCache};
 use crate::state::StateError;
 
@@ -60,6 +62,8 @@ pub struct Options<'a> {
     pub file_limit: u64,
     /// With more entries than this there is no snapshot.
     pub entry_limit: u64,
+    /// When it was asked for, if that was earlier. What changes from then on may be taken for a change meanwhile.
+    pub began: Option<Moment>,
     /// Set by another thread to end it with [`Error::Cancelled`].
     pub cancel: &'a AtomicBool,
     /// Told now and then how far it is.
@@ -86,11 +90,30 @@ pub struct Known<'a> {
 /// Tells how large an object is.
 pub trait SizeOf: Sync + std::fmt::Debug {
     fn size_of(&self, id: &crate::id::ObjectId) -> Option<u64>;
+
+    /// Whether an object can be brought in together with many others. One who cannot tell says no.
+    fn has_packed(&self, _id: &crate::id::ObjectId) -> bool {
+        false
+    }
+
+    /// The size of an object that can be brought in together with many others: one that lies in a file of its own is
+    /// unpacked, hashed and packed for that, and to read the user's file instead is less work.
+    fn packed_size_of(&self, id: &crate::id::ObjectId) -> Option<u64> {
+        self.size_of(id)
+    }
 }
 
 impl SizeOf for crate::objects::Objects {
     fn size_of(&self, id: &crate::id::ObjectId) -> Option<u64> {
         self.contains(id).then(|| self.header(id).ok().map(|(_, size)| size))?
+    }
+
+    fn has_packed(&self, id: &crate::id::ObjectId) -> bool {
+        Self::has_packed(self, id)
+    }
+
+    fn packed_size_of(&self, id: &crate::id::ObjectId) -> Option<u64> {
+        self.packed_size(id)
     }
 }
 
@@ -121,6 +144,7 @@ impl<'a> Options<'a> {
             rules,
             file_limit: FILE_LIMIT,
             entry_limit: 20_000_000,
+            began: None,
             cancel,
             progress: &|_| {},
             cache: None,

@@ -14,7 +14,7 @@ pub struct Outcome {
     /// What is not in the state; sorted by path. The list is bounded, [`Counts::skipped`] is not.
     pub skipped: Vec<Skipped>,
     pub changed: Changed,
-    /// Ids taken from the git index whose objects are not in the store yet; sorted.
+    /// Ids taken from the git index, and of trees that git has too, whose objects are in no pack of the store yet; sorted.
     pub borrowed: Vec<ObjectId>,
 }
 

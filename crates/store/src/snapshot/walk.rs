@@ -14,10 +14,11 @@ use super::found::Findings;
 use super::list::{Lister, Shared};
 use super::outcome::Outcome;
 use super::queue::{Complete, Listed, Place, Queue, Task, Ticket};
+use super::sparing::Sparing;
 use super::{Error, Ignored, Options, Store};
 use crate::dir::{open_below, open_dir, reopen};
 use crate::path::RelPath;
-use crate::source::Stamp;
+use crate::source::Moment;
 use crate::statcache::{self, Key};
 use crate::state::{Entry, Node, State, StateError, What, write_directory};
 
@@ -35,6 +36,8 @@ pub(super) fn run(
 ) -> Result<Outcome, Error> {
     let root = reopen(root).map_err(|errno| Error::Read { path: RelPath::root(), source: errno.into() })?;
     let known = options.index.map(|known| known.conversions.clone());
+    let sparing = Sparing::new(store, options.index.and_then(|known| known.objects));
+    let store = Store { sink: &sparing, ..store };
     let top = Place {
         name: Box::default(),
         key: Key::ROOT,
@@ -44,8 +47,11 @@ pub(super) fn run(
     };
     let mut progress = Progress { queue: Queue::default(), state: None, failed: None, waiting: 0 };
     let first = progress.queue.start(top);
-    let shared =
-        Shared { moment: Stamp::after_all(), borrowed: Mutex::default(), cache: cache.map(Mutex::new) };
+    let shared = Shared {
+        moment: options.began.unwrap_or_else(Moment::now).passed(),
+        borrowed: Mutex::default(),
+        cache: cache.map(Mutex::new),
+    };
     let walk = Walk {
         root: root.as_fd(),
         store,
@@ -67,6 +73,7 @@ pub(super) fn run(
     }
     let (counts, skipped, changed) = queue.findings.into_lists();
     let mut borrowed = shared.borrowed.into_inner().unwrap_or_else(PoisonError::into_inner);
+    borrowed.append(&mut sparing.into_borrowed());
     borrowed.sort_unstable();
     borrowed.dedup();
     let state = state.expect("without an error the root is complete");

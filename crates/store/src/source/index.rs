@@ -55,6 +55,11 @@ impl IndexEntry<'_> {
         self.flags.any(Flags::STAGE)
     }
 
+    /// It is a commit of another repository.
+    pub const fn is_gitlink(&self) -> bool {
+        self.mode == 0o160_000
+    }
+
     /// It is not meant to be in the directory.
     pub const fn is_skipped(&self) -> bool {
         self.flags.any(Flags::SKIP_WORKTREE)
@@ -150,8 +155,28 @@ impl Index {
 
     /// The entry at a path; of one with conflicts, the first.
     pub fn find(&self, path: &[u8]) -> Option<IndexEntry<'_>> {
-        let at = self.entries.partition_point(|slim| self.path(slim) < path);
-        self.entries.get(at).map(|slim| self.full(slim)).filter(|entry| entry.path == path)
+        self.get(self.first_from(path, 0)).filter(|entry| entry.path == path)
+    }
+
+    /// The entry at a place in the order of paths.
+    pub(super) fn get(&self, at: usize) -> Option<IndexEntry<'_>> {
+        self.entries.get(at).map(|slim| self.full(slim))
+    }
+
+    /// The first place whose path is not before `path`, looked for from `near` on in growing steps.
+    pub(super) fn first_from(&self, path: &[u8], near: usize) -> usize {
+        let is_before = |slim: &Slim| self.path(slim) < path;
+        let (passed, rest) = self.entries.split_at(near.min(self.entries.len()));
+        if passed.last().is_some_and(|slim| !is_before(slim)) {
+            return passed.partition_point(is_before);
+        }
+        let (mut low, mut step) = (0, 1);
+        while rest.get(low + step - 1).is_some_and(is_before) {
+            low += step;
+            step *= 2;
+        }
+        let high = rest.len().min(low + step - 1);
+        passed.len() + low + rest[low..high].partition_point(is_before)
     }
 
     /// Whether git knows anything below the directory at `path`.
@@ -165,19 +190,22 @@ impl Index {
 
     /// The commit of another repository that git knows at a path.
     pub fn gitlink(&self, path: &[u8]) -> Option<ObjectId> {
-        self.find(path).filter(|entry| entry.mode == 0o160_000).map(|entry| entry.id)
+        self.find(path).filter(IndexEntry::is_gitlink).map(|entry| entry.id)
     }
 
     /// The blob that git has for the file at `path`, if the file is beyond doubt the one that git saw. Its bytes are those of
     /// the blob unless git converted them.
     pub fn id_of(&self, path: &[u8], meta: &Meta) -> Option<ObjectId> {
-        let entry = self.find(path)?;
+        self.find(path).filter(|entry| self.vouches(entry, meta)).map(|entry| entry.id)
+    }
+
+    /// Whether a file is beyond doubt the one that git saw.
+    pub(super) fn vouches(&self, entry: &IndexEntry<'_>, meta: &Meta) -> bool {
         let unsure = Flags::ASSUME_VALID | Flags::STAGE | Flags::SKIP_WORKTREE | Flags::INTENT_TO_ADD;
         let is_file = meta.kind == Kind::File && matches!(entry.mode, 0o100_644 | 0o100_755);
         // A file that changed after git had looked at it, but before it wrote the index, may look the same.
         let is_racy = self.written.may_precede(meta.ctime_ns) || self.written.may_precede(meta.mtime_ns);
-        let is_clean = is_file && !entry.flags.any(unsure) && !is_racy && Some(entry.look) == Look::of(meta);
-        is_clean.then_some(entry.id)
+        is_file && !entry.flags.any(unsure) && !is_racy && Some(entry.look) == Look::of(meta)
     }
 
     fn entry(&mut self, rest: &mut Input<'_>, version: u32) -> Result<(), Unusable> {

@@ -64,6 +64,23 @@ fn every_version_is_read() {
     }
 }
 
+proptest! {
+    #[test]
+    fn a_cursor_finds_what_is_there_in_whatever_order_it_is_asked(
+        paths in prop::collection::btree_set("[ab]{1,3}(/[ab]{1,2})?", 0..40),
+        asked in prop::collection::vec("[abc]{1,3}(/[abc]{1,2})?", 0..60),
+    ) {
+        let entries: Vec<(&str, u32)> = paths.iter().map(|path| (path.as_str(), 0o100_644)).collect();
+        let index = parse(&made(2, &entries, &[])).unwrap();
+        let mut cursor = crate::source::cursor::Cursor::new(&index);
+        for path in asked.iter().chain(&paths) {
+            let found = cursor.find(path.as_bytes()).map(|entry| entry.path);
+            prop_assert_eq!(found, paths.contains(path).then_some(path.as_bytes()));
+            prop_assert_eq!(index.find(path.as_bytes()).is_some(), paths.contains(path));
+        }
+    }
+}
+
 #[test]
 fn what_is_not_complete_in_itself_is_refused() {
     for name in [b"link", b"sdir", b"FSMN", b"abcd"] {

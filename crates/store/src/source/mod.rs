@@ -26,6 +26,7 @@
 
 pub mod attributes;
 mod before;
+pub(crate) mod cursor;
 mod drift;
 mod git;
 pub mod index;
@@ -47,7 +48,7 @@ pub use scan::{scan, scan_with};
 pub use secrets::{find_chosen, find_secrets, is_secret};
 pub(crate) use sightings::Sighting;
 pub use sightings::Sightings;
-pub use stamp::Stamp;
+pub use stamp::{Moment, Stamp};
 
 use crate::name_pattern::Pattern;
 use crate::path::RelPath;

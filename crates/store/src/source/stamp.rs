@@ -23,15 +23,7 @@ impl Stamp {
     /// The coarse clock may lag by more than a tick while the machine idles, and newer kernels stamp files that
     /// were just looked at by the exact clock: so the exact time is taken, and waited for on the coarse clock.
     pub fn after_all() -> Self {
-        let exact = clock_gettime(ClockId::Realtime);
-        let exact = exact.tv_sec.saturating_mul(SECOND).saturating_add(exact.tv_nsec);
-        loop {
-            let now = Self::now();
-            if now.0 > exact {
-                return now;
-            }
-            std::thread::sleep(std::time::Duration::from_millis(1));
-        }
+        Moment::now().passed()
     }
 
     /// From nanoseconds since 1970. A finer clock than that of [`Stamp::now`] must be set back by one tick
@@ -52,6 +44,29 @@ impl Stamp {
     }
 }
 
+/// A moment of the exact clock, from which on it is waited for the clock of files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Moment(i64);
+
+impl Moment {
+    pub fn now() -> Self {
+        let now = clock_gettime(ClockId::Realtime);
+        Self(now.tv_sec.saturating_mul(SECOND).saturating_add(now.tv_nsec))
+    }
+
+    /// What [`Stamp::after_all`] gives, for all that changed before this moment; after a tick nothing is waited for. What
+    /// changed between the moment and this call may be on either side.
+    pub fn passed(self) -> Stamp {
+        loop {
+            let now = Stamp::now();
+            if now.0 > self.0 {
+                return now;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::os::fd::AsFd as _;
@@ -68,6 +83,25 @@ mod tests {
             fs_err::write(dir.path().join("f"), round.to_string()).unwrap();
             let ctime = stat_at(root.as_fd(), b"f").unwrap().ctime_ns;
             assert!(before.may_precede(ctime), "round {round}: {before:?} is after {ctime}");
+        }
+    }
+
+    #[test]
+    fn a_moment_that_has_passed_lies_after_what_was_before_and_not_after_what_follows() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = open_named(dir.path()).unwrap();
+        let write = |name: &str| {
+            fs_err::write(dir.path().join(name), name).unwrap();
+            stat_at(root.as_fd(), name.as_bytes()).unwrap().ctime_ns
+        };
+        for _ in 0..20 {
+            let before = write("before");
+            let moment = Moment::now();
+            write("between");
+            let stamp = moment.passed();
+            let after = write("after");
+            assert!(!stamp.may_precede(before) || before % SECOND == 0, "{stamp:?} is not after {before}");
+            assert!(stamp.may_precede(after), "{stamp:?} is after {after}");
         }
     }
 

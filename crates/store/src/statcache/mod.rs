@@ -1,8 +1,8 @@
 //! What the files of a directory looked like when they were last read, so that they need not be read again.
 //!
 //! An entry is *clean* when everything `statx` says is what it was **and** the entry was settled: its change time lay before
-//! the walk that read it began. The walk waits for the clock to pass everything that happened before it
-//! ([`Stamp::after_all`]), so a file that changes once more, even within the same tick and with the same size, gets a
+//! the walk that read it began. The walk waits for the clock to pass everything that happened before it was asked
+//! for ([`Moment::passed`]), so a file that changes once more, even within the same tick and with the same size, gets a
 //! change time that no settled entry has. Everything else is read again. The modification time, which a program can set
 //! at will, decides nothing alone.
 //!
@@ -15,7 +15,7 @@
 //! The file is made anew by each walk, directory by directory as they come, and never held in memory. It can be
 //! rebuilt: one that is damaged, of another version, or of another directory is taken for none.
 //!
-//! [`Stamp::after_all`]: crate::source::Stamp::after_all
+//! [`Moment::passed`]: crate::source::Moment::passed
 
 mod format;
 mod read;

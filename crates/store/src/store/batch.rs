@@ -65,11 +65,16 @@ impl WriteObjects for Batch<'_> {
 
     fn write(&self, kind: ObjectKind, data: &[u8]) -> Result<ObjectId, WriteError> {
         let id = hash(self.store.hash, kind, data)?;
-        if !self.is_there(&id) {
-            self.budget.check(self.store, self.writer.bytes(), 0)?;
-            self.writer.add(&id, kind, data).map_err(WriteError::Io)?;
-        }
+        self.write_as(&id, kind, data)?;
         Ok(id)
+    }
+
+    fn write_as(&self, id: &ObjectId, kind: ObjectKind, data: &[u8]) -> Result<(), WriteError> {
+        if !self.is_there(id) {
+            self.budget.check(self.store, self.writer.bytes(), 0)?;
+            self.writer.add(id, kind, data).map_err(WriteError::Io)?;
+        }
+        Ok(())
     }
 
     fn write_blob(&self, size: u64, content: &mut dyn Read) -> Result<ObjectId, WriteError> {

@@ -78,12 +78,24 @@ fn fill(new: &Path, source: &Path, hash: HashKind) -> Result<(), StoreError> {
     fs_err::write(new.join("git/HEAD"), "ref: refs/heads/main\n")?;
     fs_err::write(new.join("source"), source.as_os_str().as_bytes())?;
     fs_err::write(new.join("lock"), "")?;
-    drop(Meta::create(&new.join("meta.db"), hash)?);
+    let [database, log] = Meta::FILES;
+    Meta::lay_out(&new.join(database))?;
     fs_err::write(new.join("format"), format!("{VERSION}\n{}\n", hash.name()))?;
-    for path in ["format", "source", "git/config", "git/HEAD", ""] {
-        fs_err::File::open(new.join(path))?.sync_all()?;
-    }
-    Ok(())
+    Ok(write_out(new, &[database, log, "format", "source", "git/config", "git/HEAD", "git", ""])?)
+}
+
+/// Waits until all of these are on disk: for all at once, so that the file system does it in one go.
+fn write_out(dir: &Path, paths: &[&str]) -> std::io::Result<()> {
+    std::thread::scope(|scope| {
+        let wait = |path: &&str| {
+            let path = dir.join(path);
+            scope.spawn(|| fs_err::File::open(path)?.sync_all())
+        };
+        let waiting: Vec<_> = paths.iter().map(wait).collect();
+        waiting
+            .into_iter()
+            .try_for_each(|one| one.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    })
 }
 
 fn private_dirs(path: &Path) -> std::io::Result<()> {

@@ -2,15 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
 use crate::board::{Board, board, draft, extra};
 use crate::git::Repository;
-use sandtable_store::bring_in::{BringInOptions, BroughtIn, Way, bring_in};
+use sandtable_store::bring_in::{BringInOptions, BroughtIn, Way, bring_in, bring_in_exactly};
 use sandtable_store::fsck::{Depth, fsck};
 use sandtable_store::gc::{self, GcOptions};
 use sandtable_store::id::{HashKind, ObjectId};
 use sandtable_store::meta::Snapshot;
 use sandtable_store::object::{ObjectKind, ReadObjects as _};
+use sandtable_store::objects::{Loose, Objects};
 use sandtable_store::store::{Store, StoreError};
 
 /// A repository with a history in packs, and with some of its newest tree in files of their own.
@@ -148,6 +150,58 @@ fn a_repository_that_borrows_itself_is_followed() {
     assert!(brought.objects > 3);
     fs_err::remove_dir_all(&user.path).unwrap();
     check_all(&store);
+}
+
+#[test]
+fn the_size_of_a_delta_is_that_of_what_it_makes() {
+    let (user, _) = user_repository(HashKind::Sha1);
+    let objects = Objects::new(&user.objects(), HashKind::Sha1, Loose::Read);
+    let pack = Arc::clone(&objects.packs().unwrap()[0]);
+    let mut deltas = 0;
+    for place in pack.places().unwrap() {
+        deltas += usize::from(!pack.stands_alone(place.offset).unwrap());
+        let size = objects.read(&place.id).unwrap().data.len() as u64;
+        assert_eq!(objects.packed_size(&place.id), Some(size));
+        assert_eq!(objects.header(&place.id).unwrap().1, size);
+    }
+    assert!(deltas > 0, "there was no delta to look at");
+    let loose = user.write(ObjectKind::Blob, b"in a file of its own");
+    assert_eq!((objects.packed_size(&loose), objects.header(&loose).unwrap().1), (None, 20));
+}
+
+#[test]
+fn what_is_asked_for_exactly_comes_in_alone() {
+    let (user, tree) = user_repository(HashKind::Sha1);
+    let Board { store, dir: _dir } = board(HashKind::Sha1);
+    let batch = store.begin().unwrap();
+    let options = BringInOptions { first: Way::Copy, ..BringInOptions::default() };
+    let brought = bring_in_exactly(&batch, &user.objects(), &[tree, tree], &options).unwrap();
+    assert_eq!((brought.objects, brought.copied, batch.objects()), (1, 1, 1));
+    let missing = "5".repeat(40).parse().unwrap();
+    let failed = bring_in_exactly(&batch, &user.objects(), &[missing], &options);
+    assert!(matches!(failed, Err(StoreError::Read(_))), "{failed:?}");
+}
+
+#[test]
+fn many_loose_objects_come_in_together() {
+    let user = Repository::new(HashKind::Sha1);
+    let content = |number: usize| format!("number {number}\n").repeat(number).into_bytes();
+    let ids: Vec<ObjectId> = (0..60).map(|number| user.write(ObjectKind::Blob, &content(number))).collect();
+    let Board { store, dir: _dir } = board(HashKind::Sha1);
+    let batch = store.begin().unwrap();
+    let brought = bring_in_exactly(&batch, &user.objects(), &ids, &BringInOptions::default()).unwrap();
+    assert_eq!((brought.copied, batch.objects()), (60, 60));
+    for (number, id) in ids.iter().enumerate() {
+        assert_eq!(batch.read(id).unwrap().data, content(number));
+    }
+    // One that is damaged stops it, by name.
+    let bad = user.write(ObjectKind::Blob, b"soon to be damaged");
+    let path = user.objects().join(&bad.to_string()[..2]).join(&bad.to_string()[2..]);
+    fs_err::remove_file(&path).unwrap();
+    fs_err::copy(user.objects().join(&ids[9].to_string()[..2]).join(&ids[9].to_string()[2..]), &path)
+        .unwrap();
+    let failed = bring_in_exactly(&batch, &user.objects(), &[bad], &BringInOptions::default());
+    assert!(failed.unwrap_err().to_string().contains(&bad.to_string()));
 }
 
 #[test]

@@ -1,20 +1,22 @@
 //! All of it together: a repository becomes a snapshot, disappears, and comes back.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::AsFd as _;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt, symlink};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-use sandtable_store::bring_in::{BringInOptions, bring_in};
+use sandtable_store::bring_in::{BringInOptions, bring_in_exactly};
 use sandtable_store::checkout::{self, checkout};
 use sandtable_store::dir::open_named;
 use sandtable_store::fsck::{Depth, fsck};
-use sandtable_store::id::HashKind;
+use sandtable_store::id::{HashKind, ObjectId};
 use sandtable_store::ignore::Rules;
+use sandtable_store::object::ReadObjects as _;
 use sandtable_store::objects::{Loose, Objects};
+use sandtable_store::pack::Pack;
 use sandtable_store::snapshot::{self, Known, take};
-use sandtable_store::source::attributes::Conversions;
+use sandtable_store::source::attributes::{Conversion, Conversions};
 use sandtable_store::source::index::Index;
 use sandtable_store::store::{Batch, Store, write_extra};
 
@@ -59,15 +61,94 @@ fn onboard(batch: &Batch<'_>, source: &Path) -> (snapshot::Outcome, usize) {
     let written = fs_err::metadata(source.join(".git/index")).unwrap();
     let written = written.mtime() * 1_000_000_000 + written.mtime_nsec();
     let index = Index::parse(&index, HashKind::Sha1, written).unwrap();
-    let conversions = Conversions::default();
+    let conversions = Conversions::everywhere(Conversion::LineEnds);
     let user = Objects::new(&source.join(".git/objects"), HashKind::Sha1, Loose::Read);
     let known = Known { index: &index, conversions: &conversions, objects: Some(&user) };
     let options = snapshot::Options { index: Some(&known), ..snapshot::Options::all(&rules, &NEVER) };
     let store = snapshot::Store { objects: batch, sink: batch };
     let outcome = take(open_named(source).unwrap().as_fd(), store, &options, None).unwrap();
-    let brought =
-        bring_in(batch, &source.join(".git/objects"), &outcome.borrowed, &BringInOptions::default()).unwrap();
+    let (from, options) = (source.join(".git/objects"), BringInOptions::default());
+    let brought = bring_in_exactly(batch, &from, &outcome.borrowed, &options).unwrap();
     (outcome, brought.objects)
+}
+
+/// A repository of which git has seen every file, and long enough ago.
+fn clean(source: &Path) {
+    fs_err::create_dir_all(source).unwrap();
+    run(source, &["init", "-q", "--object-format=sha1"]);
+    for number in 0..30 {
+        let place = source.join(format!("d{}/e{}", number % 3, number % 2));
+        fs_err::create_dir_all(&place).unwrap();
+        fs_err::write(place.join(format!("f{number}")), format!("file {number}\n").repeat(number + 1))
+            .unwrap();
+    }
+    run(source, &["add", "-A"]);
+    run(source, &["commit", "-qm", "first"]);
+    std::thread::sleep(std::time::Duration::from_millis(30));
+    run(source, &["update-index", "-q", "--really-refresh", "--force-write-index"]);
+}
+
+/// All objects that a commit of a repository is made of, but for itself.
+fn objects(source: &Path) -> BTreeSet<ObjectId> {
+    let place = source.to_str().unwrap();
+    let list = ["-C", place, "rev-list", "--objects", "HEAD^{tree}"];
+    let said = git(list.iter().map(std::convert::AsRef::as_ref), b"").0.unwrap();
+    String::from_utf8(said).unwrap().lines().map(|line| line[..40].parse().unwrap()).collect()
+}
+
+#[test]
+fn of_a_clean_repository_nothing_is_written_that_git_has_packed() {
+    let dir = tempfile::tempdir().unwrap();
+    let source = dir.path().join("source");
+    clean(&source);
+    run(&source, &["repack", "-adq"]);
+    let Board { store, dir: _dir } = board(HashKind::Sha1);
+    let batch = store.begin().unwrap();
+    let (outcome, _) = onboard(&batch, &source);
+    assert_eq!((outcome.counts.files_known, outcome.counts.files_read), (30, 0));
+    let all = objects(&source);
+    assert_eq!(outcome.borrowed, all.iter().copied().collect::<Vec<_>>(), "blobs and trees, and no others");
+    assert!(all.contains(&outcome.state.tree));
+    let extra = write_extra(&batch, &outcome.state).unwrap();
+    let made = store.commit(batch, &draft("s", outcome.state.tree, extra)).unwrap();
+    assert!(!made.borrowed);
+    store.objects().refresh().unwrap();
+    let packs = store.objects().packs().unwrap();
+    let has = |pack: &Pack, id: &ObjectId| pack.index.find(id).unwrap().is_some();
+    let (own, users): (Vec<_>, Vec<_>) = packs.iter().partition(|pack| has(pack, &made.id));
+    assert_eq!((own.len(), users.len()), (1, 1));
+    assert!(all.iter().all(|id| !has(own[0], id) && has(users[0], id)));
+    fs_err::remove_dir_all(&source).unwrap();
+    assert_eq!(fsck(&Store::open(store.dir()).unwrap(), Depth::Deep).unwrap().faults, []);
+}
+
+#[test]
+fn a_second_state_of_a_clean_repository_borrows_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let source = dir.path().join("source");
+    clean(&source);
+    run(&source, &["repack", "-adq"]);
+    let Board { store, dir: _dir } = board(HashKind::Sha1);
+    let batch = store.begin().unwrap();
+    let (first, _) = onboard(&batch, &source);
+    let extra = write_extra(&batch, &first.state).unwrap();
+    store.commit(batch, &draft("s", first.state.tree, extra)).unwrap();
+    let batch = store.begin().unwrap();
+    let (second, _) = onboard(&batch, &source);
+    assert_eq!((second.state, second.borrowed, batch.objects()), (first.state, vec![], 0));
+}
+
+#[test]
+fn a_file_whose_object_is_loose_is_read_instead() {
+    let dir = tempfile::tempdir().unwrap();
+    let source = dir.path().join("source");
+    clean(&source);
+    let tree = objects(&source);
+    let Board { store, dir: _dir } = board(HashKind::Sha1);
+    let batch = store.begin().unwrap();
+    let (outcome, brought) = onboard(&batch, &source);
+    assert_eq!((outcome.counts.files_known, outcome.counts.files_read, brought), (0, 30, 0));
+    assert!(tree.contains(&outcome.state.tree) && tree.iter().all(|id| batch.contains(id)));
 }
 
 #[test]
