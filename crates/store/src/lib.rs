@@ -13,6 +13,7 @@
 
 #![forbid(unsafe_code)]
 
+mod alternates;
 pub mod archive;
 pub mod bring_in;
 pub mod checkout;

@@ -10,8 +10,11 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
+use crate::alternates;
 use crate::id::{HashKind, ObjectId};
-use crate::object::{Hasher, Object, ObjectKind, ReadError, ReadObjects, hash};
+use crate::object::{
+    Collision, Hasher, Object, ObjectKind, ReadError, ReadObjects, hash, hash_again, of_kind,
+};
 use crate::pack::{BaseCache, EntryError, Pack, PackError, loose};
 
 /// As many borrow from each other at most; git allows five.
@@ -191,14 +194,12 @@ impl Objects {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(vec![]),
             Err(error) => return Err(error),
         };
-        let lines = list.split(|byte| *byte == b'\n').filter(|line| !line.is_empty() && line[0] != b'#');
-        let open = |line: &[u8]| {
-            use std::os::unix::ffi::OsStrExt as _;
-            let dir = self.dir.join(std::ffi::OsStr::from_bytes(&plain(line)));
+        let open = |dir: PathBuf| {
+            let dir = self.dir.join(dir);
             let known = known.iter().find(|known| known.dir == dir).cloned();
             known.unwrap_or_else(|| Arc::new(Self::at_depth(&dir, self.hash, Loose::Read, self.depth + 1)))
         };
-        Ok(lines.map(open).collect())
+        Ok(alternates::listed(&list).map(open).collect())
     }
 
     /// Goes through all places that may have the object until `found` gives something; an error of one place is
@@ -246,6 +247,19 @@ impl Objects {
         Err(self.why_missing(id))
     }
 
+    /// A whole object, compared with its id by a hash.
+    fn read_by(&self, hash: Hash, id: &ObjectId) -> Result<Object, ReadError> {
+        self.search(id, &mut |place| {
+            let object = match place {
+                Place::Packed(pack, at, cache) => pack.object(at, cache).map(Some),
+                Place::Loose(dir) => loose::read(dir, id),
+            };
+            let Some(object) = object.map_err(|error| named(id, error))? else { return Ok(None) };
+            check(id, hash(id.kind(), object.kind, &object.data))?;
+            Ok(Some(object))
+        })
+    }
+
     /// That an object is not found may be the fault of a damaged index.
     fn why_missing(&self, id: &ObjectId) -> ReadError {
         let Ok(seen) = self.seen() else { return ReadError::Missing(*id) };
@@ -260,6 +274,7 @@ impl Objects {
     }
 }
 
+type Hash = fn(HashKind, ObjectKind, &[u8]) -> Result<ObjectId, Collision>;
 type Found<'f, T> = dyn FnMut(Place<'_>) -> Result<Option<T>, ReadError> + 'f;
 
 /// Where an object may be.
@@ -271,15 +286,11 @@ enum Place<'a> {
 
 impl ReadObjects for Objects {
     fn read(&self, id: &ObjectId) -> Result<Object, ReadError> {
-        self.search(id, &mut |place| {
-            let object = match place {
-                Place::Packed(pack, at, cache) => pack.object(at, cache).map(Some),
-                Place::Loose(dir) => loose::read(dir, id),
-            };
-            let Some(object) = object.map_err(|error| named(id, error))? else { return Ok(None) };
-            check(id, hash(id.kind(), object.kind, &object.data))?;
-            Ok(Some(object))
-        })
+        self.read_by(hash, id)
+    }
+
+    fn recorded(&self, id: &ObjectId) -> Result<Vec<u8>, ReadError> {
+        of_kind(id, self.read_by(hash_again, id)?, ObjectKind::Blob)
     }
 
     fn stream(&self, id: &ObjectId, to: &mut dyn Write) -> Result<u64, ReadError> {
@@ -341,36 +352,12 @@ fn named(id: &ObjectId, error: EntryError) -> ReadError {
     }
 }
 
-fn check(id: &ObjectId, found: Result<ObjectId, crate::object::Collision>) -> Result<(), ReadError> {
+fn check(id: &ObjectId, found: Result<ObjectId, Collision>) -> Result<(), ReadError> {
     match found {
         Ok(found) if found == *id => Ok(()),
         Ok(found) => Err(ReadError::Damaged { id: *id, what: format!("its content is that of `{found}`") }),
         Err(error) => Err(ReadError::Damaged { id: *id, what: error.to_string() }),
     }
-}
-
-/// A line of a list of directories, which git may have put in quotes.
-fn plain(line: &[u8]) -> Vec<u8> {
-    let Some(quoted) = line.strip_prefix(b"\"").and_then(|line| line.strip_suffix(b"\"")) else {
-        return line.to_vec();
-    };
-    let (mut bytes, mut rest) = (Vec::with_capacity(quoted.len()), quoted);
-    while let Some((first, after)) = rest.split_first() {
-        rest = after;
-        let octal = rest.get(..3).and_then(|digits| u8::from_str_radix(str::from_utf8(digits).ok()?, 8).ok());
-        match (first, octal, rest.first()) {
-            (b'\\', Some(byte), _) => {
-                bytes.push(byte);
-                rest = &rest[3..];
-            }
-            (b'\\', None, Some(escaped)) => {
-                bytes.push(*escaped);
-                rest = &rest[1..];
-            }
-            _ => bytes.push(*first),
-        }
-    }
-    bytes
 }
 
 /// The packs in a directory that have an index, the newest first.
@@ -392,16 +379,4 @@ fn pack_files(dir: &Path) -> io::Result<Vec<PathBuf>> {
     }
     found.sort_unstable_by(|one, other| other.cmp(one));
     Ok(found.into_iter().map(|(_, path)| path).collect())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::plain;
-
-    #[test]
-    fn a_quoted_line_is_the_path_it_stands_for() {
-        assert_eq!(plain(b"/a b"), b"/a b");
-        assert_eq!(plain(br#""/a\"b\\c\012d""#), b"/a\"b\\c\nd");
-        assert_eq!(plain(b"\""), b"\"");
-    }
 }

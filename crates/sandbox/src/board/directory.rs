@@ -8,7 +8,7 @@ use sandtable_store::checkout;
 use sandtable_store::dir::{names, open_named, reopen};
 use sandtable_store::id::ObjectId;
 use sandtable_store::lock::FileLock;
-use sandtable_store::meta::{Direction, HeadChange, Move, OperationDraft};
+use sandtable_store::meta::{Direction, Durability, HeadChange, Move, OperationDraft};
 use sandtable_store::rollback::{self, Site, Verify, checkout_journalled};
 use sandtable_store::state::State;
 use sandtable_store::store::{Store, StoreError};
@@ -50,14 +50,22 @@ impl Board {
         let id = journal_id();
         let site = Site { root: dir.as_fd(), path: target, journal: journal.dir.as_fd(), id: &id };
         // First of all, so that whoever dies after the last file leaves a directory that is known.
-        note(&found.store, &subject, "checkout", HeadChange::Set(found.snapshot.id))?;
+        let head = HeadChange::Set(found.snapshot.id);
+        found.store.meta().append_as(&draft(&subject, "checkout", head), Durability::Batched)?;
         let state = found.state()?;
-        let written =
-            checkout_journalled(found.store.objects(), &state, &site, &checkout::Options::default());
+        let (written, synced) = std::thread::scope(|scope| {
+            // The disk is waited for meanwhile: for a small state that takes longer than the files.
+            let synced = scope.spawn(|| found.store.meta().sync());
+            let options = checkout::Options::default();
+            let written = checkout_journalled(found.store.objects(), &state, &site, &options);
+            (written, synced.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+        });
         if written.is_err() && !known {
             note(&found.store, &subject, "forget", HeadChange::Remove)?;
         }
-        written.map_err(|error| turn_error(target, error))
+        let written = written.map_err(|error| turn_error(target, error))?;
+        synced?;
+        Ok(written)
     }
 
     /// Brings `worktree` back to the state of a snapshot. What is there now is recorded first, so that nothing is
@@ -146,14 +154,18 @@ fn turn_error(directory: &Path, error: rollback::Error) -> Error {
 
 /// Writes down what was done to a directory.
 fn note(store: &Store, subject: &Subject, kind: &str, head: HeadChange) -> Result<(), Error> {
-    store.meta().append(&OperationDraft {
+    store.meta().append(&draft(subject, kind, head))?;
+    Ok(())
+}
+
+fn draft(subject: &Subject, kind: &str, head: HeadChange) -> OperationDraft {
+    OperationDraft {
         subject: subject.to_string(),
         kind: kind.to_owned(),
         at: SystemTime::now(),
         head,
         details: "{}".to_owned(),
-    })?;
-    Ok(())
+    }
 }
 
 fn make(target: &Path) -> Result<(), Error> {

@@ -14,7 +14,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use crate::id::ObjectId;
-use crate::object::{ObjectKind, ReadError, ReadObjects};
+use crate::object::{ReadError, ReadObjects};
 use crate::os::granted;
 use crate::state::{Own, manifest};
 
@@ -81,7 +81,7 @@ impl<'a> Maker<'a> {
         let (id, own) = node;
         // Attributes can only be set by who may write.
         let bits = if own.attributes.is_empty() { own.bits & BITS } else { 0o600 };
-        let content = match self.objects.read_kind(id, ObjectKind::Blob) {
+        let content = match self.objects.recorded(id) {
             Err(ReadError::TooLarge { .. }) => None,
             read => Some(read?),
         };
@@ -117,7 +117,7 @@ impl<'a> Maker<'a> {
         node: (&ObjectId, &Own),
     ) -> Result<Vec<Lost>, MakeError> {
         let (id, own) = node;
-        let target = self.objects.read_kind(id, ObjectKind::Blob)?;
+        let target = self.objects.recorded(id)?;
         symlinkat(target.as_slice(), parent, name)?;
         if let Some((uid, gid)) = self.owner {
             let (uid, gid) = (Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid)));

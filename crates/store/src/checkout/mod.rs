@@ -9,6 +9,7 @@
 
 mod make;
 mod undo;
+mod way;
 mod work;
 
 use std::io;

@@ -6,13 +6,14 @@
 
 use std::io::Read as _;
 use std::os::fd::{AsFd as _, BorrowedFd};
+use std::sync::Arc;
 
 use rustix::fs::{AtFlags, Mode, fchmod, readlinkat, unlinkat};
 
-use crate::dir::{Kind, open_below, open_file, stat_at};
+use super::way::{Near, Way};
+use crate::dir::{Kind, open_file, stat_at};
 use crate::id::ObjectId;
 use crate::object::{ObjectKind, ReadError, ReadObjects};
-use crate::path::RelPath;
 use crate::state::{Directory, Limits, State, StateError, What};
 
 /// Empties `target` of what a checkout of `state` may have left. Gives how many entries of the state stayed.
@@ -22,14 +23,16 @@ pub(crate) fn take_away(
     target: BorrowedFd<'_>,
 ) -> Result<u64, StateError> {
     // Each directory before those in it; they are emptied the other way round.
-    let mut found = vec![(RelPath::root(), state.root())];
+    let mut found = vec![(Way::root(), state.root())];
+    let mut near = Near::new(target);
     let mut at = 0;
-    while let Some((path, below)) = found.get(at).cloned() {
-        for entry in entries(objects, &path, &below)? {
+    while let Some((way, below)) = found.get(at).cloned() {
+        for entry in entries(objects, &way, &below)? {
             let Some(below) = entry.node.as_directory() else { continue };
-            let Ok(path) = path.join(&entry.name) else { continue };
-            if open_below(target, &path).is_ok() {
-                found.push((path, *below));
+            let Some(way) = way.to(&entry.name) else { continue };
+            if let Ok(there) = near.open(&way) {
+                near.keep(Arc::clone(&way), there);
+                found.push((way, *below));
             }
         }
         at += 1;
@@ -38,11 +41,11 @@ pub(crate) fn take_away(
         }
     }
     let mut left = 0;
-    for (path, below) in found.into_iter().rev() {
-        let Ok(here) = open_below(target, &path) else { continue };
+    for (way, below) in found.into_iter().rev() {
+        let Ok(here) = near.open(&way) else { continue };
         // Its owner may have to be let in again.
         let _unlocked = fchmod(&here, Mode::RWXU);
-        for entry in entries(objects, &path, &below)? {
+        for entry in entries(objects, &way, &below)? {
             if !gone(objects, here.as_fd(), &entry.name, &entry.node.what) {
                 left += 1;
             }
@@ -53,10 +56,10 @@ pub(crate) fn take_away(
 
 fn entries(
     objects: &dyn ReadObjects,
-    path: &RelPath,
+    way: &Way,
     below: &Directory,
 ) -> Result<Vec<crate::state::Entry>, StateError> {
-    if path.is_root() { Ok(below.read_root(objects)?.entries) } else { below.read(objects) }
+    if way.is_root() { Ok(below.read_root(objects)?.entries) } else { below.read(objects) }
 }
 
 fn gone(objects: &dyn ReadObjects, parent: BorrowedFd<'_>, name: &[u8], what: &What) -> bool {

@@ -1,21 +1,27 @@
-//! Threads that share a list of directories still to be filled. Each is opened from the top by its path, so that neither
-//! depth nor width costs descriptors; a file costs four system calls.
+//! Threads that share a list of directories still to be filled. Each goes on with what lies below the directory it has
+//! just filled, and opens it from there; a file costs five system calls, with the one that reads it. A directory of very
+//! many files is shared in pieces, so that not one thread makes them all while the others have nothing to do.
 
-use std::os::fd::{AsFd as _, BorrowedFd};
+use std::cmp::Reverse;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use rustix::fs::{Mode, mkdirat};
 use rustix::io::Errno;
 
 use super::make::{Lost, MakeError, Maker};
+use super::way::{Near, Way};
 use super::{Error, Options, Outcome, Progress, SkipReason, Skipped, make_error, write_error};
-use crate::dir::open_below;
 use crate::id::ObjectId;
 use crate::object::name::git_refuses;
 use crate::object::{ReadError, ReadObjects};
 use crate::path::RelPath;
-use crate::state::{Directory, Entry, Node, Own, State, StateError, What};
+use crate::state::{Directory, Entry, Own, State, StateError, What};
+
+/// As many files of one directory are made by one thread; two threads that make files in one directory wait for each
+/// other now and then, so this is worth it only where there are many.
+const PIECE: usize = 512;
 
 pub(super) fn run(
     objects: &dyn ReadObjects,
@@ -35,7 +41,7 @@ pub(super) fn run(
         files: AtomicU64::new(0),
         bytes: AtomicU64::new(0),
     };
-    let below = work.fill(&RelPath::root(), contents.entries, &contents.own)?;
+    let below = work.fill(&mut Near::new(target), &Way::root(), (contents.entries, contents.own))?;
     work.lock().waiting = below;
     std::thread::scope(|scope| {
         for _ in 1..options.workers.max(1) {
@@ -58,46 +64,45 @@ struct Work<'a> {
     bytes: AtomicU64,
 }
 
-/// A directory that exists and is empty.
-struct Task {
-    path: RelPath,
-    below: Directory,
-    own: Own,
+enum Task {
+    /// A directory that exists and is empty.
+    Directory { way: Arc<Way>, below: Directory, own: Own },
+    /// Some of the files of a directory.
+    Piece { files: Vec<Leaf>, rest: Arc<Rest> },
 }
 
-/// A symlink to be made when all files are there.
-struct Link {
+/// A file, or a symlink.
+struct Leaf {
     name: Box<[u8]>,
     id: ObjectId,
     own: Own,
+}
+
+/// What is to be done to a directory when all its files are there.
+struct Rest {
+    way: Arc<Way>,
+    own: Own,
+    links: Vec<Leaf>,
 }
 
 #[derive(Default)]
 struct Queue {
     waiting: Vec<Task>,
     busy: usize,
+    idle: usize,
     directories: u64,
-    links: Vec<(RelPath, Vec<Link>)>,
-    /// Directories whose modes and times come last.
-    unsettled: Vec<(RelPath, Own)>,
+    /// Directories whose symlinks, modes and times come last.
+    unsettled: Vec<Rest>,
     skipped: Vec<Skipped>,
     failed: Option<Error>,
 }
 
 impl Work<'_> {
     fn go_on(&self) {
-        while let Some(Task { path, below, own }) = self.next() {
-            let result = self.directory(&path, below, &own);
-            let mut queue = self.lock();
-            queue.busy -= 1;
-            match result {
-                Ok(below) => queue.waiting.extend(below),
-                Err(error) => {
-                    queue.failed.get_or_insert(error);
-                }
-            }
-            drop(queue);
-            self.changed.notify_all();
+        let mut near = Near::new(self.target);
+        let mut mine = None;
+        while let Some(task) = mine.take().or_else(|| self.next()) {
+            mine = self.done(self.perform(&mut near, task));
         }
     }
 
@@ -114,66 +119,117 @@ impl Work<'_> {
             if queue.busy == 0 {
                 return None;
             }
+            queue.idle += 1;
             queue = self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
+            queue.idle -= 1;
         }
     }
 
-    fn directory(&self, path: &RelPath, below: Directory, own: &Own) -> Result<Vec<Task>, Error> {
-        if path.components().count() > self.options.limits.depth {
-            return Err(StateError::TooMany.into());
+    /// Leaves what came of a task to all, but for the part that the thread goes on with itself.
+    fn done(&self, result: Result<Vec<Task>, Error>) -> Option<Task> {
+        let mut queue = self.lock();
+        let mut mine = None;
+        match result {
+            Ok(mut tasks) => {
+                mine = tasks.pop().filter(|_| queue.failed.is_none());
+                queue.waiting.append(&mut tasks);
+            }
+            Err(error) => {
+                queue.failed.get_or_insert(error);
+            }
         }
-        self.fill(path, below.read(self.objects)?, own)
+        queue.busy -= usize::from(mine.is_none());
+        let wake = queue.idle > 0 && (!queue.waiting.is_empty() || mine.is_none());
+        drop(queue);
+        if wake {
+            self.changed.notify_all();
+        }
+        mine
     }
 
-    /// Makes the entries of one directory but its symlinks; gives its directories, which are empty.
-    fn fill(&self, path: &RelPath, entries: Vec<Entry>, own: &Own) -> Result<Vec<Task>, Error> {
+    fn perform(&self, near: &mut Near<'_>, task: Task) -> Result<Vec<Task>, Error> {
+        match task {
+            Task::Directory { way, below, own } => {
+                if way.depth() > self.options.limits.depth {
+                    return Err(StateError::TooMany.into());
+                }
+                self.fill(near, &way, (below.read(self.objects)?, own))
+            }
+            Task::Piece { files, rest } => {
+                let here = open(near, &rest.way)?;
+                self.files(&rest.way, here.as_fd(), &files)?;
+                // Whoever makes the last piece does the rest.
+                Arc::into_inner(rest).map_or(Ok(()), |rest| self.leave(here.as_fd(), rest))?;
+                Ok(Vec::new())
+            }
+        }
+    }
+
+    /// Makes the entries of one directory but its symlinks; gives its directories, which are empty, and its files if
+    /// they are very many.
+    fn fill(
+        &self,
+        near: &mut Near<'_>,
+        way: &Arc<Way>,
+        (entries, own): (Vec<Entry>, Own),
+    ) -> Result<Vec<Task>, Error> {
         let many = entries.len() as u64;
         if self.entries.fetch_add(many, Ordering::Relaxed) + many > self.options.limits.entries {
             return Err(StateError::TooMany.into());
         }
-        let here = open_below(self.target, path).map_err(|errno| write_error(path, errno))?;
-        let (mut tasks, mut links) = (Vec::new(), Vec::new());
+        let here = open(near, way)?;
+        let (mut tasks, mut files, mut links) = (Vec::new(), Vec::new(), Vec::new());
         // Directories come first: two names that the file system takes for one must not mix a tree and a file.
-        let (directories, others): (Vec<Entry>, Vec<Entry>) = entries
-            .into_iter()
-            .partition(|entry| matches!(entry.node.what, What::Directory(_) | What::Gitlink(_)));
-        for Entry { name, node } in directories.into_iter().chain(others) {
-            let path = path.join(&name).map_err(|_| write_error(path, Errno::INVAL))?;
-            self.check(&path)?;
-            match node {
-                Node { what: What::Directory(below), own } => {
-                    tasks.extend(self.make_directory(here.as_fd(), path, (*below, own))?);
+        for Entry { name, node } in entries {
+            if git_refuses(&name) {
+                return Err(Error::Git(way.path_of(&name)));
+            }
+            self.ask()?;
+            let own = node.own;
+            match node.what {
+                What::Directory(below) => {
+                    tasks.extend(self.make_directory(here.as_fd(), (way, &name), (*below, own))?);
                 }
-                Node { what: What::Gitlink(_), .. } => self.repository(here.as_fd(), &path)?,
-                Node { what: What::File(id), own } => self.file(here.as_fd(), &path, (&id, &own))?,
-                Node { what: What::Symlink(id), own } => links.push(Link { name, id, own }),
+                What::Gitlink(_) => self.repository(here.as_fd(), way, &name)?,
+                What::File(id) => files.push(Leaf { name, id, own }),
+                What::Symlink(id) => links.push(Leaf { name, id, own }),
             }
         }
-        self.leave(path, here.as_fd(), (own, links))?;
+        let rest = Rest { way: Arc::clone(way), own, links };
+        if files.len() > PIECE {
+            tasks.extend(pieces(files, rest));
+        } else {
+            self.files(way, here.as_fd(), &files)?;
+            self.leave(here.as_fd(), rest)?;
+        }
+        if !tasks.is_empty() {
+            near.keep(Arc::clone(way), here);
+        }
         Ok(tasks)
     }
 
-    fn check(&self, path: &RelPath) -> Result<(), Error> {
-        if (self.options.cancelled)() {
-            return Err(Error::Cancelled);
-        }
-        if path.name().is_none_or(git_refuses) {
-            return Err(Error::Git(path.clone()));
-        }
-        Ok(())
+    /// Whether it shall go on.
+    fn ask(&self) -> Result<(), Error> {
+        if (self.options.cancelled)() { Err(Error::Cancelled) } else { Ok(()) }
     }
 
-    fn file(&self, parent: BorrowedFd<'_>, path: &RelPath, node: (&ObjectId, &Own)) -> Result<(), Error> {
-        let name = path.name().expect("an entry has a name");
-        let made = match self.maker.file(parent, name, node) {
-            Err(MakeError::Io(Errno::EXIST)) => return self.skip(path, SkipReason::NameTaken),
-            Err(MakeError::Read(ReadError::Missing(id))) if id == *node.0 => {
-                return self.skip(path, SkipReason::NotStored);
+    fn files(&self, way: &Way, parent: BorrowedFd<'_>, files: &[Leaf]) -> Result<(), Error> {
+        files.iter().try_for_each(|file| {
+            self.ask()?;
+            self.file(way, parent, file)
+        })
+    }
+
+    fn file(&self, way: &Way, parent: BorrowedFd<'_>, file: &Leaf) -> Result<(), Error> {
+        let Leaf { name, id, own } = file;
+        let (bytes, lost) = match self.maker.file(parent, name, (id, own)) {
+            Err(MakeError::Io(Errno::EXIST)) => return self.skip(way.path_of(name), SkipReason::NameTaken),
+            Err(MakeError::Read(ReadError::Missing(missing))) if missing == *id => {
+                return self.skip(way.path_of(name), SkipReason::NotStored);
             }
-            made => made,
+            made => made.map_err(|error| make_error(&way.path_of(name), error))?,
         };
-        let (bytes, lost) = made.map_err(|error| make_error(path, error))?;
-        self.lost(path, lost)?;
+        self.lost(way, name, lost)?;
         let files = self.files.fetch_add(1, Ordering::Relaxed) + 1;
         let bytes = self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
         (self.options.progress)(Progress { files, bytes });
@@ -183,47 +239,45 @@ impl Work<'_> {
     fn make_directory(
         &self,
         parent: BorrowedFd<'_>,
-        path: RelPath,
-        node: (Directory, Own),
+        (way, name): (&Arc<Way>, &[u8]),
+        (below, own): (Directory, Own),
     ) -> Result<Option<Task>, Error> {
-        let name = path.name().expect("an entry has a name");
+        let path = || way.path_of(name);
         // For its owner only, until everything is in it.
         match mkdirat(parent, name, Mode::RWXU) {
-            Err(Errno::EXIST) => {
-                self.skip(&path, SkipReason::NameTaken)?;
-                Ok(None)
-            }
-            Err(errno) => Err(write_error(&path, errno)),
+            Err(Errno::EXIST) => self.skip(path(), SkipReason::NameTaken).map(|()| None),
+            Err(errno) => Err(write_error(&path(), errno)),
             Ok(()) => {
                 self.lock().directories += 1;
-                Ok(Some(Task { path, below: node.0, own: node.1 }))
+                let way = way.to(name).ok_or_else(|| Error::Git(path()))?;
+                Ok(Some(Task::Directory { way, below, own }))
             }
         }
     }
 
     /// A directory stands where another repository was.
-    fn repository(&self, parent: BorrowedFd<'_>, path: &RelPath) -> Result<(), Error> {
-        let name = path.name().expect("an entry has a name");
+    fn repository(&self, parent: BorrowedFd<'_>, way: &Way, name: &[u8]) -> Result<(), Error> {
         match mkdirat(parent, name, Mode::from_raw_mode(0o777)) {
-            Err(Errno::EXIST) => self.skip(path, SkipReason::NameTaken),
-            Err(errno) => Err(write_error(path, errno)),
-            Ok(()) => self.skip(path, SkipReason::Repository),
+            Err(Errno::EXIST) => self.skip(way.path_of(name), SkipReason::NameTaken),
+            Err(errno) => Err(write_error(&way.path_of(name), errno)),
+            Ok(()) => self.skip(way.path_of(name), SkipReason::Repository),
         }
     }
 
     /// Settles a directory at once if nothing more will come and everybody can still go through it.
-    fn leave(&self, path: &RelPath, here: BorrowedFd<'_>, rest: (&Own, Vec<Link>)) -> Result<(), Error> {
-        let (own, links) = rest;
-        if links.is_empty() && own.bits & 0o700 == 0o700 && !path.is_root() {
-            let lost = self.maker.settle(here, own).map_err(|errno| write_error(path, errno))?;
-            return self.lost(path, lost);
+    fn leave(&self, here: BorrowedFd<'_>, rest: Rest) -> Result<(), Error> {
+        let at_once = rest.links.is_empty() && rest.own.bits & 0o700 == 0o700 && !rest.way.is_root();
+        if at_once {
+            return self.settle(here, &rest);
         }
-        let mut queue = self.lock();
-        if !links.is_empty() {
-            queue.links.push((path.clone(), links));
-        }
-        queue.unsettled.push((path.clone(), own.clone()));
+        self.lock().unsettled.push(rest);
         Ok(())
+    }
+
+    fn settle(&self, here: BorrowedFd<'_>, rest: &Rest) -> Result<(), Error> {
+        let lost = self.maker.settle(here, &rest.own);
+        let lost = lost.map_err(|errno| write_error(&rest.way.path(), errno))?;
+        lost.into_iter().try_for_each(|lost| self.skip(rest.way.path(), SkipReason::Without(lost)))
     }
 
     /// Symlinks, then the directories that had to wait, the deepest first.
@@ -232,24 +286,18 @@ impl Work<'_> {
         if let Some(error) = queue.failed.take() {
             return Err(error);
         }
+        let mut near = Near::new(self.target);
         let mut symlinks = 0;
-        for (path, links) in std::mem::take(&mut queue.links) {
-            let here = open_below(self.target, &path).map_err(|errno| write_error(&path, errno))?;
-            for Link { name, id, own } in links {
-                let path = path.join(&name).map_err(|_| write_error(&path, Errno::INVAL))?;
-                self.check(&path)?;
-                match self.maker.symlink(here.as_fd(), &name, (&id, &own)) {
-                    Err(MakeError::Io(Errno::EXIST)) => self.skip(&path, SkipReason::NameTaken)?,
-                    made => self.lost(&path, made.map_err(|error| make_error(&path, error))?)?,
-                }
+        for rest in queue.unsettled.iter().filter(|rest| !rest.links.is_empty()) {
+            let here = open(&mut near, &rest.way)?;
+            for link in &rest.links {
+                self.link(&rest.way, here.as_fd(), link)?;
                 symlinks += 1;
             }
         }
-        queue.unsettled.sort_unstable_by(|one, two| two.0.cmp(&one.0));
-        for (path, own) in &queue.unsettled {
-            let here = open_below(self.target, path).map_err(|errno| write_error(path, errno))?;
-            let lost = self.maker.settle(here.as_fd(), own).map_err(|errno| write_error(path, errno))?;
-            self.lost(path, lost)?;
+        queue.unsettled.sort_by_key(|rest| Reverse(rest.way.depth()));
+        for rest in &queue.unsettled {
+            self.settle(open(&mut near, &rest.way)?.as_fd(), rest)?;
         }
         queue.skipped.append(&mut self.lock().skipped);
         queue.skipped.sort_unstable();
@@ -262,17 +310,44 @@ impl Work<'_> {
         })
     }
 
-    fn lost(&self, path: &RelPath, lost: Vec<Lost>) -> Result<(), Error> {
-        lost.into_iter().try_for_each(|lost| self.skip(path, SkipReason::Without(lost)))
+    fn link(&self, way: &Way, parent: BorrowedFd<'_>, link: &Leaf) -> Result<(), Error> {
+        self.ask()?;
+        let Leaf { name, id, own } = link;
+        match self.maker.symlink(parent, name, (id, own)) {
+            Err(MakeError::Io(Errno::EXIST)) => self.skip(way.path_of(name), SkipReason::NameTaken),
+            made => self.lost(way, name, made.map_err(|error| make_error(&way.path_of(name), error))?),
+        }
+    }
+
+    fn lost(&self, way: &Way, name: &[u8], lost: Vec<Lost>) -> Result<(), Error> {
+        lost.into_iter().try_for_each(|lost| self.skip(way.path_of(name), SkipReason::Without(lost)))
     }
 
     #[expect(clippy::unnecessary_wraps, reason = "reads well at the end of a function that can fail")]
-    fn skip(&self, path: &RelPath, why: SkipReason) -> Result<(), Error> {
-        self.lock().skipped.push(Skipped { path: path.clone(), why });
+    fn skip(&self, path: RelPath, why: SkipReason) -> Result<(), Error> {
+        self.lock().skipped.push(Skipped { path, why });
         Ok(())
     }
 
     fn lock(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn open(near: &mut Near<'_>, way: &Arc<Way>) -> Result<OwnedFd, Error> {
+    near.open(way).map_err(|errno| write_error(&way.path(), errno))
+}
+
+/// The files of a large directory, for several threads.
+fn pieces(files: Vec<Leaf>, rest: Rest) -> Vec<Task> {
+    let rest = Arc::new(rest);
+    let mut files = files.into_iter();
+    let mut tasks = Vec::new();
+    loop {
+        let files: Vec<Leaf> = files.by_ref().take(PIECE).collect();
+        if files.is_empty() {
+            return tasks;
+        }
+        tasks.push(Task::Piece { files, rest: Arc::clone(&rest) });
     }
 }

@@ -46,6 +46,8 @@ pub enum Durability {
 pub enum MetaError {
     #[error("cannot use `{}`", path.display())]
     Database { path: PathBuf, source: rusqlite::Error },
+    #[error("cannot write `{}` to the disk", path.display())]
+    Io { path: PathBuf, source: std::io::Error },
     #[error("`{}` is of a format this version does not know (`{found}`)", path.display())]
     Format { path: PathBuf, found: i64 },
     #[error("`{}` is damaged: {what}", path.display())]
@@ -182,6 +184,17 @@ impl Meta {
             Ok(value)
         });
         done.map_err(|source| self.error(source))
+    }
+
+    /// Waits for the disk: what was appended without waiting is then as safe as what was appended durably.
+    pub fn sync(&self) -> Result<(), MetaError> {
+        let mut log = self.path.clone().into_os_string();
+        log.push("-wal");
+        // The log is no file that SQLite locks: to close another handle of one of those would give up its locks.
+        let synced = fs_err::File::open(PathBuf::from(log)).and_then(|log| log.sync_all());
+        let folder = self.path.parent().unwrap_or(Path::new("."));
+        let synced = synced.and_then(|()| fs_err::File::open(folder)?.sync_all());
+        synced.map_err(|source| MetaError::Io { path: self.path.clone(), source })
     }
 
     /// Reads several things as of one moment.

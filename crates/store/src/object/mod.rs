@@ -12,6 +12,7 @@ pub mod tree;
 use std::fmt;
 use std::io::{self, Read, Write};
 
+pub(crate) use hash::hash_again;
 pub use hash::{Collision, Hasher, hash};
 pub use memory::Memory;
 pub use tree::{EntryMode, Tree, TreeEntry, TreeError};
@@ -104,14 +105,24 @@ pub trait ReadObjects: Sync {
         false
     }
 
+    /// A blob that goes back to where files come from. Like every other it is hashed and compared with its id; that
+    /// nobody made it to collide was seen to when it was recorded, and need not be looked for again.
+    fn recorded(&self, id: &ObjectId) -> Result<Vec<u8>, ReadError> {
+        self.read_kind(id, ObjectKind::Blob)
+    }
+
     /// An object that must be of one kind.
     fn read_kind(&self, id: &ObjectId, wanted: ObjectKind) -> Result<Vec<u8>, ReadError> {
-        let object = self.read(id)?;
-        if object.kind != wanted {
-            return Err(ReadError::Kind { id: *id, found: object.kind, wanted });
-        }
-        Ok(object.data)
+        of_kind(id, self.read(id)?, wanted)
     }
+}
+
+/// The bytes of an object that must be of one kind.
+pub(crate) fn of_kind(id: &ObjectId, object: Object, wanted: ObjectKind) -> Result<Vec<u8>, ReadError> {
+    if object.kind != wanted {
+        return Err(ReadError::Kind { id: *id, found: object.kind, wanted });
+    }
+    Ok(object.data)
 }
 
 /// Where objects go. Writing what is there already costs no space.

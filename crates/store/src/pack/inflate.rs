@@ -1,6 +1,7 @@
 //! Decompression of one stream, never further than asked.
 
 use std::cell::Cell;
+use std::cmp::Ordering;
 
 use flate2::{Decompress, FlushDecompress, Status};
 
@@ -9,6 +10,10 @@ use super::input::Input;
 
 /// Deflate cannot make more than this of one byte.
 const RATIO: u64 = 1032;
+
+/// Room behind a whole object. Decompression goes byte by byte where the longest match (258 bytes) has no room, and a
+/// stream is known to end only when there is room for more: with this an object is one call, in long strides to its end.
+const SLACK: usize = 320;
 
 thread_local! {
     /// Setting one up costs more than a small object does.
@@ -62,25 +67,35 @@ impl<'a> Inflate<'a> {
             return Err(EntryError::damaged("it says it is larger than it can be"));
         }
         let size = usize::try_from(size).map_err(|_| EntryError::TooLarge(size))?;
-        let mut data = vec![0; size];
+        let mut data = vec![0; size + SLACK];
         let mut filled = 0;
-        while filled < size {
+        while filled <= size {
             match self.some(&mut data[filled..])? {
-                0 => return Err(EntryError::damaged("it is shorter than it says")),
+                0 => break,
                 count => filled += count,
             }
         }
-        self.end()?;
-        Ok(data)
+        match filled.cmp(&size) {
+            Ordering::Less => Err(EntryError::damaged("it is shorter than it says")),
+            Ordering::Greater => Err(longer()),
+            Ordering::Equal => {
+                data.truncate(size);
+                Ok(data)
+            }
+        }
     }
 
     /// Nothing may follow.
     pub(super) fn end(&mut self) -> Result<(), EntryError> {
         match self.some(&mut [0; 16])? {
             0 => Ok(()),
-            _ => Err(EntryError::damaged("it is longer than it says")),
+            _ => Err(longer()),
         }
     }
+}
+
+fn longer() -> EntryError {
+    EntryError::damaged("it is longer than it says")
 }
 
 impl Drop for Inflate<'_> {

@@ -5,31 +5,32 @@ use std::os::unix::fs::FileExt as _;
 
 use super::EntryError;
 
-/// Enough for the header and the whole of most objects.
+/// Enough for the header and the whole of most objects. Each read is twice as large as the one before, so that at most
+/// about as much again is read as is needed.
 const FIRST: usize = 4 << 10;
+const MOST: usize = 64 << 10;
 /// Enough for the header and the start of a delta.
 const LITTLE: usize = 256;
-const MORE: usize = 64 << 10;
 
 pub(super) struct Input<'a> {
     file: &'a std::fs::File,
     /// Where the file is read next, and where it must not be read any more.
     next: u64,
     end: u64,
-    /// How much is read at first.
-    first: usize,
     buffer: Vec<u8>,
     used: usize,
+    /// How much is read next.
+    stride: usize,
 }
 
 impl<'a> Input<'a> {
     pub(super) fn new(file: &'a std::fs::File, at: u64, end: u64) -> Self {
-        Self { file, next: at, end, first: FIRST, buffer: Vec::new(), used: 0 }
+        Self { file, next: at, end, buffer: Vec::new(), used: 0, stride: FIRST }
     }
 
     /// For one who only wants to know how an entry begins.
     pub(super) fn little(file: &'a std::fs::File, at: u64, end: u64) -> Self {
-        Self { first: LITTLE, ..Self::new(file, at, end) }
+        Self { stride: LITTLE, ..Self::new(file, at, end) }
     }
 
     /// Where the next byte stands in the file.
@@ -45,8 +46,8 @@ impl<'a> Input<'a> {
     /// Some bytes that were not consumed; none at the end.
     pub(super) fn chunk(&mut self) -> io::Result<&[u8]> {
         if self.used == self.buffer.len() {
-            let size = if self.buffer.is_empty() { self.first } else { MORE };
-            let size = self.end.saturating_sub(self.next).min(size as u64);
+            let size = self.end.saturating_sub(self.next).min(self.stride as u64);
+            self.stride = (2 * self.stride).clamp(FIRST, MOST);
             self.buffer.resize(usize::try_from(size).expect("at most a block"), 0);
             let count = self.read()?;
             self.buffer.truncate(count);

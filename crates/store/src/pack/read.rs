@@ -96,7 +96,8 @@ impl Pack {
     /// Kind and size of the object at a place.
     pub fn header(&self, offset: u64) -> Result<(ObjectKind, u64), EntryError> {
         let (kind, size) = self.beginning(offset)?;
-        Ok((kind.map_or_else(|| self.chain(offset).map(|chain| chain.kind), Ok)?, size))
+        let of_chain = || self.chain(offset, &BaseCache::default()).map(|chain| chain.from.kind());
+        Ok((kind.map_or_else(of_chain, Ok)?, size))
     }
 
     /// Size of the object at a place: a delta says it itself, so its base is not looked at.
@@ -226,14 +227,18 @@ impl Pack {
         Ok((head, input))
     }
 
-    /// The places of the deltas that lead from `offset` to an object that stands for itself.
-    fn chain(&self, offset: u64) -> Result<Chain, EntryError> {
+    /// The places of the deltas that lead from `offset` to an object that stands for itself, or that is there already:
+    /// the way from there on was gone before, and is not gone again.
+    fn chain(&self, offset: u64, cache: &BaseCache) -> Result<Chain, EntryError> {
         let mut deltas = Vec::new();
         let mut at = offset;
         loop {
+            if let Some(object) = cache.get((self.serial, at)) {
+                return Ok(Chain { from: From::Known(object), deltas });
+            }
             let (head, _) = self.head_of(at, Input::little)?;
             let base = match head.kind {
-                EntryKind::Whole(kind) => return Ok(Chain { base: at, kind, deltas }),
+                EntryKind::Whole(kind) => return Ok(Chain { from: From::Entry(at, kind), deltas }),
                 EntryKind::Offset(base) => base,
                 EntryKind::Reference(id) => {
                     let found =
@@ -251,8 +256,11 @@ impl Pack {
     }
 
     fn resolve(&self, offset: u64, cache: &BaseCache) -> Result<Arc<Object>, EntryError> {
-        let mut chain = self.chain(offset)?;
-        let mut object = self.start(&mut chain, cache)?;
+        let mut chain = self.chain(offset, cache)?;
+        let mut object = match chain.from {
+            From::Known(object) => object,
+            From::Entry(at, kind) => self.base(at, kind, cache)?,
+        };
         // Time is bounded as well as memory: a chain may rebuild a large object again and again.
         let mut work = 64 * OBJECT_LIMIT;
         while let Some(at) = chain.deltas.pop() {
@@ -275,33 +283,37 @@ impl Pack {
         Ok(object)
     }
 
-    /// The nearest object of the chain that is there already, else its base; what remains of the chain is to
-    /// be done.
-    fn start(&self, chain: &mut Chain, cache: &BaseCache) -> Result<Arc<Object>, EntryError> {
-        for (index, at) in chain.deltas.iter().enumerate() {
-            if let Some(object) = cache.get((self.serial, *at)) {
-                chain.deltas.truncate(index);
-                return Ok(object);
-            }
-        }
-        if let Some(object) = cache.get((self.serial, chain.base)) {
-            return Ok(object);
-        }
-        let (head, input) = self.head(chain.base)?;
+    /// An object that deltas are built on.
+    fn base(&self, at: u64, kind: ObjectKind, cache: &BaseCache) -> Result<Arc<Object>, EntryError> {
+        let (head, input) = self.head(at)?;
         if head.size > OBJECT_LIMIT {
             return Err(EntryError::TooLarge(head.size));
         }
-        let object = Arc::new(Object { kind: chain.kind, data: Inflate::new(input).whole(head.size)? });
-        cache.put((self.serial, chain.base), &object);
+        let object = Arc::new(Object { kind, data: Inflate::new(input).whole(head.size)? });
+        cache.put((self.serial, at), &object);
         Ok(object)
     }
 }
 
 struct Chain {
-    base: u64,
-    kind: ObjectKind,
-    /// The last is the one on the base.
+    from: From,
+    /// The last is the one on what it starts from.
     deltas: Vec<u64>,
+}
+
+enum From {
+    Known(Arc<Object>),
+    /// The entry at this place, which is no delta.
+    Entry(u64, ObjectKind),
+}
+
+impl From {
+    fn kind(&self) -> ObjectKind {
+        match self {
+            Self::Known(object) => object.kind,
+            Self::Entry(_, kind) => *kind,
+        }
+    }
 }
 
 /// Objects that deltas were built on, since others are likely to be built on them too.

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use sandtable_store::RelPath;
 use sandtable_store::checkout::{Error, Lost, Options, Outcome, Progress, SkipReason, Times, checkout};
-use sandtable_store::dir::open_named;
+use sandtable_store::dir::{names, open_below, open_named};
 use sandtable_store::id::HashKind;
 use sandtable_store::object::{EntryMode, Memory, ObjectKind, Tree, TreeEntry, WriteObjects as _};
 use sandtable_store::state::{Limits, State, StateError};
@@ -179,6 +179,76 @@ fn what_is_not_stored_is_listed_and_the_rest_is_there() {
     assert_eq!(outcome.skipped.len(), 1);
     assert_eq!((&outcome.skipped[0].path, outcome.skipped[0].why), (&path("gone"), SkipReason::NotStored));
     assert_eq!(look(dir.path()).into_keys().collect::<Vec<RelPath>>(), [path("here")]);
+}
+
+#[test]
+fn a_directory_of_very_many_files_is_written_by_several_threads() {
+    let objects = Memory::default();
+    let mut plain = Plain::new();
+    set(&mut plain, &path("many"), Thing::directory(0o500));
+    set(&mut plain, &path("many/below"), Thing::directory(0o500));
+    set(&mut plain, &path("many/below/f"), Thing::file("deeper"));
+    set(&mut plain, &path("many/link"), Thing::link("below"));
+    for number in 0..2500 {
+        set(&mut plain, &path(&format!("many/{number}")), Thing::file(number.to_string()));
+        set(&mut plain, &path(&format!("{number}")), Thing::file("at the top"));
+    }
+    let state = state(&objects, &plain);
+    for workers in [1, 2, 5] {
+        let dir = tempfile::tempdir().unwrap();
+        let root = open_named(dir.path()).unwrap();
+        let options = Options { workers, ..Options::default() };
+        let outcome = checkout(&objects, &state, root.as_fd(), &options).unwrap();
+        assert_eq!((outcome.files, outcome.directories, outcome.symlinks), (5001, 2, 1));
+        assert_eq!(look(dir.path()), plain, "{workers} workers");
+        unlock(dir.path());
+    }
+}
+
+/// Directories in each other, with one beside each of them that holds a file and a symlink.
+fn comb(objects: &Memory, depth: usize) -> State {
+    let blob = objects.write(ObjectKind::Blob, b"x").unwrap();
+    let tree = |entries: Vec<(&[u8], EntryMode, sandtable_store::id::ObjectId)>| {
+        let entry = |(name, mode, id): (&[u8], _, _)| TreeEntry { mode, name: name.to_vec(), id };
+        let tree = Tree::new(entries.into_iter().map(entry).collect()).unwrap();
+        objects.write(ObjectKind::Tree, &tree.encode()).unwrap()
+    };
+    let tooth = tree(vec![(b"f", EntryMode::File, blob), (b"l", EntryMode::Symlink, blob)]);
+    let end = tree(vec![(b"f", EntryMode::File, blob)]);
+    let shaft = (0..depth).fold(end, |below, _| {
+        tree(vec![(b"deeper", EntryMode::Tree, below), (b"tooth", EntryMode::Tree, tooth)])
+    });
+    State { tree: shaft, ..State::empty(objects).unwrap() }
+}
+
+#[test]
+fn thousands_of_directories_in_each_other_are_written_and_taken_away() {
+    const DEPTH: usize = 1000;
+    let objects = Memory::default();
+    let state = comb(&objects, DEPTH);
+    let dir = tempfile::tempdir().unwrap();
+    let target = dir.path().join("target");
+    fs_err::create_dir(&target).unwrap();
+    let root = open_named(&target).unwrap();
+    let done = checkout(&objects, &state, root.as_fd(), &Options::default()).unwrap();
+    let depth = DEPTH as u64;
+    assert_eq!((done.files, done.directories, done.symlinks), (depth + 1, 2 * depth, depth));
+    for levels in [0, 1, 63, 64, 65, 500, DEPTH - 1] {
+        let tooth = path(&format!("{}tooth", "deeper/".repeat(levels)));
+        let names = names(open_below(root.as_fd(), &tooth).unwrap().as_fd()).unwrap();
+        assert_eq!(names.len(), 2, "{levels}");
+    }
+    assert!(open_below(root.as_fd(), &path(&["deeper"; DEPTH].join("/"))).is_ok());
+    sandtable_store::remove::remove_tree(&target).unwrap();
+    // Told to stop by the last of all symlinks, which come after everything else.
+    fs_err::create_dir(&target).unwrap();
+    let root = open_named(&target).unwrap();
+    let asked = AtomicU64::new(0);
+    let cancelled = || asked.fetch_add(1, Ordering::Relaxed) > 6 * depth;
+    let options = Options { cancelled: &cancelled, ..Options::default() };
+    let stopped = checkout(&objects, &state, root.as_fd(), &options);
+    assert!(matches!(stopped, Err(Error::Cancelled)), "{stopped:?}");
+    assert_eq!(look(&target), Plain::new());
 }
 
 #[test]

@@ -42,6 +42,12 @@ fn sizes_that_lie() {
     for size in [0, 4, 6, 1 << 20, 60 << 20] {
         assert_damaged(&[[head(BLOB, size), content.clone()].concat()], 0);
     }
+    // By less, just as much and more than the room that is given to decompress in.
+    let long = zlib(&noise(7, 3000));
+    assert_eq!(read(&[[head(BLOB, 3000), long.clone()].concat()], 0).unwrap(), noise(7, 3000));
+    for size in [1, 2000, 2679, 2680, 2681, 2999, 3001, 3319, 3320, 3321, 5000] {
+        assert_damaged(&[[head(BLOB, size), long.clone()].concat()], 0);
+    }
     // Too large to be read at once, and streamed it is found to be a lie; nothing is allocated for it.
     for size in [1 << 40, (1 << 60) - 1] {
         let dir = tempfile::tempdir().unwrap();
@@ -210,6 +216,8 @@ fn a_flipped_bit_in_a_pack_or_index_is_found() {
         flip_each(&file, |at| {
             let objects = Objects::new(sample.dir.path(), HashKind::Sha1, Loose::None);
             for (id, content) in &sample.ids {
+                let whole = objects.read(id).map(|object| object.data);
+                assert_eq!(objects.recorded(id).ok(), whole.ok(), "byte {at}");
                 let mut out = Vec::new();
                 match (objects.read(id), objects.stream(id, &mut out)) {
                     (Ok(object), Ok(_)) => assert_eq!((&object.data, &out), (content, content), "byte {at}"),
@@ -229,6 +237,18 @@ fn a_flipped_bit_in_a_pack_or_index_is_found() {
             };
             assert!(!matches!(found, Ok(true)), "byte {at} of {} was not noticed", file.display());
         });
+    }
+}
+
+#[test]
+fn content_under_the_name_of_other_content_is_not_handed_out() {
+    let dir = tempfile::tempdir().unwrap();
+    fs_err::create_dir(dir.path().join("pack")).unwrap();
+    forge(&dir.path().join("pack"), &[[head(BLOB, 5), zlib(b"hello")].concat()]);
+    let objects = Objects::new(dir.path(), HashKind::Sha1, Loose::None);
+    assert!(objects.contains(&id(0)));
+    for found in [objects.recorded(&id(0)), objects.read_kind(&id(0), ObjectKind::Blob)] {
+        assert!(matches!(found, Err(ReadError::Damaged { id: named, .. }) if named == id(0)), "{found:?}");
     }
 }
 
