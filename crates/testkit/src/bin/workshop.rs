@@ -34,14 +34,14 @@ fn main() -> ExitCode {
 fn run(words: Vec<String>) -> Result<serde_json::Value, Box<dyn std::error::Error>> {
     let mut words = words.into_iter();
     let (depot, plan) = (words.next().ok_or("no depot")?, words.next().ok_or("no plan")?);
-    let (mut deps, mut root, mut timeout) = (DepsMode::Store, BuildRoot::Machine, None);
+    let (mut deps, mut root, mut timeout) = (DepsMode::Store, None, None);
     while let Some(word) = words.next() {
         let value = words.next().ok_or("an option without a value")?;
         match word.as_str() {
             "--deps" => deps = value.parse()?,
             "--root" => {
                 let path = HostPath::new(std::path::absolute(value)?)?;
-                root = BuildRoot::Tree { digest: path.to_string(), path };
+                root = Some(BuildRoot::Tree { digest: path.to_string(), path });
             }
             "--timeout" => timeout = Some(Duration::from_secs(value.parse()?)),
             _ => return Err("an unknown option".into()),
@@ -54,7 +54,7 @@ fn run(words: Vec<String>) -> Result<serde_json::Value, Box<dyn std::error::Erro
     let workshop = Workshop {
         depot: HostPath::new(std::path::absolute(depot)?)?,
         clients: Clients { search, environment },
-        root,
+        root: root.unwrap_or_else(|| BuildRoot::here(deps)),
         deps,
         identity: Identity { uid, gid },
         jobs: 2,

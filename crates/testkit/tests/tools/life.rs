@@ -154,6 +154,29 @@ fn dependencies_from_the_store_isolated_or_from_the_image() {
     assert_eq!(fs_err::read_to_string(image.source().join("found")).unwrap(), "");
 }
 
+/// A source that is built with what the system has, where no dependency of ours is wanted.
+#[test]
+fn a_build_from_the_image_takes_the_compiler_of_the_image() {
+    if !possible() {
+        return;
+    }
+    let out = "/opt/sandtable/tools/hello-1";
+    let script = "mkdir src && cd src && printf '#!/bin/sh\n' > configure && chmod 755 configure
+        printf '#include <stdio.h>\nint main(void) { puts(\"hello works\"); return 0; }\n' > hello.c
+        printf 'hello: hello.c\ninstall: hello\n\tmkdir -p %s/bin\n\tcp hello %s/bin/\n' $0 $0 > Makefile";
+    let mut hello = plan("hello", "", &[]);
+    hello["steps"] = json!([
+        {"action": "run_command", "command": ["sh", "-c", script, out]},
+        {"action": "configure_make", "source": "src", "outputs": ["bin/hello"]},
+    ]);
+    let world = World::new();
+    let made = world.make_with(&hello, &["--deps", "image"]);
+    assert_eq!(made.counts(), (0, 1), "{made:?}");
+    assert!(fs_err::read(made.source().join("bin/hello")).unwrap().starts_with(b"\x7fELF"));
+    let without = World::new().make_with(&hello, &["--deps", "store"]);
+    assert!(without.error().contains("`make`"), "the machine's own are not seen otherwise: {without:?}");
+}
+
 #[test]
 fn what_is_not_declared_is_named_and_what_is_not_used_too() {
     if !possible() {

@@ -91,9 +91,8 @@ struct Cache {
 
 impl MannerArgs {
     pub(super) fn manner(&self, root: Option<BuildRoot>) -> Manner {
-        let whole = if self.deps == DepsMode::Image { BuildRoot::WholeMachine } else { BuildRoot::Machine };
         Manner {
-            root: root.unwrap_or(whole),
+            root: root.unwrap_or_else(|| BuildRoot::here(self.deps)),
             deps: self.deps,
             timeout: self.timeout.as_ref().map(|timeout| timeout.duration()),
             failures: if self.keep { Failures::Kept } else { Failures::Removed },

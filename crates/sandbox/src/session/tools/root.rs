@@ -4,6 +4,7 @@
 use fs_err as fs;
 use sha2::Digest as _;
 
+use super::DepsMode;
 use super::error::Error;
 use super::image::{self, BuildImage};
 use crate::model::mount::{Content, HostAccess, Mount, Ownership, Pins};
@@ -65,6 +66,14 @@ pub(super) enum System {
 }
 
 impl BuildRoot {
+    /// As much of this machine as a step sees when nobody names another system: all of it where no dependency is ours.
+    pub fn here(deps: DepsMode) -> Self {
+        match deps {
+            DepsMode::Image => Self::WholeMachine,
+            DepsMode::Store | DepsMode::Isolated => Self::Machine,
+        }
+    }
+
     pub(super) fn seen(&self) -> Result<Seen, Error> {
         let (known, mounts, files) = match self {
             Self::Machine => ("base", machine(&Programs::Base), Root::new("/")),
@@ -172,7 +181,12 @@ fn machine(programs: &Programs) -> Vec<Mount> {
         );
     }
     match programs {
-        Programs::All => mounts.extend(real("/usr").map(|source| mount("/usr", shown(source), "the system"))),
+        // On Debian and its kin many programs, the compiler among them, are links by way of the second.
+        Programs::All => mounts.extend(
+            ["/usr", "/etc/alternatives"]
+                .into_iter()
+                .filter_map(|path| Some(mount(path, shown(real(path)?), "the system"))),
+        ),
         Programs::Base => {
             let places = LIBRARIES.iter().chain(&DATA);
             mounts.extend(places.filter_map(|path| {

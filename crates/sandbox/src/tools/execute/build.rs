@@ -1,5 +1,6 @@
 //! The build systems. Compiler and linker are `zig`, told the machine and the C library by the plan, so that what is
-//! built depends neither on the processor at hand nor on headers and libraries of the system.
+//! built depends neither on the processor at hand nor on headers and libraries of the system. Where no dependency of ours
+//! is wanted, that system is what one builds with: its compiler, its headers and its libraries.
 
 use super::lower::{Lowering, in_work, own, work};
 use super::{Action, Area, Command, OWN, Packed, Unpacking, WORK};
@@ -20,8 +21,12 @@ pub(super) fn compiler_target(platform: PlanPlatform) -> String {
 }
 
 impl Lowering<'_> {
-    /// The usual names of a compiler and its companions, as small programs that call `zig`.
+    /// The usual names of a compiler and its companions, as small programs that call `zig`; none where the system's are
+    /// to be found.
     fn compilers(&self) -> Vec<Action> {
+        if self.zig().is_none() {
+            return Vec::new();
+        }
         let target = compiler_target(self.plan.platform);
         let each = [
             ("cc", format!("cc {target}")),
@@ -41,10 +46,13 @@ impl Lowering<'_> {
         each.map(write).into()
     }
 
-    /// Runs a build tool where the compiler and the dependencies are what it finds, and nothing of the system is.
+    /// Runs a build tool where the compiler and the dependencies are what it finds, and nothing of the system is; or where
+    /// the system is all that it finds.
     fn built(&self, directory: crate::model::path::BoxPath, argv: Vec<String>) -> Action {
         let mut action = self.run_in(directory, argv);
-        if let Action::Run(command) = &mut action {
+        if let Action::Run(command) = &mut action
+            && self.zig().is_some()
+        {
             let tools = ["CC", "CXX", "AR", "RANLIB"].into_iter().zip(["cc", "c++", "ar", "ranlib"]);
             let mut set = |name: &str, value: String| {
                 command.environment.entry(name.to_owned()).or_insert(value);

@@ -110,13 +110,17 @@ impl<'a> Lowering<'a> {
         let mut environment = user_environment(self.plan, self.dependencies, &[own]);
         environment.insert("SOURCE_DATE_EPOCH".to_owned(), EPOCH.to_owned());
         environment.insert("ZIG_LOCAL_CACHE_DIR".to_owned(), format!("{WORK}/{OWN}/zig-local"));
-        let zig = self.dependencies.iter().find(|dependency| dependency.name.as_str() == "zig");
-        if let Some(zig) = zig {
+        if let Some(zig) = self.zig() {
             let cache = zig.place.join(COMPILER_CACHE);
             environment.insert("ZIG_GLOBAL_CACHE_DIR".to_owned(), cache.to_string());
         }
         environment.extend(self.environment.clone());
         environment
+    }
+
+    /// The compiler among the dependencies.
+    pub(super) fn zig(&self) -> Option<&ProvidedDep> {
+        self.dependencies.iter().find(|dependency| dependency.name.as_str() == "zig")
     }
 
     pub(super) fn output(&self, path: &InnerPath) -> BoxPath {

@@ -27,11 +27,15 @@ fn dependency(name: &str) -> ProvidedDep {
     }
 }
 
+fn actions(steps: &serde_json::Value, tools: &[ProvidedDep]) -> Vec<Action> {
+    let plan = plan(steps);
+    let mut lowering = Lowering::new(&plan, tools, 2);
+    plan.steps.iter().enumerate().flat_map(|(number, step)| lowering.step(number, step)).collect()
+}
+
 fn commands(steps: &serde_json::Value) -> Vec<Command> {
-    let (plan, tools) = (plan(steps), [dependency("zig"), dependency("make")]);
-    let mut lowering = Lowering::new(&plan, &tools, 2);
-    let actions = plan.steps.iter().enumerate().flat_map(|(number, step)| lowering.step(number, step));
-    actions
+    actions(steps, &[dependency("zig"), dependency("make")])
+        .into_iter()
         .filter_map(|action| match action {
             Action::Run(command) => Some(command),
             _ => None,
@@ -79,6 +83,17 @@ fn a_build_knows_its_tools_and_nothing_of_the_caller() {
             "ZIG_LOCAL_CACHE_DIR"
         ]
     );
+}
+
+#[test]
+fn without_a_compiler_among_the_dependencies_the_systems_is_taken() {
+    let steps = serde_json::json!([{"action": "configure_make", "source": "src", "outputs": ["bin/thing"]}]);
+    let found = actions(&steps, &[]);
+    assert!(!found.iter().any(|action| matches!(action, Action::Write { .. })), "{found:?}");
+    let Some(Action::Run(configure)) = found.first() else { panic!("it is configured first") };
+    for name in ["CC", "CXX", "PKG_CONFIG_LIBDIR", "LDFLAGS"] {
+        assert!(!configure.environment.contains_key(name), "{name}");
+    }
 }
 
 #[test]
