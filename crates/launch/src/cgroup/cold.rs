@@ -20,9 +20,10 @@ pub fn cold(journal: &Path, group: &str, supervisor: i32) -> Option<[OwnedFd; 3]
     let hierarchies = Hierarchy::of(supervisor);
     let unified = hierarchies.iter().find(|found| found.version == Version::Two)?;
     let directory = place::named(&parent(journal, unified), &format!("{group}.frozen"), journal).ok()?;
-    let write = |file: &str| fs::OpenOptions::new().write(true).open(directory.join(file)).ok();
+    let write =
+        |file: &str, read| fs::OpenOptions::new().write(true).read(read).open(directory.join(file)).ok();
     let read = |file: &str| fs::File::open(directory.join(file)).ok();
-    let files = [write("cgroup.procs")?, write("cgroup.freeze")?, read("cgroup.events")?];
+    let files = [write("cgroup.procs", true)?, write("cgroup.freeze", false)?, read("cgroup.events")?];
     Some(files.map(|file| file.into_parts().0.into()))
 }
 
