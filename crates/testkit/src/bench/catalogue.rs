@@ -142,6 +142,11 @@ pub fn outcome(lab: &mut Lab, item: &Item, rounds: Rounds) -> RowOutcome {
         _ => rounds,
     };
     let mut outcome = measure(&build(lab, item), rounds);
+    if let Work::Board { files, .. } = item.work
+        && let Ok(place) = place(lab, item)
+    {
+        board::clear(&place, files);
+    }
     if let Work::Memory { idle } = item.work
         && let Ok(place) = place(lab, item)
     {
