@@ -233,7 +233,9 @@ fn what_does_not_work_is_not_kept() {
             .replace(&format!("\"{}\"", libc()), if libc() == "glibc" { "\"musl\"" } else { "\"glibc\"" }),
     )
     .unwrap();
-    assert_eq!(world.make(&wrong).answer["code"], "tool-platform");
+    let refused = world.make(&wrong);
+    assert_eq!(refused.answer["code"], "tool-platform");
+    assert!(refused.answer["remedy"].as_str().unwrap().contains("`--libc`"), "{refused:?}");
 }
 
 #[test]

@@ -160,6 +160,11 @@ impl Error {
     pub fn remedy(&self) -> Option<String> {
         match self {
             Self::Misfit { source, .. } => source.remedy().map(str::to_owned),
+            Self::Platform { .. } => Some(
+                "plan it for that system: `--libc` and `--family` say what a plan is for, and without them it is for the \
+                 system that it is made on"
+                    .to_owned(),
+            ),
             Self::Depot(error) => match &**error {
                 DepotError::Corrupt { key, .. } => Some(format!(
                     "somebody changed it: remove it with `sandtable tool rm {}`, and it is made again",
