@@ -1,6 +1,8 @@
 //! What can go wrong on the command line: the only place that turns an error into an exit code and into a
 //! word about what to do next.
 
+mod hint;
+
 use std::error::Error as _;
 use std::fmt::Write as _;
 use std::io;
@@ -9,18 +11,12 @@ use std::path::PathBuf;
 use sandtable_sandbox::model::blame::Blame;
 use sandtable_sandbox::model::id::NameError;
 use sandtable_sandbox::model::path::PathError;
-use sandtable_sandbox::model::spec::MountAccess;
 use sandtable_sandbox::session::tools::{ImageError, StepError};
 use sandtable_sandbox::{board, merge, resolve, session};
 
+use self::hint::{config_hint, session_hint, tool_hint};
 use crate::commands::tool::ToolError;
 use crate::config;
-use crate::config::file::{FileError, PROJECT_FILE};
-use crate::config::key::{Key, Kind};
-use crate::config::mount::MountError;
-use crate::config::narrow::Widening;
-use crate::config::trust::Standing;
-use crate::config::value::ValueError;
 use crate::env;
 use crate::exit::Own;
 use crate::ui::escape;
@@ -247,137 +243,13 @@ fn shown(cause: &(dyn std::error::Error + 'static)) -> String {
     }
 }
 
-/// What the library knows, and for a failed launch where to learn more.
-fn session_hint(error: &session::Error) -> Option<String> {
-    let more = "`sandtable doctor` looks for what stands in the way";
-    match (error, error.remedy()) {
-        (session::Error::Launch(_), Some(remedy)) => Some(format!("{remedy}\n{more}")),
-        (session::Error::Launch(_), None) => Some(more.to_owned()),
-        (_, remedy) => remedy,
-    }
-}
-
-fn tool_hint(error: &ToolError) -> Option<String> {
-    match error {
-        ToolError::Nothing | ToolError::Assemble(_) => {
-            Some("`sandtable tool recipes` lists what comes with the program".to_owned())
-        }
-        ToolError::Make(error) => error.remedy(),
-        ToolError::Image(ImageError::NoShell(_)) => {
-            Some("name an image with a shell and the usual small programs: `--image`".to_owned())
-        }
-        ToolError::NoImage(_) => Some("name one: `--image NAME`".to_owned()),
-        ToolError::NativeImage => Some(
-            "name an image that docker or podman knows, with `--engine`; `sandtable tool test --rootfs` makes tools on \
-             a directory, an archive or a layout"
-                .to_owned(),
-        ),
-        ToolError::NotKept(request) => Some(format!("make it: `sandtable tool install {request}`")),
-        ToolError::NoSuchTool(_) | ToolError::Several { .. } => {
-            Some("`sandtable tool ls` lists what is kept, with keys".to_owned())
-        }
-        ToolError::NoConsent(_) => {
-            Some("read what it asks for, then answer on a terminal or pass `--yes`".to_owned())
-        }
-        _ => None,
-    }
-}
-
-fn config_hint(error: &config::Error) -> Option<String> {
-    match error {
-        config::Error::Environment(env::Error::NoHome) => {
-            Some(format!("set `{}` to a directory of your own", env::XDG_DATA_HOME))
-        }
-        config::Error::Variable { name, source: ValueError::SwitchedOff(_) } => {
-            Some(format!("unset `{name}`, or run the command without sandtable"))
-        }
-        config::Error::Variable { source, .. } | config::Error::Flag { source, .. } => value_hint(source),
-        config::Error::Agent(contradiction) => {
-            Some(format!("leave the flag out, or unset the {}", contradiction.variable))
-        }
-        config::Error::UnknownVariable { meant: Some(meant), .. } => Some(format!("did you mean `{meant}`?")),
-        config::Error::UnknownVariable { name, .. } => Some(format!("unset `{name}`")),
-        config::Error::File(error) => file_hint(error),
-        config::Error::Widening(widening) => Some(widening_hint(widening)),
-        config::Error::UnknownProfile { known, .. } => {
-            let known: Vec<String> = known.iter().map(|name| format!("`{name}`")).collect();
-            Some(format!(
-                "one of {}; `[profiles.NAME]` in your configuration file defines another",
-                known.join(", ")
-            ))
-        }
-        config::Error::NoProjectFile(_) => Some(format!("go to a project that has a `{PROJECT_FILE}`")),
-        config::Error::Trust(_) => {
-            Some("remove the file if it is not yours, and trust the project anew".to_owned())
-        }
-        config::Error::CurrentDirectory(_) => {
-            Some("change to a directory that exists, or pass `-C DIR`".to_owned())
-        }
-        config::Error::EnvFile(_) => Some("a line is `NAME=VALUE`, empty, or a comment".to_owned()),
-        config::Error::Environment(env::Error::NotAPath { .. }) => None,
-    }
-}
-
-fn widening_hint(widening: &Widening) -> String {
-    let flag = flag_for(widening.key, &widening.asked);
-    let alone = format!("remove the line, or, if you want it, pass `{flag}` yourself");
-    let trust = ["sandtable", "trust", &widening.path.to_string_lossy()].map(str::to_owned);
-    let trust = escape::command(&trust);
-    match widening.standing {
-        Standing::Changed => {
-            format!("the file was changed after you trusted it: read it again, then `{trust}`\n{alone}")
-        }
-        _ => format!("{alone}\nread the file and consent to it as it is: `{trust}`"),
-    }
-}
-
-fn file_hint(error: &FileError) -> Option<String> {
-    match error {
-        FileError::UnknownKey { meant: Some(meant), .. } => Some(format!("did you mean `{meant}`?")),
-        FileError::UnknownKey { .. } => {
-            let known: Vec<String> = Key::ALL.iter().map(|key| format!("`{}`", key.word())).collect();
-            Some(format!("the keys are {}", known.join(", ")))
-        }
-        FileError::Value { source, .. } => value_hint(source),
-        _ => None,
-    }
-}
-
-fn value_hint(error: &ValueError) -> Option<String> {
-    match error {
-        ValueError::Relative(_) => Some("write an absolute path, or `~/…` in your own file".to_owned()),
-        ValueError::Mount(error) => Some(mount_hint(error)),
-        ValueError::Variable(_) => {
-            Some("a variable is `NAME=VALUE`, or `NAME` for your own value".to_owned())
-        }
-        _ => None,
-    }
-}
-
-/// What a mount should have looked like.
-fn mount_hint(error: &MountError) -> String {
-    match error {
-        MountError::RelativeTarget { target, .. } if target.parse::<MountAccess>().is_ok() => {
-            format!("the mode is the third part: `SRC:DST:{target}`")
-        }
-        MountError::TooManyParts(_) => r"a colon that belongs to a path is written `\:`".to_owned(),
-        _ => "a mount is `SRC[:DST[:ro|rw|cow]]`".to_owned(),
-    }
-}
-
-/// The option that says on the command line what a project's file may not say.
-fn flag_for(key: Key, asked: &str) -> String {
-    match key.kind() {
-        Kind::Switch => key.flag().to_owned(),
-        Kind::Line | Kind::List | Kind::Words => format!("{} …", key.flag()),
-        Kind::Text | Kind::Path => format!("{} {asked}", key.flag()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::config::file::Place;
+    use crate::config::key::Key;
+    use crate::config::narrow::Widening;
+    use crate::config::trust::Standing;
     use crate::env::Environment;
 
     fn rendered(error: impl Into<CliError>) -> String {
