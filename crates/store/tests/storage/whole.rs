@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::AsFd as _;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt, symlink};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use sandtable_store::bring_in::{BringInOptions, bring_in_exactly};
@@ -88,6 +88,14 @@ fn clean(source: &Path) {
     run(source, &["update-index", "-q", "--really-refresh", "--force-write-index"]);
 }
 
+/// The same with one pack, as a clone has.
+fn packed(parent: &Path) -> PathBuf {
+    let source = parent.join("source");
+    clean(&source);
+    run(&source, &["repack", "-adq"]);
+    source
+}
+
 /// All objects that a commit of a repository is made of, but for itself.
 fn objects(source: &Path) -> BTreeSet<ObjectId> {
     let place = source.to_str().unwrap();
@@ -99,9 +107,7 @@ fn objects(source: &Path) -> BTreeSet<ObjectId> {
 #[test]
 fn of_a_clean_repository_nothing_is_written_that_git_has_packed() {
     let dir = tempfile::tempdir().unwrap();
-    let source = dir.path().join("source");
-    clean(&source);
-    run(&source, &["repack", "-adq"]);
+    let source = packed(dir.path());
     let Board { store, dir: _dir } = board(HashKind::Sha1);
     let batch = store.begin().unwrap();
     let (outcome, _) = onboard(&batch, &source);
@@ -125,9 +131,7 @@ fn of_a_clean_repository_nothing_is_written_that_git_has_packed() {
 #[test]
 fn a_second_state_of_a_clean_repository_borrows_nothing() {
     let dir = tempfile::tempdir().unwrap();
-    let source = dir.path().join("source");
-    clean(&source);
-    run(&source, &["repack", "-adq"]);
+    let source = packed(dir.path());
     let Board { store, dir: _dir } = board(HashKind::Sha1);
     let batch = store.begin().unwrap();
     let (first, _) = onboard(&batch, &source);
