@@ -80,3 +80,10 @@ pub enum Held {
 #[derive(Debug, thiserror::Error)]
 #[error("cannot freeze the sandbox")]
 pub struct FreezeError(#[from] WireError);
+
+impl FreezeError {
+    /// Whether the sandbox ended meanwhile, so that there is nothing to be held.
+    pub fn has_ended(&self) -> bool {
+        matches!(self.0, WireError::Closed | WireError::Io(Errno::PIPE | Errno::CONNRESET | Errno::NOTCONN))
+    }
+}

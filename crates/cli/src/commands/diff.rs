@@ -7,9 +7,9 @@ use clap::Args;
 use sandtable_sandbox::board::diff::{Diff, Record, render};
 use sandtable_sandbox::board::{Found, Store};
 use sandtable_sandbox::model::id::SandboxName;
-use sandtable_sandbox::session::{self, states};
+use sandtable_sandbox::session;
 
-use super::target::{sandbox, state};
+use super::target::{ends as ends_of, sandbox, state};
 use crate::app::App;
 use crate::error::CliError;
 use crate::ui::Ui;
@@ -79,10 +79,9 @@ fn ends(app: &App, args: &DiffArgs) -> Result<(Found, Found), CliError> {
 }
 
 fn of_sandbox(app: &App, name: &SandboxName) -> Result<(Found, Found), CliError> {
-    let sandboxes = app.sandboxes()?;
-    let base = states::ends(&sandboxes, name)?;
-    let base = Found { store: base.store, snapshot: base.base };
-    Ok((base, states::newest(&sandboxes, name)?))
+    let ends = ends_of(app, name)?;
+    let base = Found { store: app.board()?.same(&ends.store)?, snapshot: ends.base.clone() };
+    Ok((base, ends.into_newest()))
 }
 
 /// The sandbox of the source around the current directory that was made last.

@@ -18,9 +18,9 @@ use sandtable_sandbox::merge::{
 };
 use sandtable_sandbox::model::path::HostPath;
 use sandtable_sandbox::session::states::Ends;
-use sandtable_sandbox::session::{self, back, states};
+use sandtable_sandbox::session::{self, back};
 
-use super::target::{sandbox, state};
+use super::target::{ends, sandbox, state};
 use crate::app::{App, real};
 use crate::error::CliError;
 use crate::exit::Own;
@@ -250,9 +250,9 @@ fn work(app: &App, word: Option<&str>) -> Result<Work, CliError> {
         return Ok(Work { store, base, newest, head: None, drifted, title, trailers: Vec::new() });
     };
     let sandboxes = app.sandboxes()?;
-    let Ends { store, base, newest, head } = states::ends(&sandboxes, &name)?;
+    let Ends { store, base, newest, head, moved, .. } = ends(app, &name)?;
     let inspected = session::inspect(&sandboxes, &name)?;
-    let drift = inspected.outcome.into_iter().flat_map(|outcome| outcome.drift);
+    let drift = inspected.outcome.into_iter().flat_map(|outcome| outcome.drift).chain(moved);
     // A name that had to be escaped is compared by its content alone.
     let drifted = drift.filter_map(|entry| RelPath::new(entry.path.into_bytes()).ok()).collect();
     let policy = policy_name(&serde_json::to_vec(&inspected.record.resolved).map_err(CliError::Json)?);

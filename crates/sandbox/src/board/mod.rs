@@ -63,6 +63,11 @@ impl Board {
         }
     }
 
+    /// A store once more: each end of a comparison has one of its own.
+    pub fn same(&self, store: &Store) -> Result<Store, Error> {
+        Ok(Store::open(store.dir())?)
+    }
+
     /// The store of a source, made if it has none.
     pub(crate) fn open(&self, source: &Path, hash: HashKind) -> Result<Store, Error> {
         Ok(Store::open_or_create(&self.place(source), source, hash)?)

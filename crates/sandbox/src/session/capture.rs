@@ -316,7 +316,7 @@ fn change_entry(change: &layer::Change, mount: Option<&String>) -> ChangeEntry {
     }
 }
 
-fn drift_entry(drift: &Drift) -> DriftEntry {
+pub(super) fn drift_entry(drift: &Drift) -> DriftEntry {
     let kind = match drift.kind {
         source::DriftKind::Added => DriftKind::Added,
         source::DriftKind::Modified => DriftKind::Modified,

@@ -29,6 +29,8 @@ const LOCK: &str = "lock";
 const CONTROL: &str = "control";
 /// The file of events, beside the directory of sandboxes.
 const EVENTS: &str = "events.jsonl";
+/// How long somebody may hold a lock who is neither a sandbox that answers nor gone: to record a large state, for example.
+const PATIENCE: Duration = Duration::from_mins(2);
 /// How long an unlocked directory without a record may be a creation still under way.
 const YOUNG: Duration = Duration::from_secs(10);
 
@@ -149,6 +151,14 @@ pub(super) enum Part {
     Pins,
 }
 
+/// What came of asking for the lock of a sandbox.
+#[derive(Debug)]
+pub(super) enum Holding {
+    Ours(FileLock),
+    /// A command runs in it.
+    Running,
+}
+
 /// The directory of one sandbox.
 #[derive(Clone, Debug)]
 pub(super) struct SandboxDirectory {
@@ -195,6 +205,10 @@ impl SandboxDirectory {
         self.path.join(format!("{layer}.{ending}"))
     }
 
+    pub(super) fn lock_path(&self) -> HostPath {
+        self.path.join(LOCK)
+    }
+
     /// The lock of a directory that may not have one yet.
     fn claim(&self) -> Result<Option<FileLock>, Error> {
         let path = self.path.join(LOCK);
@@ -209,6 +223,24 @@ impl SandboxDirectory {
             std::io::ErrorKind::NotFound => Error::Unknown(self.name()),
             _ => Error::state("lock", path.as_path())(error.source),
         })
+    }
+
+    /// The lock, unless a command runs in the sandbox. Others hold it for a while only, to record a state or to bring
+    /// another one back, and are waited for.
+    pub(super) fn hold(&self) -> Result<Holding, Error> {
+        let held = Self::retry(PATIENCE, || match self.try_lock()? {
+            Some(lock) => Ok(Some(Holding::Ours(lock))),
+            None => Ok(self.connect().map(|_| Holding::Running)),
+        });
+        held?.ok_or_else(|| Error::Busy(self.name()))
+    }
+
+    /// The same where a sandbox that runs is an error.
+    pub(super) fn hold_stopped(&self) -> Result<FileLock, Error> {
+        match self.hold()? {
+            Holding::Ours(lock) => Ok(lock),
+            Holding::Running => Err(Error::StillRunning(self.name())),
+        }
     }
 
     pub(super) fn name(&self) -> SandboxName {

@@ -84,6 +84,14 @@ pub enum Error {
     },
     #[error("nothing is recorded of what the sandbox `{0}` stands on")]
     NoBase(SandboxName),
+    #[error("what the sandbox `{name}` was made on is not recorded, and cannot be recorded any more")]
+    Groundless { name: SandboxName, layer: PathBuf },
+    #[error("the sandbox `{name}` holds work that is not recorded, and it cannot be recorded now")]
+    Behind {
+        name: SandboxName,
+        #[source]
+        cause: Box<Error>,
+    },
     #[error("a state needs a workspace of its own, and there is none here: {reason}")]
     NoOverlay { reason: String },
     #[error("snapshot `{snapshot}` is of another source than the sandbox `{name}`")]
@@ -166,9 +174,11 @@ impl Error {
             | Self::CommandNotExecutable { .. }
             | Self::Directory { .. }
             | Self::NoBase(_)
+            | Self::Groundless { .. }
             | Self::NoOverlay { .. }
             | Self::OtherSource { .. }
             | Self::Lost(AttachError::DirectoryStream) => Blame::Input,
+            Self::Behind { cause, .. } => cause.blame(),
             Self::Launch(error) => error.blame(),
             Self::Board(error) => error.blame(),
             Self::Proof(error) => error.blame(),
@@ -203,7 +213,8 @@ impl Error {
             Self::Copy { .. } => "copy",
             Self::Image { .. } => "image",
             Self::Freeze { .. } => "freeze",
-            Self::NoBase(_) => "no-base",
+            Self::NoBase(_) | Self::Groundless { .. } => "no-base",
+            Self::Behind { .. } => "not-recorded",
             Self::NoOverlay { .. } => "no-overlay",
             Self::OtherSource { .. } => "other-source",
             Self::Snapshot { .. } => "snapshot",
@@ -234,7 +245,19 @@ impl Error {
             }
             Self::Meaning(error) => error.remedy(),
             Self::Board(error) => error.remedy(),
-            Self::NoBase(_) => Some("states are recorded by `run` without `--rm`".to_owned()),
+            Self::NoBase(name) => {
+                Some(format!("`sandtable snapshot {name}` records it when no command runs in it"))
+            }
+            Self::Groundless { layer, .. } => {
+                Some(format!("what it changed is in `{}`, as the kernel's overlay keeps it", layer.display()))
+            }
+            Self::Behind { name, cause } => {
+                let first = cause.remedy().map(|remedy| format!("{remedy}\n")).unwrap_or_default();
+                Some(format!(
+                    "{first}the sandbox keeps the work; `sandtable log {name}` lists the states that are recorded, and each \
+                     can be named by its id instead of the sandbox"
+                ))
+            }
             Self::OtherSource { .. } => Some("`sandtable fork` makes a sandbox of it".to_owned()),
             Self::Image { source, .. } => source.remedy().map(str::to_owned),
             Self::Launch(error) => error.remedy(),

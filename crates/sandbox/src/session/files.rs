@@ -21,6 +21,8 @@ pub(super) const OUTCOME: &str = "outcome.json";
 pub(super) const BASE: &str = "base.json";
 /// When its copies were made, and without what.
 pub(super) const COPIES: &str = "copies.json";
+/// There while the layer may hold what no recorded state has: from before a command runs until its state is recorded.
+const UNRECORDED: &str = "unrecorded";
 /// The values of its concealed variables.
 pub(super) const ENVIRONMENT: &str = "environment";
 
@@ -44,6 +46,22 @@ impl SandboxDirectory {
 
     pub(super) fn read_environment(&self) -> Result<Option<EnvironmentFile>, Error> {
         read(&self.path().join(ENVIRONMENT))
+    }
+
+    /// Says that the layer is about to be written to.
+    pub(super) fn mark_unrecorded(&self) -> Result<(), Error> {
+        let path = self.path().join(UNRECORDED);
+        fs::write(path.as_path(), "").map_err(Error::state("write", path.as_path()))
+    }
+
+    /// Says that everything in the layer is recorded. A mark that stays costs a look at the layer, nothing else.
+    pub(super) fn unmark_unrecorded(&self) {
+        let _looked_at_again = fs::remove_file(self.path().join(UNRECORDED).as_path());
+    }
+
+    /// Whether the layer may hold what no recorded state has.
+    pub(super) fn is_unrecorded(&self) -> bool {
+        self.path().join(UNRECORDED).as_path().exists() || self.was_interrupted()
     }
 
     /// Writes a file under its name when it is complete.

@@ -8,6 +8,7 @@ pub use sandtable_launch::wire::FrozenBy;
 use super::directory::{SandboxDirectory, Sandboxes};
 use super::error::Error;
 use super::manage::existing;
+use super::record::Record;
 use crate::engine::engine;
 use crate::model::id::SandboxName;
 
@@ -29,5 +30,15 @@ impl SandboxDirectory {
         })?;
         let connection = connection.ok_or_else(|| Error::Busy(self.name()))?;
         engine.freeze(connection, self.path()).map_err(|source| Error::Freeze { name: self.name(), source })
+    }
+
+    /// The same for a sandbox that may be starting or ending: `None` if it does not answer, or ended before it was held.
+    pub(super) fn try_freeze(&self, record: &Record) -> Result<Option<Frozen>, Error> {
+        let Some(connection) = self.connect() else { return Ok(None) };
+        match engine(record.resolved.engine).freeze(connection, self.path()) {
+            Ok(frozen) => Ok(Some(frozen)),
+            Err(error) if error.has_ended() => Ok(None),
+            Err(source) => Err(Error::Freeze { name: self.name(), source }),
+        }
     }
 }

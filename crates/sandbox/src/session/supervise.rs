@@ -103,6 +103,9 @@ impl Supervision<'_> {
         can_start()?;
         let engine = engine(self.resolved().engine);
         let plan = engine.plan(self.resolved(), &place(self.directory, self.record));
+        if self.resolved().lifetime.value == Lifetime::Keep {
+            self.directory.mark_unrecorded()?;
+        }
         let control = self.directory.listen()?;
         let handles = Handles { control: control.as_fd(), lock: self.lock.as_fd() };
         let sandbox = engine.launch(&plan, &handles)?;

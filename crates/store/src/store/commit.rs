@@ -76,6 +76,10 @@ fn describe(batch: &Batch<'_>, draft: &SnapshotDraft) -> Result<SnapshotCommit, 
     if !batch.contains(&draft.tree) {
         return Err(wrong("its tree is not there"));
     }
+    if draft.parents.iter().any(|parent| !batch.contains(parent)) {
+        // Somebody else may have recorded it since the packs were looked at.
+        batch.store.objects.refresh()?;
+    }
     if let Some(parent) = draft.parents.iter().find(|parent| !batch.contains(parent)) {
         return Err(wrong(&format!("its parent `{parent}` is not there")));
     }

@@ -123,7 +123,7 @@ fn a_record_that_cannot_hold_every_change_says_so() {
 }
 
 /// A sandbox whose command has said that it is ready.
-fn ready(env: &TestEnv, source: &std::path::Path, options: &[&str], script: &str) -> Child {
+pub(crate) fn ready(env: &TestEnv, source: &std::path::Path, options: &[&str], script: &str) -> Child {
     let run = env.sandtable().directory(source).arg("run").args(options).args(["--", "sh", "-c", script]);
     let mut child = run.started();
     child.stdout.as_mut().unwrap().read_exact(&mut [0; 6]).unwrap();

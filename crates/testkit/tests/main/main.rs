@@ -23,6 +23,7 @@ mod ground;
 mod hosts;
 mod image;
 mod inside;
+mod interrupted;
 mod lifecycle;
 mod limits;
 mod merging;

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::super::capture::Look;
 use super::super::directory::SandboxDirectory;
 use super::super::error::Error;
-use super::super::record::{Record, SCHEMA};
+use super::super::record::{DriftEntry, Record, SCHEMA};
 use super::super::watcher::Watcher;
 use super::subject;
 use crate::board::take::Began;
@@ -29,6 +29,15 @@ pub(in crate::session) struct StandsOn {
     /// Where the source's `HEAD` was, if it is a repository.
     #[serde(default)]
     pub(in crate::session) head: Option<BaseHead>,
+    /// What had changed in the source since the sandbox was made, where its state could only be recorded later.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(in crate::session) moved: Vec<DriftEntry>,
+}
+
+impl StandsOn {
+    pub(super) fn new(snapshot: ObjectId, head: Option<BaseHead>) -> Self {
+        Self { schema: SCHEMA, snapshot, head, moved: Vec::new() }
+    }
 }
 
 /// The recording of that state, under way beside the command.
@@ -144,16 +153,21 @@ impl SandboxDirectory {
         snapshot: ObjectId,
         head: Option<BaseHead>,
     ) -> Result<(), Error> {
+        self.stand_on_this(record, StandsOn::new(snapshot, head))
+    }
+
+    /// The same with all that is known of it.
+    pub(super) fn stand_on_this(&self, record: &Record, stands_on: StandsOn) -> Result<(), Error> {
         let source = record.resolved.source.root.as_path();
         let store = self.board().of_source(source)?.ok_or_else(|| Error::NoBase(record.name.clone()))?;
         let created = OperationDraft {
             subject: subject(record).to_string(),
             kind: "create".to_owned(),
             at: SystemTime::now(),
-            head: HeadChange::Set(snapshot),
+            head: HeadChange::Set(stands_on.snapshot),
             details: serde_json::json!({ "name": record.name }).to_string(),
         };
         store.meta().append(&created).map_err(board::Error::from)?;
-        self.write(super::super::files::BASE, &StandsOn { schema: SCHEMA, snapshot, head })
+        self.write(super::super::files::BASE, &stands_on)
     }
 }

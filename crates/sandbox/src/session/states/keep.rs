@@ -1,6 +1,6 @@
 //! Recording the state of a sandbox: from its layer where it has one.
 
-use std::os::fd::AsFd as _;
+use std::os::fd::{AsFd as _, BorrowedFd};
 use std::sync::atomic::AtomicBool;
 
 use sandtable_store::id::ObjectId;
@@ -15,6 +15,7 @@ use sandtable_store::store::{Batch, Store};
 use super::super::directory::{Part, SandboxDirectory};
 use super::super::error::Error;
 use super::super::record::Record;
+use super::regain::regain;
 use super::{head, open, plain, state, subject};
 use crate::board::take::{Words, commit};
 use crate::board::{self, Taking};
@@ -41,14 +42,21 @@ pub(in crate::session) enum Stillness {
     Running,
 }
 
-/// Records the state of a sandbox, unless it is the one that was recorded last and nobody has words for it.
+/// Records the state of a sandbox, unless it is the one that was recorded last and nobody has words for it. One that
+/// is stopped gets a base again if it has none.
 pub(in crate::session) fn keep(
     directory: &SandboxDirectory,
     record: &Record,
     taking: &Taking<'_>,
     stillness: Stillness,
 ) -> Result<Kept, Error> {
-    let (stands_on, store) = directory.standing(record)?;
+    let (stands_on, store) = match directory.standing(record) {
+        Err(Error::NoBase(_)) if stillness == Stillness::Stopped => {
+            regain(directory, record)?;
+            directory.standing(record)?
+        }
+        found => found?,
+    };
     let base = state(&store, &stands_on.snapshot)?;
     let before = head(&store, record)?;
     if plain::root(directory, record).is_some() {
@@ -58,9 +66,11 @@ pub(in crate::session) fn keep(
     let outcome = if plain::root(directory, record).is_some() {
         plain::look(directory, record, &batch, taking)?
     } else {
-        read_layer(directory, record, (&batch, &base), stillness)?
+        let upper = open(directory.layer(WORKSPACE, Part::Upper).as_path())?;
+        read_layer(record, upper.as_fd(), (&batch, &base), stillness)?
     };
     if let Some(snapshot) = same(&store, before.as_ref(), &outcome, taking)? {
+        settled(directory, stillness);
         return Ok(Kept { parent: None, snapshot, unchanged: true, outcome });
     }
     let parent = taking.parent.or(before.map(|snapshot| snapshot.id));
@@ -68,17 +78,24 @@ pub(in crate::session) fn keep(
     let subject = subject(record);
     let words = Words { subject: &subject, parent, consistency, taking };
     let snapshot = commit(&store, batch, &outcome.state, &words)?;
+    settled(directory, stillness);
     Ok(Kept { snapshot, parent, unchanged: false, outcome })
 }
 
-/// The state that the layer makes of the base.
-fn read_layer(
-    directory: &SandboxDirectory,
+/// Everything that a sandbox did which has ended is recorded. What one does that runs may go on.
+fn settled(directory: &SandboxDirectory, stillness: Stillness) {
+    if stillness == Stillness::Stopped {
+        directory.unmark_unrecorded();
+    }
+}
+
+/// The state that a layer makes of the base.
+pub(super) fn read_layer(
     record: &Record,
+    layer: BorrowedFd<'_>,
     (batch, base): (&Batch<'_>, &State),
     stillness: Stillness,
 ) -> Result<Outcome, Error> {
-    let upper = open(directory.layer(WORKSPACE, Part::Upper).as_path())?;
     let (rules, never) = (Rules::default(), AtomicBool::new(false));
     let watch = if stillness == Stillness::Running { Watch::Live } else { Watch::Still };
     let options = CaptureOptions {
@@ -90,7 +107,7 @@ fn read_layer(
         cache: None,
     };
     let ends = Objects { objects: batch, sink: batch };
-    let captured = capture(upper.as_fd(), base, ends, Run { options: &options, cache: None });
+    let captured = capture(layer, base, ends, Run { options: &options, cache: None });
     let Captured { outcome, .. } =
         captured.map_err(|source| Error::Snapshot { name: record.name.clone(), source })?;
     Ok(outcome)

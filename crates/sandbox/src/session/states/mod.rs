@@ -6,10 +6,12 @@
 //! always stands on the state it recorded.
 
 mod base;
+mod catch_up;
 mod fork;
 mod ground;
 mod keep;
 mod plain;
+mod regain;
 mod settle;
 mod turn;
 
@@ -17,11 +19,12 @@ use std::path::Path;
 use std::time::Duration;
 
 use sandtable_store::id::ObjectId;
-use sandtable_store::meta::Snapshot;
+use sandtable_store::meta::{MetaError, Snapshot};
 use sandtable_store::state::State;
 use sandtable_store::store::Store;
 
 pub(super) use base::{Beginning, Seen, StandsOn};
+pub use catch_up::Lacking;
 pub use fork::fork;
 pub(super) use ground::lay;
 pub use keep::Kept;
@@ -33,12 +36,12 @@ pub use turn::{Restored, rollback, step};
 use super::directory::{SandboxDirectory, Sandboxes};
 use super::error::Error;
 use super::manage::existing;
-use super::record::Record;
+use super::record::{DriftEntry, Record};
 use crate::board::{Board, Found, Subject, Taking};
 use crate::merge::BaseHead;
 use crate::model::id::SandboxName;
 
-/// How long the state of a source may take to be recorded before a snapshot of a running sandbox gives up.
+/// How long a snapshot waits for a sandbox that is starting, ending or being recorded.
 const PATIENCE: Duration = Duration::from_mins(2);
 
 /// The two ends of a sandbox: what it stands on, and its newest recorded state.
@@ -49,38 +52,51 @@ pub struct Ends {
     pub newest: Snapshot,
     /// Where the source's `HEAD` was, if that is known.
     pub head: Option<BaseHead>,
+    /// What the newest state leaves out.
+    pub lacking: Lacking,
+    /// Paths of the source that changed before the base was recorded, where that could only be done afterwards: what
+    /// they were when the sandbox was made is not known.
+    pub moved: Vec<DriftEntry>,
 }
 
-/// What a sandbox stands on and where it is.
+/// What a sandbox stands on and where it is. Work that no state has yet, because its supervisor was killed or there was
+/// no room for it, is recorded first.
 pub fn ends(sandboxes: &Sandboxes, name: &SandboxName) -> Result<Ends, Error> {
     let directory = existing(sandboxes, name)?;
     let record = directory.read_record()?;
-    let (stands_on, store) = directory.standing(&record)?;
+    let (lacking, (stands_on, store)) = catch_up::standing(&directory, &record)?;
     let base = store.meta().snapshot(&stands_on.snapshot).map_err(crate::board::Error::from)?;
     let newest = head(&store, &record)?.unwrap_or_else(|| base.clone());
-    Ok(Ends { store, base, newest, head: stands_on.head })
+    Ok(Ends { store, base, newest, head: stands_on.head, lacking, moved: stands_on.moved })
 }
 
-/// The newest state of a sandbox as something that can be compared, checked out or forked.
-pub fn newest(sandboxes: &Sandboxes, name: &SandboxName) -> Result<Found, Error> {
-    let Ends { store, newest, .. } = ends(sandboxes, name)?;
-    Ok(Found { store, snapshot: newest })
+impl Ends {
+    /// The newest state as something that can be compared, checked out or forked.
+    pub fn into_newest(self) -> Found {
+        Found { store: self.store, snapshot: self.newest }
+    }
 }
 
-/// Records the state of a sandbox now. One that runs is held still meanwhile.
+/// Records the state of a sandbox now. One that runs is held still meanwhile; one that starts or ends, or that somebody
+/// else records, is waited for.
 pub fn snapshot(sandboxes: &Sandboxes, name: &SandboxName, taking: &Taking<'_>) -> Result<Kept, Error> {
     let directory = existing(sandboxes, name)?;
     let record = directory.read_record()?;
-    if let Some(_lock) = directory.try_lock()? {
-        return keep(&directory, &record, taking, Stillness::Stopped);
-    }
-    // Beside its first command, what it stands on may still be being recorded.
-    SandboxDirectory::retry(PATIENCE, || directory.read_base())?;
-    let frozen = directory.freeze()?;
-    let stillness = if frozen.is_complete() { Stillness::Frozen } else { Stillness::Running };
-    let kept = keep(&directory, &record, taking, stillness);
-    drop(frozen);
-    kept
+    let kept = SandboxDirectory::retry(PATIENCE, || {
+        if let Some(_lock) = directory.try_lock()? {
+            return keep(&directory, &record, taking, Stillness::Stopped).map(Some);
+        }
+        // Beside its first command, what it stands on may still be being recorded.
+        if directory.read_base()?.is_none() {
+            return Ok(None);
+        }
+        let Some(frozen) = directory.try_freeze(&record)? else { return Ok(None) };
+        let stillness = if frozen.is_complete() { Stillness::Frozen } else { Stillness::Running };
+        let kept = keep(&directory, &record, taking, stillness);
+        drop(frozen);
+        kept.map(Some)
+    });
+    kept?.ok_or_else(|| Error::Busy(name.clone()))
 }
 
 impl SandboxDirectory {
@@ -91,10 +107,15 @@ impl SandboxDirectory {
 
     /// What the sandbox stands on, and the store that has it.
     pub(super) fn standing(&self, record: &Record) -> Result<(StandsOn, Store), Error> {
-        let stands_on = self.read_base()?.ok_or_else(|| Error::NoBase(record.name.clone()))?;
+        let nothing = || Error::NoBase(record.name.clone());
+        let stands_on = self.read_base()?.ok_or_else(nothing)?;
         let source = record.resolved.source.root.as_path();
-        let store = self.board().of_source(source)?.ok_or_else(|| Error::NoBase(record.name.clone()))?;
-        Ok((stands_on, store))
+        let store = self.board().of_source(source)?.ok_or_else(nothing)?;
+        match store.meta().snapshot(&stands_on.snapshot) {
+            Ok(_) => Ok((stands_on, store)),
+            Err(MetaError::Unknown(_)) => Err(nothing()),
+            Err(error) => Err(crate::board::Error::from(error).into()),
+        }
     }
 }
 

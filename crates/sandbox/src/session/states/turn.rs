@@ -13,10 +13,10 @@ use super::super::directory::{Part, SandboxDirectory, Sandboxes};
 use super::super::error::Error;
 use super::super::manage::existing;
 use super::super::record::Record;
-use super::keep::{Stillness, keep};
+use super::catch_up::keep_first;
 use super::plain::{self, Trust};
 use super::{open, state, subject};
-use crate::board::{self, Found, Ignored, Silent, Taking};
+use crate::board::{self, Found};
 use crate::model::id::SandboxName;
 use crate::resolve::WORKSPACE;
 
@@ -32,7 +32,7 @@ pub struct Restored {
 /// Brings a sandbox that does not run to the state of a snapshot. The state it is in is recorded first.
 pub fn rollback(sandboxes: &Sandboxes, name: &SandboxName, to: &Found) -> Result<Restored, Error> {
     let directory = existing(sandboxes, name)?;
-    let _lock = directory.try_lock()?.ok_or_else(|| Error::StillRunning(name.clone()))?;
+    let _lock = directory.hold_stopped()?;
     let record = directory.read_record()?;
     let from = keep_first(&directory, &record)?;
     let (stands_on, store) = directory.standing(&record)?;
@@ -57,7 +57,7 @@ pub fn step(
     direction: Direction,
 ) -> Result<(Move, Restored), Error> {
     let directory = existing(sandboxes, name)?;
-    let _lock = directory.try_lock()?.ok_or_else(|| Error::StillRunning(name.clone()))?;
+    let _lock = directory.hold_stopped()?;
     let record = directory.read_record()?;
     let plain = plain::root(&directory, &record).is_some();
     if !plain {
@@ -95,13 +95,6 @@ pub(super) fn note(store: &Store, record: &Record, kind: &str, snapshot: ObjectI
     };
     store.meta().append(&done).map_err(board::Error::from)?;
     Ok(())
-}
-
-/// Whatever the layer holds that was not recorded, because its supervisor was killed, is recorded now.
-fn keep_first(directory: &SandboxDirectory, record: &Record) -> Result<ObjectId, Error> {
-    let hearing = Silent::default();
-    let taking = Taking::of(Ignored::Changed, "snapshot", &hearing);
-    Ok(keep(directory, record, &taking, Stillness::Stopped)?.snapshot.id)
 }
 
 /// Puts a layer in the place of the sandbox's own that turns its base into another state.

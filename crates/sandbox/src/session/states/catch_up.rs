@@ -1,0 +1,61 @@
+//! Work that no recorded state has: its supervisor was killed before it could be recorded, or there was no room.
+//!
+//! The layer holds it all the same. Before anybody asks for the newest state of a sandbox it is recorded, so that
+//! nothing a command did is taken for nothing.
+
+use sandtable_store::id::ObjectId;
+use sandtable_store::store::Store;
+
+use super::super::directory::{Holding, SandboxDirectory};
+use super::super::error::Error;
+use super::super::record::Record;
+use super::base::StandsOn;
+use super::keep::{Stillness, keep};
+use crate::board::{Ignored, Silent, Taking};
+
+/// What the newest recorded state of a sandbox leaves out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lacking {
+    Nothing,
+    /// What a command did that still runs.
+    Running,
+}
+
+/// What a sandbox stands on, after what no state of it has was recorded.
+pub(super) fn standing(
+    directory: &SandboxDirectory,
+    record: &Record,
+) -> Result<(Lacking, (StandsOn, Store)), Error> {
+    if let Some(standing) = settled(directory, record)? {
+        return Ok((Lacking::Nothing, standing));
+    }
+    let Holding::Ours(_lock) = directory.hold()? else {
+        return Ok((Lacking::Running, directory.standing(record)?));
+    };
+    // Somebody else may have been faster.
+    if let Some(standing) = settled(directory, record)? {
+        return Ok((Lacking::Nothing, standing));
+    }
+    directory.reap_groups();
+    let behind = |cause| Error::Behind { name: record.name.clone(), cause: Box::new(cause) };
+    keep_first(directory, record).map_err(behind)?;
+    Ok((Lacking::Nothing, directory.standing(record)?))
+}
+
+/// What the sandbox stands on, if everything it did is recorded.
+fn settled(directory: &SandboxDirectory, record: &Record) -> Result<Option<(StandsOn, Store)>, Error> {
+    if directory.is_unrecorded() {
+        return Ok(None);
+    }
+    match directory.standing(record) {
+        Err(Error::NoBase(_)) => Ok(None),
+        found => found.map(Some),
+    }
+}
+
+/// Whatever the layer holds that was not recorded is recorded now. The lock must be held.
+pub(super) fn keep_first(directory: &SandboxDirectory, record: &Record) -> Result<ObjectId, Error> {
+    let hearing = Silent::default();
+    let taking = Taking::of(Ignored::Changed, "snapshot", &hearing);
+    Ok(keep(directory, record, &taking, Stillness::Stopped)?.snapshot.id)
+}

@@ -1,0 +1,89 @@
+//! A base for a sandbox whose own was never recorded, or is lost with its store.
+//!
+//! An overlay shows its source wherever neither it nor its pins cover it: so the source as it is now, with the pins,
+//! is what the sandbox stands on now. What changed in the source since the sandbox was made is written down with it: of a path
+//! that both changed, nobody knows what it was, and a merge treats it as a conflict.
+
+use std::os::fd::AsFd as _;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, UNIX_EPOCH};
+
+use fs_err as fs;
+use sandtable_store::id::ObjectId;
+use sandtable_store::source::{self, Options, Stamp};
+use sandtable_store::state::State;
+
+use super::super::capture::drift_entry;
+use super::super::directory::{Part, SandboxDirectory};
+use super::super::error::Error;
+use super::super::record::{DriftEntry, Record};
+use super::base::StandsOn;
+use super::ground::is_there;
+use super::keep::{Stillness, read_layer};
+use super::open;
+use crate::board::take::{Words, commit, hash_kind, look, look_alone};
+use crate::board::{self, Consistency, Ignored, Silent, Subject, Taking};
+use crate::merge::base_head;
+use crate::model::spec::WorkspaceMode;
+use crate::resolve::WORKSPACE;
+
+/// Records what the sandbox stands on now, and makes that its base. The lock must be held.
+pub(super) fn regain(directory: &SandboxDirectory, record: &Record) -> Result<(), Error> {
+    let layer = directory.layer(WORKSPACE, Part::Upper).as_path().to_owned();
+    let groundless = || Error::Groundless { name: record.name.clone(), layer: layer.clone() };
+    if record.resolved.mode.value != WorkspaceMode::Overlay || (record.sees_source() && !is_there(record)) {
+        return Err(groundless());
+    }
+    let head = base_head(&record.resolved.source.root).filter(|_| record.sees_source());
+    let moved = if record.sees_source() { moved(directory, record)? } else { Vec::new() };
+    let snapshot = record_ground(directory, record)?;
+    directory.stand_on_this(record, StandsOn { moved, ..StandsOn::new(snapshot, head) })
+}
+
+/// Records the ground and the pins as a state of the source.
+fn record_ground(directory: &SandboxDirectory, record: &Record) -> Result<ObjectId, Error> {
+    let source = record.resolved.source.root.as_path();
+    let kind = if record.sees_source() { hash_kind(source)? } else { hash_kind(record.ground().as_path())? };
+    let store = directory.board().open(source, kind)?;
+    let hearing = Silent::default();
+    let subject = Subject::directory(source);
+    let batch = store.begin().map_err(board::Error::from)?;
+    let taking = Taking { message: "the source", ..Taking::of(Ignored::None, "onboard", &hearing) };
+    let seen: State = if record.sees_source() {
+        look(&batch, &subject, source, &taking)?.state
+    } else {
+        look_alone(&batch, &super::subject(record), record.ground().as_path(), &taking)?.state
+    };
+    let pins = directory.layer(WORKSPACE, Part::Pins);
+    let state = if pins.as_path().is_dir() {
+        let pins = open(pins.as_path())?;
+        read_layer(record, pins.as_fd(), (&batch, &seen), Stillness::Stopped)?.state
+    } else {
+        seen
+    };
+    let parent = store.meta().head(&subject.to_string()).map_err(board::Error::from)?;
+    let parent = parent.map(|head| head.snapshot);
+    let words = Words { subject: &subject, parent, consistency: Consistency::Stable, taking: &taking };
+    Ok(commit(&store, batch, &state, &words)?.id)
+}
+
+/// What changed in the source since the sandbox was made.
+fn moved(directory: &SandboxDirectory, record: &Record) -> Result<Vec<DriftEntry>, Error> {
+    let never = AtomicBool::new(false);
+    let source = record.resolved.source.root.as_path();
+    let found = source::drift(None, source, made_at(directory, record), &Options::new(&never));
+    let found = found.map_err(|source| Error::Capture {
+        name: record.name.clone(),
+        source: sandtable_store::layer::Error::Open(std::io::Error::other(source)),
+    })?;
+    Ok(found.iter().map(drift_entry).collect())
+}
+
+/// A moment before which nothing of the sandbox was mounted: its lock is made first of all, and the record says the second.
+fn made_at(directory: &SandboxDirectory, record: &Record) -> Stamp {
+    let latest = UNIX_EPOCH + Duration::from_secs(record.created_at.saturating_add(1));
+    let locked = fs::metadata(directory.lock_path().as_path()).and_then(|found| found.modified());
+    let at = locked.map_or(latest, |locked| locked.min(latest));
+    let since = at.duration_since(UNIX_EPOCH).unwrap_or_default();
+    Stamp::from_nanoseconds(i64::try_from(since.as_nanos()).unwrap_or(i64::MAX))
+}

@@ -1,0 +1,162 @@
+//! Sandboxes whose supervisor was killed, states that many record at once, and stores that are lost: the work stays, and
+//! every command sees it.
+
+use std::path::{Path, PathBuf};
+use std::process::Child;
+
+use sandtable_testkit::env::{Caller, TestEnv};
+
+use crate::adversity::ready;
+use crate::cli::Unused;
+
+/// A sandbox whose supervisor was killed after its command wrote `work`.
+fn killed(env: &TestEnv, source: &Path, options: &[&str]) {
+    let mut child = ready(env, source, options, "echo work > work; echo ready; sleep 60");
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+fn done(env: &TestEnv, args: &[&str]) -> String {
+    env.sandtable().directory(env.root().join("r")).args(args).ended().expect_code(0).stdout
+}
+
+#[test]
+fn work_of_an_interrupted_sandbox_is_seen_by_every_command() {
+    for caller in [Caller::Same, Caller::ordinary()] {
+        let Some(env) = TestEnv::of_the_executable_as(caller) else { continue };
+        let source = env.repository("r");
+        let out = |name: &str| env.root().join(name).to_str().unwrap().to_owned();
+        env.directory(&env.root().join("place"));
+        let place = |name: &str| out(&format!("place/{name}"));
+        let commands: [(&str, Vec<String>); 5] = [
+            ("diff", ["diff", "a", "--name-status"].map(str::to_owned).to_vec()),
+            ("export", ["export", "a", "--patch", &place("patch")].map(str::to_owned).to_vec()),
+            ("checkout", ["checkout", "a", &place("out")].map(str::to_owned).to_vec()),
+            ("fork", ["fork", "a", "--name", "b"].map(str::to_owned).to_vec()),
+            ("apply", ["apply", "a"].map(str::to_owned).to_vec()),
+        ];
+        for (name, command) in commands {
+            killed(&env, &source, &["--name", "a"]);
+            let ended = env.sandtable().args(&command).ended().expect_code(0);
+            match name {
+                "diff" => assert_eq!(ended.stdout, "A\twork\n"),
+                "export" => assert!(fs_err::read_to_string(place("patch")).unwrap().contains("+work")),
+                "checkout" => assert_eq!(read(&PathBuf::from(place("out")).join("work")), "work\n"),
+                "fork" => assert_eq!(done(&env, &["exec", "-q", "b", "--", "cat", "work"]), "work\n"),
+                _ => assert_eq!(read(&source.join("work")), "work\n"),
+            }
+            done(&env, &["rm", "a"]);
+        }
+    }
+}
+
+#[test]
+fn a_merge_brings_what_an_interrupted_sandbox_did() {
+    let Some(env) = TestEnv::of_the_executable() else { return };
+    let source = env.repository("r");
+    for mode in ["overlay", "copy"] {
+        killed(&env, &source, &["--name", "a", "--mode", mode]);
+        done(&env, &["merge", "a", "-m", "the work"]);
+        assert_eq!(read(&source.join("work")), "work\n", "{mode}");
+        done(&env, &["undo"]);
+        done(&env, &["rm", "a"]);
+    }
+}
+
+#[test]
+fn what_a_running_command_did_is_said_to_be_left_out() {
+    let Some(env) = TestEnv::of_the_executable() else { return };
+    let source = env.repository("r");
+    let mut child = ready(&env, &source, &["--name", "a"], "echo one > one; echo ready; sleep 60");
+    done(&env, &["snapshot", "a"]);
+    let shown = env.sandtable().args(["diff", "a", "--name-status"]).ended().expect_code(0);
+    assert_eq!(shown.stdout, "A\tone\n");
+    shown.expect_stderr("still-running").unused();
+    done(&env, &["stop", "a"]);
+    child.wait().unwrap();
+}
+
+#[test]
+fn every_one_of_many_snapshots_at_once_succeeds() {
+    for caller in [Caller::Same, Caller::ordinary()] {
+        let Some(env) = TestEnv::of_the_executable_as(caller) else { continue };
+        let source = env.repository("r");
+        env.run_script(&source, &["--name", "a"], "echo one > one").expect_code(0).unused();
+        for target in [source.to_str().unwrap(), "a"] {
+            let start = |_| env.sandtable().args(["snapshot", target, "-m", "again"]).started();
+            let children: Vec<Child> = (0..30).map(start).collect();
+            let codes: Vec<i32> = children.into_iter().map(code).collect();
+            assert_eq!(codes, [0; 30], "{target}");
+        }
+        done(&env, &["store", "fsck"]);
+    }
+}
+
+#[test]
+fn a_snapshot_beside_the_end_of_a_command_succeeds() {
+    let Some(env) = TestEnv::of_the_executable() else { return };
+    let source = env.repository("r");
+    env.run_script(&source, &["--name", "a"], "true").expect_code(0).unused();
+    for round in 0..20 {
+        let script = format!("echo {round} > f; sleep 0.0{}", round % 7);
+        let exec = env.sandtable().args(["exec", "-q", "a", "--", "sh", "-c", &script]).started();
+        let snapshots: Vec<Child> =
+            (0..3).map(|_| env.sandtable().args(["snapshot", "a"]).started()).collect();
+        assert_eq!(snapshots.into_iter().map(code).collect::<Vec<i32>>(), [0; 3], "round {round}");
+        assert_eq!(code(exec), 0);
+    }
+}
+
+#[test]
+fn many_undos_at_once_each_take_one_step() {
+    let Some(env) = TestEnv::of_the_executable() else { return };
+    let source = env.repository("r");
+    env.run_script(&source, &["--name", "a"], "echo 0 > f").expect_code(0).unused();
+    for step in 1..8 {
+        done(&env, &["exec", "-q", "a", "--", "sh", "-c", &format!("echo {step} > f")]);
+    }
+    let children: Vec<Child> = (0..5).map(|_| env.sandtable().args(["undo", "a"]).started()).collect();
+    assert_eq!(children.into_iter().map(code).collect::<Vec<i32>>(), [0; 5]);
+    assert_eq!(done(&env, &["exec", "-q", "a", "--", "cat", "f"]), "2\n");
+}
+
+#[test]
+fn without_its_store_a_sandbox_still_hands_over_its_work() {
+    for caller in [Caller::Same, Caller::ordinary()] {
+        let Some(env) = TestEnv::of_the_executable_as(caller) else { continue };
+        let source = env.repository("r");
+        env.run_script(&source, &["--name", "a"], "echo work > work; echo mine >> README")
+            .expect_code(0)
+            .unused();
+        fs_err::remove_dir_all(env.sandboxes().with_file_name("stores")).unwrap();
+        let shown = env.sandtable().args(["diff", "a", "--name-status"]).ended().expect_code(0);
+        assert_eq!(shown.stdout, "M\tREADME\nA\twork\n");
+        done(&env, &["apply", "a"]);
+        assert_eq!(read(&source.join("work")), "work\n");
+    }
+}
+
+#[test]
+fn what_both_changed_since_is_a_conflict_when_the_store_is_lost() {
+    let Some(env) = TestEnv::of_the_executable() else { return };
+    let source = env.repository("r");
+    env.run_script(&source, &["--name", "a"], "echo work > work; echo mine >> README")
+        .expect_code(0)
+        .unused();
+    fs_err::remove_dir_all(env.sandboxes().with_file_name("stores")).unwrap();
+    env.file(&source.join("README"), "the user's\n");
+    let held =
+        env.sandtable().args(["apply", "a"]).ended().expect_code(1).expect_stderr("base-recorded-late");
+    assert!(held.stdout.contains("README"), "{}", held.stdout);
+    assert_eq!(read(&source.join("README")), "the user's\n");
+    done(&env, &["apply", "a", "--only", "work"]);
+    assert_eq!(read(&source.join("work")), "work\n");
+}
+
+fn read(path: &Path) -> String {
+    fs_err::read_to_string(path).unwrap()
+}
+
+fn code(mut child: Child) -> i32 {
+    child.wait().unwrap().code().unwrap()
+}
