@@ -7,6 +7,7 @@ use fs_err as fs;
 use rustix::fs::{CWD, Mode, mkdirat};
 use rustix::io::Errno;
 use rustix::net::{SocketAddrUnix, bind, connect, listen};
+use rustix::process::test_kill_process;
 use sandtable_store::lock::FileLock;
 use sandtable_store::remove::remove_tree_and_last;
 
@@ -230,9 +231,17 @@ impl SandboxDirectory {
     pub(super) fn hold(&self) -> Result<Holding, Error> {
         let held = Self::retry(PATIENCE, || match self.try_lock()? {
             Some(lock) => Ok(Some(Holding::Ours(lock))),
-            None => Ok(self.connect().map(|_| Holding::Running)),
+            None => Ok(self.is_supervised().then_some(Holding::Running)),
         });
         held?.ok_or_else(|| Error::Busy(self.name()))
+    }
+
+    /// Whether PID 1 answers and somebody looks after it. One whose supervisor was killed is about to end.
+    fn is_supervised(&self) -> bool {
+        let Some(socket) = self.connect() else { return false };
+        // Whoever called `listen`.
+        let is_gone = |peer: os::Peer| test_kill_process(peer.pid) == Err(Errno::SRCH);
+        !os::peer(&socket).is_ok_and(is_gone)
     }
 
     /// The same where a sandbox that runs is an error.

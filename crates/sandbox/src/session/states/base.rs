@@ -153,11 +153,11 @@ impl SandboxDirectory {
         snapshot: ObjectId,
         head: Option<BaseHead>,
     ) -> Result<(), Error> {
-        self.stand_on_this(record, StandsOn::new(snapshot, head))
+        self.stand_on_this(record, &StandsOn::new(snapshot, head))
     }
 
     /// The same with all that is known of it.
-    pub(super) fn stand_on_this(&self, record: &Record, stands_on: StandsOn) -> Result<(), Error> {
+    pub(super) fn stand_on_this(&self, record: &Record, stands_on: &StandsOn) -> Result<(), Error> {
         let source = record.resolved.source.root.as_path();
         let store = self.board().of_source(source)?.ok_or_else(|| Error::NoBase(record.name.clone()))?;
         let created = OperationDraft {
@@ -168,6 +168,6 @@ impl SandboxDirectory {
             details: serde_json::json!({ "name": record.name }).to_string(),
         };
         store.meta().append(&created).map_err(board::Error::from)?;
-        self.write(super::super::files::BASE, &stands_on)
+        self.write(super::super::files::BASE, stands_on)
     }
 }

@@ -37,7 +37,7 @@ pub(super) fn regain(directory: &SandboxDirectory, record: &Record) -> Result<()
     let head = base_head(&record.resolved.source.root).filter(|_| record.sees_source());
     let moved = if record.sees_source() { moved(directory, record)? } else { Vec::new() };
     let snapshot = record_ground(directory, record)?;
-    directory.stand_on_this(record, StandsOn { moved, ..StandsOn::new(snapshot, head) })
+    directory.stand_on_this(record, &StandsOn { moved, ..StandsOn::new(snapshot, head) })
 }
 
 /// Records the ground and the pins as a state of the source.
