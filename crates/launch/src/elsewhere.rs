@@ -133,6 +133,10 @@ pub mod container {
             Err(DoorError::Make { path: directory.to_owned(), source: super::NEEDS_LINUX })
         }
 
+        pub fn expecting(self, _program: &Path) -> Result<Self, DoorError> {
+            match self.0 {}
+        }
+
         pub fn wait(self, _hope: impl FnMut() -> bool) -> Result<Option<OwnedFd>, DoorError> {
             match self.0 {}
         }

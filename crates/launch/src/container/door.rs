@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use fs_err as fs;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{CWD, Mode, OFlags, openat};
+use rustix::fs::{CWD, Mode, OFlags, openat, stat};
 use rustix::io::Errno;
 use rustix::net::sockopt::socket_peercred;
 use rustix::net::{
@@ -31,6 +31,8 @@ const TICK: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
 pub struct Door {
     listener: OwnedFd,
     socket: PathBuf,
+    /// The only program that may come through, by device and inode.
+    expected: Option<(u64, u64)>,
 }
 
 /// A container whose PID 1 waits for commands. When the connection is closed PID 1 ends, and everything with
@@ -59,7 +61,14 @@ impl Door {
             .map_err(failed)?;
         bind(&listener, &address).map_err(failed)?;
         listen(&listener, 1).map_err(failed)?;
-        Ok(Self { listener, socket })
+        Ok(Self { listener, socket, expected: None })
+    }
+
+    /// The same for one program alone. Whatever an engine has started in its place is nobody's PID 1.
+    pub fn expecting(mut self, program: &Path) -> Result<Self, DoorError> {
+        let found = stat(program).map_err(|source| DoorError::Make { path: program.to_owned(), source })?;
+        self.expected = Some((found.st_dev, found.st_ino));
+        Ok(self)
     }
 
     /// Waits for PID 1 of the container as long as `hope` says there is some, and closes the door behind it.
@@ -74,11 +83,23 @@ impl Door {
                         accept_with(&self.listener, SocketFlags::CLOEXEC).map_err(DoorError::Wait)?;
                     let peer = socket_peercred(&socket).map_err(DoorError::Wait)?;
                     if peer.uid == getuid() {
-                        return Ok(Some(socket));
+                        return self.check(peer.pid).map(|()| Some(socket));
                     }
                 }
                 Err(errno) => return Err(DoorError::Wait(errno)),
             }
+        }
+    }
+}
+
+impl Door {
+    fn check(&self, pid: Pid) -> Result<(), DoorError> {
+        let program = stat(format!("/proc/{}/exe", pid.as_raw_nonzero()));
+        match (self.expected, program.map(|found| (found.st_dev, found.st_ino))) {
+            (None, _) => Ok(()),
+            (Some(expected), Ok(found)) if expected == found => Ok(()),
+            (Some(_), Ok(_)) => Err(DoorError::Stranger(None)),
+            (Some(_), Err(errno)) => Err(DoorError::Stranger(Some(errno))),
         }
     }
 }
@@ -186,6 +207,18 @@ mod tests {
         assert_eq!(enter(&directory.path().join(SOCKET)).unwrap_err(), Errno::NOENT);
         wire::send(&inside, &Tell::NeedsIds, &[]).unwrap();
         assert_eq!(wire::receive::<Tell>(&outside).unwrap().message, Tell::NeedsIds);
+    }
+
+    #[test]
+    fn only_the_expected_program_comes_through() {
+        let directory = tempfile::tempdir().unwrap();
+        let came = |program: &Path| {
+            let door = Door::make(directory.path()).unwrap().expecting(program).unwrap();
+            let _inside = enter(&directory.path().join(SOCKET)).unwrap();
+            door.wait(|| true).map(|socket| socket.is_some())
+        };
+        assert!(came(Path::new("/proc/self/exe")).unwrap());
+        assert!(matches!(came(Path::new("/bin/sh")), Err(DoorError::Stranger(None))));
     }
 
     #[test]

@@ -277,6 +277,11 @@ pub(super) fn has_groups(directory: &HostPath) -> bool {
     directory.join(JOURNAL).as_path().exists()
 }
 
+/// What helps where the place of a mount is not what it was.
+pub(super) const CHANGED_WAY: &str = "a command of this sandbox has put a file or a link where a directory was: move it \
+    away in the sandbox's own directory, `sandtable/sandboxes/NAME/home` below `XDG_DATA_HOME` or `~/.local/share`. No \
+    link of a sandbox is followed, and nothing of its work is lost";
+
 /// What helps against a failed launch.
 pub(super) fn remedy(error: &supervisor::LaunchError) -> Option<String> {
     use supervisor::LaunchError::{Namespaces, Step};
@@ -307,12 +312,9 @@ pub(super) fn remedy(error: &supervisor::LaunchError) -> Option<String> {
              container, or start it with `--security-opt systempaths=unconfined`"
                 .to_owned(),
         ),
-        (Step { step, .. }, Errno::NOTDIR | Errno::LOOP) if step.starts_with("make the ") => Some(
-            "a command of this sandbox has put a file or a link where a directory was: move it away in the sandbox's own \
-             directory, `sandtable/sandboxes/NAME/home` below `XDG_DATA_HOME` or `~/.local/share`. No link of a sandbox \
-             is followed, and nothing of its work is lost"
-                .to_owned(),
-        ),
+        (Step { step, .. }, Errno::NOTDIR | Errno::LOOP) if step.starts_with("make the ") => {
+            Some(CHANGED_WAY.to_owned())
+        }
         (Step { .. }, Errno::STALE) => Some("run the command again".to_owned()),
         _ => None,
     }

@@ -137,42 +137,9 @@ fn fill(directory: &SandboxDirectory, resolved: &ResolvedSpec, watcher: &dyn Wat
             _ => {}
         }
     }
-    if resolved.container.is_some() {
-        mount_points(directory, resolved)?;
-    }
     directory.keep_values(resolved)?;
     furnish::seeds(directory, resolved)?;
     furnish::copies(directory, resolved, watcher)
-}
-
-/// Makes places for what is mounted in a private directory, while that is new and nobody's but ours. A container
-/// engine would make them itself, with its own rights, and the caller could not remove them.
-fn mount_points(directory: &SandboxDirectory, resolved: &ResolvedSpec) -> Result<(), Error> {
-    for private in resolved.mounts.iter() {
-        let Content::Private { area } = &private.content else { continue };
-        let place = directory.path().join(area);
-        let within = resolved.mounts.iter().filter_map(|mount| {
-            let below = mount.target.below(&private.target).filter(|below| !below.as_os_str().is_empty());
-            below.map(|below| (mount, place.join(below)))
-        });
-        for (mount, point) in within {
-            let made = match &mount.content {
-                Content::Host { source, .. } if !source.as_path().is_dir() => empty_file(&point),
-                Content::Text { .. } => empty_file(&point),
-                _ => fs::create_dir_all(point.as_path()),
-            };
-            made.map_err(Error::state("make", point.as_path()))?;
-        }
-    }
-    Ok(())
-}
-
-/// Makes a file with nothing in it, and the directories around it.
-fn empty_file(path: &HostPath) -> std::io::Result<()> {
-    if let Some(parent) = path.as_path().parent() {
-        fs::create_dir_all(parent)?;
-    }
-    fs::File::options().create(true).append(true).open(path.as_path()).map(drop)
 }
 
 /// Makes the working directories of the layers anew: the kernel refuses one that a mount without write-back

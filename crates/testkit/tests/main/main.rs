@@ -27,6 +27,7 @@ mod interrupted;
 mod lifecycle;
 mod limits;
 mod merging;
+mod mount_points;
 mod packaging;
 mod plain;
 mod policy;

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::image::program;
 use super::launch::Error;
 use super::plan::ContainerPlan;
-use super::{Dialect, lower};
+use super::{Dialect, own};
 use crate::model::container::EngineRights;
 use crate::model::path::HostPath;
 use crate::model::resolved::Variable;
@@ -119,9 +119,9 @@ impl Journal {
         let rights = ["--cap-drop=ALL", "--cap-add=DAC_OVERRIDE", "--security-opt", "no-new-privileges"];
         let mut argv: Vec<String> = words.iter().chain(&rights).map(|&word| word.to_owned()).collect();
         argv.extend(["--user".to_owned(), "0:0".to_owned()]);
-        argv.extend(["--mount".to_owned(), bind(init, lower::INIT, ",readonly")]);
+        argv.extend(["--mount".to_owned(), bind(init, own::INIT, ",readonly")]);
         argv.extend(["--mount".to_owned(), bind(&work.display().to_string(), "/.sandtable/work", "")]);
-        argv.extend(["--entrypoint".to_owned(), lower::INIT.to_owned(), self.image.clone()]);
+        argv.extend(["--entrypoint".to_owned(), own::INIT.to_owned(), self.image.clone()]);
         argv.extend([SWEEP.to_owned(), "/.sandtable/work/work".to_owned()]);
         argv
     }

@@ -16,7 +16,8 @@ use sandtable_launch::report::Report;
 use super::image::{Cause, engine_of};
 use super::journal::Journal;
 use super::plan::ContainerPlan;
-use super::{Dialect, proxy};
+use super::{Dialect, points, proxy};
+use crate::engine::native::CHANGED_WAY;
 use crate::engine::ssh_agent::Guard;
 use crate::engine::{Handles, Running};
 use crate::model::blame::Blame;
@@ -56,6 +57,12 @@ pub enum Error {
     #[error("cannot write `{}`", path.display())]
     File {
         path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    #[error("cannot make the mount point `{}`", target.display())]
+    Point {
+        target: PathBuf,
         #[source]
         source: io::Error,
     },
@@ -121,6 +128,7 @@ impl Error {
             Self::Silent { .. } => "container-silent",
             Self::Proxy { .. } => "proxy",
             Self::PortTaken { .. } => "port-taken",
+            Self::Point { .. } => "mount-point",
             _ => "launch",
         }
     }
@@ -154,6 +162,7 @@ impl Error {
                  (`ulimit -Hn`, `ulimit -Hu`), as `[\"nofile=1024:4096\", \"nproc=4096:4096\"]`"
                     .to_owned(),
             ),
+            Self::Point { .. } => Some(CHANGED_WAY.to_owned()),
             _ => None,
         }
     }
@@ -189,9 +198,10 @@ pub(super) fn launch(plan: &ContainerPlan, handles: &Handles<'_>, agent: Guard) 
         agent,
         proxy: None,
     };
+    points::check(&plan.points)?;
     furnish(plan)?;
     launched.proxy = proxy::start(plan)?;
-    let door = Door::make(&plan.door)?;
+    let door = Door::make(&plan.door)?.expecting(&plan.init)?;
     let words = os::memory_file("words").map_err(Error::Host)?;
     let heard = File::from(words.try_clone().map_err(|_| Error::Host(Errno::MFILE))?);
     let argv = plan.argv.iter().map(|arg| arg.value.as_str());

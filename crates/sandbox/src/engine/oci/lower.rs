@@ -3,8 +3,9 @@
 
 use sandtable_launch::op;
 
+use super::own::{self, DOOR, SOCKET};
 use super::plan::{Arg, ContainerPlan, Part};
-use super::{Dialect, mounts, proxy};
+use super::{Dialect, mounts, points, proxy};
 use crate::engine::{Place, native};
 use crate::model::container::{Container, EngineRights};
 use crate::model::image::ResolvedImage;
@@ -13,12 +14,6 @@ use crate::model::setting::Origin;
 use crate::model::spec::Network;
 use crate::model::tool::ProvidedDep;
 
-/// Our own executable inside.
-pub const INIT: &str = "/.sandtable/init";
-/// The directory of the door inside.
-pub(super) const DOOR: &str = "/.sandtable/door";
-/// The socket in it.
-pub(super) const SOCKET: &str = "/.sandtable/door/socket";
 /// The hidden subcommand that is PID 1.
 pub const SUBCOMMAND: &str = "__container";
 
@@ -70,7 +65,7 @@ pub(super) fn lower(dialect: Dialect, spec: &ResolvedSpec, place: &Place) -> Con
     words.begin(Part::Mounts);
     let door = place.directory.join("door");
     let own = [
-        mounts::bind(&container.init.to_string(), INIT, mounts::Write::No),
+        mounts::bind(&container.init.to_string(), &own::init(&spec.mounts), mounts::Write::No),
         mounts::bind(&door.to_string(), DOOR, mounts::Write::No),
     ];
     for value in &own {
@@ -101,6 +96,7 @@ pub(super) fn lower(dialect: Dialect, spec: &ResolvedSpec, place: &Place) -> Con
         proxy: proxy::lower(dialect, spec, place),
         files: needs.files,
         works: needs.works,
+        points: points::lower(spec, place),
         door: door.into(),
         landlock: native::landlock(spec),
         network: if spec.network.value == Network::Host { op::Network::Host } else { op::Network::Own },
@@ -129,7 +125,8 @@ fn base(words: &mut Words, dialect: Dialect, spec: &ResolvedSpec, place: &Place)
     words.add(["run", "--rm", "--pull=never", "--sig-proxy=false"]);
     words.add(["--name", &container_name(place), "--hostname", place.name.as_str()]);
     labels(words, place);
-    words.add(["--entrypoint", INIT, "--workdir", &spec.directory.to_string()]);
+    // PID 1 goes to the directory of each command itself. One that an engine goes to may have become a link.
+    words.add(["--entrypoint", &own::init(&spec.mounts), "--workdir", "/"]);
     walls(words, dialect);
 }
 

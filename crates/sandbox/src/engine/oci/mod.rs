@@ -10,7 +10,9 @@ mod journal;
 mod launch;
 mod lower;
 mod mounts;
+mod own;
 pub mod plan;
+mod points;
 mod proxy;
 
 use std::fmt;
@@ -20,7 +22,8 @@ use serde::{Deserialize, Serialize};
 pub use journal::SWEEP;
 pub(super) use journal::{has_left, reap};
 pub use launch::Error;
-pub use lower::{INIT, SUBCOMMAND};
+pub use lower::SUBCOMMAND;
+pub use own::INIT;
 pub use plan::ContainerPlan;
 
 use super::ssh_agent::Setup;

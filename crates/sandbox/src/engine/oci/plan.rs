@@ -45,6 +45,10 @@ pub struct ContainerPlan {
     pub files: Vec<OwnFile>,
     /// Directories of overlays in which the kernel leaves files that may not be the caller's.
     pub works: Vec<PathBuf>,
+    /// Places of mounts in directories that a command of the sandbox may have changed: looked at before the engine is
+    /// asked for anything.
+    #[serde(default)]
+    pub points: Vec<Point>,
     /// A directory in which PID 1 finds its supervisor once.
     pub door: PathBuf,
     /// Where Landlock lets the workload do what.
@@ -110,6 +114,39 @@ pub struct Volume {
     pub name: String,
     /// The kernel's mount options.
     pub options: String,
+}
+
+/// A place where something is mounted, as the host has it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Point {
+    /// Inside.
+    pub target: PathBuf,
+    /// The directories of the host that the mount above it shows, the uppermost first.
+    pub layers: Vec<PathBuf>,
+    /// Where it is in them.
+    pub below: PathBuf,
+    pub kind: PointKind,
+    pub missing: Missing,
+}
+
+/// What has to be there.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PointKind {
+    Directory,
+    File,
+    /// What is mounted there is.
+    Like(PathBuf),
+}
+
+/// What is done if it is not there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Missing {
+    /// It is made. The engine would make it with its own rights, and the caller could not remove it.
+    Make,
+    /// It is left to the engine, in whose view of the layers it is missing.
+    Leave,
 }
 
 /// A file of ours for the inside.

@@ -19,8 +19,9 @@ use sandtable_launch::relay::{Far, Listening, Relay};
 use super::Dialect;
 use super::image::engine_of;
 use super::launch::{Error, last_words};
-use super::lower::{DOOR, INIT, SOCKET, USER_MODE, Words, container_name, ids, labels, own_network, walls};
+use super::lower::{USER_MODE, Words, container_name, ids, labels, own_network, walls};
 use super::mounts::{self, Write};
+use super::own::{DOOR, INIT, SOCKET};
 use super::plan::{ContainerPlan, Part, Proxy};
 use crate::engine::Place;
 use crate::model::container::PROXY_PORT;
@@ -105,7 +106,7 @@ enum Way {
 /// Starts the container and returns when the program listens.
 pub(super) fn start(plan: &ContainerPlan) -> Result<Option<Guard>, Error> {
     let Some(proxy) = &plan.proxy else { return Ok(None) };
-    let door = Door::make(&proxy.directory)?;
+    let door = Door::make(&proxy.directory)?.expecting(&plan.init)?;
     let words = os::memory_file("words").map_err(Error::Host)?;
     let heard = File::from(words.try_clone().map_err(|_| Error::Host(Errno::MFILE))?);
     let argv = proxy.argv.iter().map(|arg| arg.value.as_str());
