@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::str::FromStr as _;
 
-use compile::{AUDIT_ARCH_AARCH64, AUDIT_ARCH_X86_64, Policy, Word};
+use compile::{AUDIT_ARCH_AARCH64, AUDIT_ARCH_X86_64, Policy, Scope, Word};
 
 #[expect(clippy::disallowed_methods, reason = "a build script is told everything by its environment")]
 fn main() {
@@ -17,12 +17,13 @@ fn main() {
     println!("cargo::rerun-if-changed={source}");
     println!("cargo::rerun-if-changed=src/seccomp/compile.rs");
     let text = std::fs::read_to_string(source).expect("the policy is readable");
-    let policy: Policy = toml::from_str(&text).expect("the policy is well-formed");
     let architecture = env::var("CARGO_CFG_TARGET_ARCH").expect("set by cargo");
-    let program = program(&policy, &architecture);
     let out = env::var_os("OUT_DIR").expect("set by cargo");
-    std::fs::write(Path::new(&out).join("filter.rs"), rust(&program))
-        .expect("the output directory is writable");
+    for (name, scope) in [("filter.rs", None), ("filter_writable_host.rs", Some(Scope::WritableHost))] {
+        let policy: Policy = toml::from_str(&text).expect("the policy is well-formed");
+        let program = program(&policy.of(scope), &architecture);
+        std::fs::write(Path::new(&out).join(name), rust(&program)).expect("the output directory is writable");
+    }
 }
 
 fn program(policy: &Policy, architecture: &str) -> Vec<Word> {

@@ -72,7 +72,9 @@ pub(crate) fn confine(plan: &Plan, keep: &[BorrowedFd<'_>]) -> Done<Confined> {
     } else {
         landlock::restrict(&plan.landlock, &plan.network)?
     };
-    step(Control::Seccomp, || seccomp::install().context(|| "install the system call filter".to_owned()))?;
+    step(Control::Seccomp, || {
+        seccomp::install(plan.set_ids).context(|| "install the system call filter".to_owned())
+    })?;
     Ok(Confined { landlock, keyring, forgotten })
 }
 

@@ -99,7 +99,7 @@ pub mod container {
 
     use super::Never;
     pub use crate::error::DoorError;
-    use crate::op::{Beneath, Limits, Network};
+    use crate::op::{Beneath, Limits, Network, SetIds};
     use crate::report::Report;
 
     /// What the first process of a container is told.
@@ -110,6 +110,11 @@ pub mod container {
         /// Refuses.
         pub fn new(_landlock: Vec<Beneath>, _network: Network) -> Result<Self, Errno> {
             Err(super::NEEDS_LINUX)
+        }
+
+        #[must_use]
+        pub fn with_set_ids(self, _set_ids: SetIds) -> Self {
+            self
         }
 
         #[must_use]

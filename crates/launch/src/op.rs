@@ -20,6 +20,8 @@ pub struct Plan {
     pub ops: Vec<Op>,
     /// Where Landlock lets the workload do what; everything else is refused.
     pub landlock: Vec<Beneath>,
+    #[serde(default)]
+    pub set_ids: SetIds,
     /// How much of the machine everything inside may use together, if somebody asked for a limit.
     pub limits: Option<Limits>,
     /// A socket of ours that stands for one the workload may not reach, if there is one.
@@ -168,6 +170,17 @@ pub enum Shift {
 pub struct Identity {
     pub device: u64,
     pub inode: u64,
+}
+
+/// Whether a command may set the bits with which a program runs as its owner or group.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SetIds {
+    /// Nobody outside can reach what is written.
+    #[default]
+    Allowed,
+    /// A directory of the host can be written.
+    Refused,
 }
 
 /// One Landlock rule.

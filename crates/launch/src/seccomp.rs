@@ -7,28 +7,38 @@ mod compile;
 
 use rustix::io::Result;
 
+use crate::op::SetIds;
 use crate::sys::privilege::{Instruction, install_filter};
 
 const FILTER: &[Instruction] = include!(concat!(env!("OUT_DIR"), "/filter.rs"));
+const FILTER_WRITABLE_HOST: &[Instruction] = include!(concat!(env!("OUT_DIR"), "/filter_writable_host.rs"));
 
 /// Puts the filter in force for this thread and everything it starts.
-pub(crate) fn install() -> Result<()> {
-    install_filter(FILTER)
+pub(crate) fn install(set_ids: SetIds) -> Result<()> {
+    install_filter(match set_ids {
+        SetIds::Allowed => FILTER,
+        SetIds::Refused => FILTER_WRITABLE_HOST,
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use std::str::FromStr as _;
 
-    use super::compile::{AUDIT_ARCH_AARCH64, AUDIT_ARCH_X86_64, Policy, Word, compile};
+    use super::compile::{AUDIT_ARCH_AARCH64, AUDIT_ARCH_X86_64, Policy, Scope, Word, compile};
 
     const ALLOW: u32 = 0x7fff_0000;
     const EPERM: u32 = 0x0005_0001;
+    const EINVAL: u32 = 0x0005_0016;
     const ENOSYS: u32 = 0x0005_0026;
     const EPROTONOSUPPORT: u32 = 0x0005_005d;
     const EAFNOSUPPORT: u32 = 0x0005_0061;
 
     fn policy() -> Policy {
+        whole().of(None)
+    }
+
+    fn whole() -> Policy {
         toml::from_str(include_str!("seccomp/seccomp.toml")).expect("well-formed")
     }
 
@@ -69,7 +79,11 @@ mod tests {
     }
 
     fn ask(name: &str, arguments: [u64; 6]) -> u32 {
-        let program = compile(&policy(), AUDIT_ARCH_X86_64, &x86_64).expect("compiles");
+        ask_of(&policy(), name, arguments)
+    }
+
+    fn ask_of(policy: &Policy, name: &str, arguments: [u64; 6]) -> u32 {
+        let program = compile(policy, AUDIT_ARCH_X86_64, &x86_64).expect("compiles");
         answer(&program, AUDIT_ARCH_X86_64, x86_64(name).expect("known"), arguments)
     }
 
@@ -165,8 +179,51 @@ mod tests {
     }
 
     #[test]
+    fn nobody_holds_up_the_files_of_others() {
+        for (command, expected) in
+            [(0, ALLOW), (1024, EPERM), (1025, ALLOW), (1026, EPERM), (1030, ALLOW), (1038, ALLOW)]
+        {
+            assert_eq!(ask("fcntl", [3, command, 1, 0, 0, 0]), expected, "{command}");
+        }
+        // Delegations, and whatever a later kernel brings.
+        for command in [1039, 1040, 1041, 2000, 0xffff_ffff] {
+            assert_eq!(ask("fcntl", [3, command, 1, 0, 0, 0]), EINVAL, "{command}");
+        }
+    }
+
+    #[test]
+    fn set_id_bits_are_refused_where_a_directory_of_the_host_can_be_written() {
+        let strict = whole().of(Some(Scope::WritableHost));
+        let create = 0o101; // O_WRONLY | O_CREAT
+        let unnamed = 0o20_200_001; // O_WRONLY | O_TMPFILE
+        for bits in [0o4755, 0o2755, 0o6755] {
+            let calls: [(&str, [u64; 6]); 9] = [
+                ("chmod", [0, bits, 0, 0, 0, 0]),
+                ("fchmod", [0, bits, 0, 0, 0, 0]),
+                ("fchmodat", [0, 0, bits, 0, 0, 0]),
+                ("fchmodat2", [0, 0, bits, 0, 0, 0]),
+                ("creat", [0, bits, 0, 0, 0, 0]),
+                ("open", [0, create, bits, 0, 0, 0]),
+                ("openat", [0, 0, unnamed, bits, 0, 0]),
+                ("mknod", [0, 0o100_000 | bits, 0, 0, 0, 0]),
+                ("mknodat", [0, 0, 0o100_000 | bits, 0, 0, 0]),
+            ];
+            for (name, arguments) in calls {
+                assert_eq!(ask_of(&strict, name, arguments), EPERM, "{name} {bits:o}");
+                assert_eq!(ask(name, arguments), ALLOW, "{name} {bits:o}");
+                let plain = arguments.map(|argument| argument & !0o6000);
+                assert_eq!(ask_of(&strict, name, plain), ALLOW, "{name}");
+            }
+        }
+        // Without a file that is made the mode is whatever the register held.
+        assert_eq!(ask_of(&strict, "open", [0, 0, 0o4755, 0, 0, 0]), ALLOW);
+        assert_eq!(ask_of(&strict, "openat2", [0; 6]), ENOSYS);
+        assert_eq!(ask("openat2", [0; 6]), ALLOW);
+    }
+
+    #[test]
     fn every_rule_says_why_and_names_calls_that_exist() {
-        let policy = policy();
+        let policy = whole();
         let reasons = policy.allow.iter().map(|group| &group.reason);
         let reasons = reasons.chain(policy.deny.iter().map(|group| &group.reason));
         let mut reasons = reasons.chain(policy.deny_when.iter().map(|rule| &rule.reason));

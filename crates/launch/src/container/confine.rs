@@ -69,6 +69,8 @@ pub(super) fn confine(terms: &Terms, keep: &[BorrowedFd<'_>]) -> Result<Confined
         set_dumpable_behavior(DumpableBehavior::NotDumpable).context(|| "make PID 1 unreadable".to_owned())
     })?;
     let landlock = landlock::restrict(&terms.landlock, &terms.network)?;
-    step(Control::Seccomp, || seccomp::install().context(|| "install the system call filter".to_owned()))?;
+    step(Control::Seccomp, || {
+        seccomp::install(terms.set_ids).context(|| "install the system call filter".to_owned())
+    })?;
     Ok(Confined { landlock, keyring, forgotten, filters })
 }

@@ -26,7 +26,7 @@ pub use door::{Contained, Door, DoorError};
 
 use crate::host::HostView;
 use crate::init;
-use crate::op::{Beneath, Network};
+use crate::op::{Beneath, Network, SetIds};
 use crate::step::Context as _;
 use crate::sys::process::exit_now;
 use crate::wire::{self, Ask, Failure, Tell};
@@ -37,6 +37,8 @@ pub struct Terms {
     /// Where Landlock lets the workload do what; everything else is refused.
     pub landlock: Vec<Beneath>,
     pub network: Network,
+    #[serde(default)]
+    pub set_ids: SetIds,
     /// A port of loopback inside whose clients the supervisor takes over.
     #[serde(default)]
     pub port: Option<u16>,
@@ -49,7 +51,14 @@ pub struct Terms {
 impl Terms {
     /// Terms of the process that calls, which is the supervisor.
     pub fn new(landlock: Vec<Beneath>, network: Network) -> Result<Self, Errno> {
-        Ok(Self { landlock, network, port: None, search: Vec::new(), host: HostView::look()? })
+        let host = HostView::look()?;
+        Ok(Self { landlock, network, set_ids: SetIds::default(), port: None, search: Vec::new(), host })
+    }
+
+    /// The same, with a word about set-user-id bits.
+    #[must_use]
+    pub fn with_set_ids(self, set_ids: SetIds) -> Self {
+        Self { set_ids, ..self }
     }
 
     /// The same, with a port of loopback inside.

@@ -12,6 +12,7 @@ mod identity;
 mod kernel;
 mod network;
 mod procfs;
+mod shared;
 mod terminal;
 
 use std::ffi::OsString;
@@ -54,9 +55,17 @@ pub struct Line {
 
 /// Every probe, in the order of the threat model.
 pub fn all() -> impl Iterator<Item = &'static Probe> {
-    [files::PROBES, procfs::PROBES, identity::PROBES, kernel::PROBES, terminal::PROBES, network::PROBES]
-        .into_iter()
-        .flatten()
+    [
+        files::PROBES,
+        shared::PROBES,
+        procfs::PROBES,
+        identity::PROBES,
+        kernel::PROBES,
+        terminal::PROBES,
+        network::PROBES,
+    ]
+    .into_iter()
+    .flatten()
 }
 
 /// The probe of that name.

@@ -43,6 +43,26 @@ pub struct DenyWhen {
     pub call: String,
     pub errno: String,
     pub all: Vec<Test>,
+    /// For some sandboxes only.
+    #[serde(default)]
+    pub only: Option<Scope>,
+}
+
+/// Sandboxes that have a rule of their own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Scope {
+    /// A directory of the host can be written in them.
+    WritableHost,
+}
+
+impl Policy {
+    /// The rules for sandboxes that `scope` names, or for all others.
+    #[must_use]
+    pub fn of(mut self, scope: Option<Scope>) -> Self {
+        self.deny_when.retain(|rule| rule.only.is_none() || rule.only == scope);
+        self
+    }
 }
 
 /// One test of the low 32 bits of an argument.
@@ -52,6 +72,7 @@ pub enum Test {
     Equals { argument: u32, equals: u32 },
     Differs { argument: u32, differs: u32 },
     AnyBit { argument: u32, any_bit: u32 },
+    Above { argument: u32, above: u32 },
 }
 
 /// One instruction: code, jump if true, jump if false, constant.
@@ -176,6 +197,7 @@ fn test_words(test: &Test, leave: u8) -> [Word; 2] {
         Test::Equals { argument, equals } => [load(argument), (JUMP_EQUAL, 0, leave, equals)],
         Test::Differs { argument, differs } => [load(argument), (JUMP_EQUAL, leave, 0, differs)],
         Test::AnyBit { argument, any_bit } => [load(argument), (JUMP_SET, 0, leave, any_bit)],
+        Test::Above { argument, above } => [load(argument), (JUMP_GREATER, 0, leave, above)],
     }
 }
 
@@ -189,6 +211,7 @@ fn guarded_calls(policy: &Policy) -> Vec<&str> {
 fn errno(name: &str) -> Result<u32, String> {
     match name {
         "EPERM" => Ok(1),
+        "EINVAL" => Ok(22),
         "ENOSYS" => Ok(NO_SUCH_CALL),
         "EPROTONOSUPPORT" => Ok(93),
         "EAFNOSUPPORT" => Ok(97),

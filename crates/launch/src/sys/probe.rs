@@ -212,6 +212,25 @@ pub(crate) fn console_shift_state(terminal: BorrowedFd<'_>) -> Result<i64, i32> 
     ioctl(terminal, libc::TIOCLINUX, &FUNCTION)
 }
 
+/// Takes a lease on an open file and gives it back.
+pub(crate) fn lease(file: BorrowedFd<'_>) -> Result<(), i32> {
+    let descriptor = number_of(file.as_raw_fd());
+    let set = |kind: i32| {
+        let arguments = [descriptor, number_of(libc::F_SETLEASE), number_of(kind), 0, 0, 0];
+        syscall(libc::SYS_fcntl, arguments).map(drop)
+    };
+    set(libc::F_RDLCK)?;
+    // Best effort: it ends with this process at the latest.
+    set(libc::F_UNLCK).ok();
+    Ok(())
+}
+
+/// Asks for no notification about a directory, which takes the same permission as asking for some.
+pub(crate) fn directory_notification(directory: BorrowedFd<'_>) -> Result<(), i32> {
+    let arguments = [number_of(directory.as_raw_fd()), number_of(libc::F_NOTIFY), 0, 0, 0, 0];
+    syscall(libc::SYS_fcntl, arguments).map(drop)
+}
+
 /// Opens a socket of a family and closes it again.
 pub(crate) fn socket(family: i32, kind: i32, protocol: i32) -> Result<(), i32> {
     let descriptor =

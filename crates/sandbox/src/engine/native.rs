@@ -9,7 +9,7 @@ use rustix::io::Errno;
 use rustix::process::geteuid;
 use sandtable_launch::attach::{self, AttachError, Ending, FreezeError, Frozen, Invocation};
 use sandtable_launch::cgroup::{self, PREFIX};
-use sandtable_launch::op::{self, Allow, Beneath, Ids, Op, Owner, Shift};
+use sandtable_launch::op::{self, Allow, Beneath, Ids, Op, Owner, SetIds, Shift};
 use sandtable_launch::report::Report;
 use sandtable_launch::supervisor;
 
@@ -47,6 +47,7 @@ impl Engine for Native {
             network: network(spec),
             ops: spec.mounts.iter().map(|mount| lower(mount, spec, place)).collect(),
             landlock: landlock(spec),
+            set_ids: set_ids(spec, place),
             limits: limits(spec, place),
             relay: agent_relay(spec, place),
         }))
@@ -265,6 +266,19 @@ pub(super) fn landlock(spec: &ResolvedSpec) -> Vec<Beneath> {
         }
     }
     rules
+}
+
+/// What is written into a directory of the host is there for every user of it, unless it lies in our own state, which
+/// nobody else can enter.
+pub(super) fn set_ids(spec: &ResolvedSpec, place: &Place) -> SetIds {
+    let state = place.directory.parent().and_then(|sandboxes| sandboxes.parent());
+    let is_lent = |mount: &Mount| match &mount.content {
+        Content::Host { source, access: HostAccess::Write, .. } => {
+            !state.as_ref().is_some_and(|state| source.is_within(state))
+        }
+        _ => false,
+    };
+    if spec.mounts.iter().any(is_lent) { SetIds::Refused } else { SetIds::Allowed }
 }
 
 /// Removes the control groups of a launch whose supervisor was killed.

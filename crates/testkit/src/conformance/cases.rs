@@ -91,6 +91,11 @@ pub const ALL: &[Case] = &[
     case("hard-link-system", "hard-link", &["/usr/bin/env", "linked-env"], Blocked),
     plain("dev-nodes"),
     case("nosuid", "nosuid", &["."], Blocked),
+    case("set-id-of-a-lent-directory", "set-id", &["{root}/lent"], Blocked)
+        .with(&["-v", "{root}/lent:{root}/lent:rw"]),
+    case("set-id-of-the-directory-itself", "set-id", &["{source}/lent"], Blocked).with(&["--mode", "live"]),
+    plain("lease"),
+    plain("directory-notify"),
     case("size-limit", "size-limit", &["/tmp", "/dev/shm"], Works),
     case("sparse-file", "sparse-file", &[], Works),
     case("proc-self-root", "proc-self-root", &["{home}/notes.txt", "{root}/elsewhere/note.txt"], Blocked),

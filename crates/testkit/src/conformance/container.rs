@@ -76,7 +76,7 @@ impl Engine for Container {
         let network = if self.network == Network::Nat { ["--network", "nat"] } else { ["--network", "none"] };
         let run = run
             .args(network)
-            .args(case.options)
+            .args(stage.options(case))
             .args(["--", "./probe-bin", "__probe", case.probe])
             .args(args);
         answer(&provoked(run, stage).ended())

@@ -26,7 +26,7 @@ impl Engine for Native {
 
     fn attempt(&self, stage: &Stage, case: &Case, args: &[String]) -> Result<Line, String> {
         let run = stage.env().sandtable().directory(stage.source());
-        let run = run.args(["run", "--rm", "-q"]).args(case.options);
+        let run = run.args(["run", "--rm", "-q"]).args(stage.options(case));
         let run = run.args(["--", "./probe-bin", "__probe", case.probe]).args(args);
         answer(&provoked(run, stage).ended())
     }

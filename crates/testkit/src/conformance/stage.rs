@@ -121,6 +121,11 @@ impl Stage {
         text
     }
 
+    /// The options of a case.
+    pub(super) fn options(&self, case: &super::Case) -> Vec<String> {
+        case.options.iter().map(|option| self.fill_in(option)).collect()
+    }
+
     fn values(&self) -> [(&'static str, String); 9] {
         let hostname = fs_err::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
         [
@@ -181,6 +186,9 @@ fn fingerprint(env: &TestEnv, source: &Path) -> Fingerprint {
             env.binary(),
             &env.root().join("p"),
             &env.root().join("run"),
+            // Probes make files here and remove them, which the times of a directory show.
+            &env.root().join("lent"),
+            &source.join("lent"),
             &home.join(".local"),
             &home.join(".cache"),
             &home.join(".config/sandtable"),
@@ -209,6 +217,8 @@ fn fill_source(env: &TestEnv, source: &Path) {
     env.symlink("../home/notes.txt", &source.join("to-notes"));
     env.file(&home.join("linked.txt"), "linked\n");
     fs_err::hard_link(home.join("linked.txt"), source.join("hard-linked")).expect("one file system");
+    env.directory(&env.root().join("lent"));
+    env.directory(&source.join("lent"));
     env.directory(&source.join("folder/below"));
     env.file(&source.join("folder/below/file"), "lower\n");
 }

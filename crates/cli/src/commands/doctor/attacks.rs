@@ -48,6 +48,8 @@ impl Attack {
 #[derive(Debug)]
 pub(super) struct Stage {
     secret: String,
+    /// A directory of ours that can be written from inside.
+    lent: String,
     mark: String,
     home: String,
     hidden_variables: Vec<String>,
@@ -72,6 +74,7 @@ impl Stage {
         let hidden = environment.names().filter(|name| !resolved.environment.contains_key(*name));
         Ok(Self {
             secret: secret.to_string_lossy().into_owned(),
+            lent: place.join("out").to_string_lossy().into_owned(),
             mark,
             home: resolved.home.to_string(),
             hidden_variables: hidden.map(str::to_owned).collect(),
@@ -106,6 +109,7 @@ impl Stage {
             "create-path" => words(&["/probe-file", "/usr/probe-file", "/etc/probe-file", "/var/probe-file"]),
             "hard-link" => words(&["/usr/bin/env", "linked-env"]),
             "nosuid" => words(&["."]),
+            "set-id" => vec![self.lent.clone()],
             "size-limit" => words(&["/tmp", "/dev/shm"]),
             "proc-self-root" => vec![self.secret.clone()],
             "host-process" => words(&["doctor"]),

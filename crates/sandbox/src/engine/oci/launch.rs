@@ -215,7 +215,10 @@ pub(super) fn launch(plan: &ContainerPlan, handles: &Handles<'_>, agent: Guard) 
         return Err(if Instant::now() < end { Error::of_start(said, plan) } else { Error::Silent { said } });
     };
     let terms = Terms::new(plan.landlock.clone(), plan.network.clone()).map_err(Error::Host)?;
-    let terms = terms.with_port(plan.proxy.as_ref().map(|_| PROXY_PORT)).searching(plan.search.clone());
+    let terms = terms
+        .with_set_ids(plan.set_ids)
+        .with_port(plan.proxy.as_ref().map(|_| PROXY_PORT))
+        .searching(plan.search.clone());
     let mut contained =
         Contained::adopt(socket, terms, [handles.control, handles.lock], plan.limits.as_ref())?;
     if let (Some(proxy), Some(port)) = (&mut launched.proxy, contained.take_port()) {

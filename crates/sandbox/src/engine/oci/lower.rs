@@ -99,6 +99,7 @@ pub(super) fn lower(dialect: Dialect, spec: &ResolvedSpec, place: &Place) -> Con
         points: points::lower(spec, place),
         door: door.into(),
         landlock: native::landlock(spec),
+        set_ids: native::set_ids(spec, place),
         network: if spec.network.value == Network::Host { op::Network::Host } else { op::Network::Own },
         search: ProvidedDep::search_path(&spec.tools),
         limits: native::limits(spec, place),

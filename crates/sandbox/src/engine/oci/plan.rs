@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
-use sandtable_launch::op::{Beneath, Limits, Network};
+use sandtable_launch::op::{Beneath, Limits, Network, SetIds};
 use serde::{Deserialize, Serialize};
 
 use super::Dialect;
@@ -53,6 +53,8 @@ pub struct ContainerPlan {
     pub door: PathBuf,
     /// Where Landlock lets the workload do what.
     pub landlock: Vec<Beneath>,
+    #[serde(default)]
+    pub set_ids: SetIds,
     pub network: Network,
     /// Directories of tools, which come before those of the image on PATH.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
