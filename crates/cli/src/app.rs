@@ -6,7 +6,9 @@ use std::time::Instant;
 use sandtable_sandbox::board::Board;
 use sandtable_sandbox::facts::{Facts, MachineFacts, Recorded};
 use sandtable_sandbox::model::id::SandboxName;
+use sandtable_sandbox::model::path::HostPath;
 use sandtable_sandbox::model::resolved::ResolvedSpec;
+use sandtable_sandbox::model::spec::{MountAccess, Spec};
 use sandtable_sandbox::resolve;
 use sandtable_sandbox::session::{self, Sandboxes};
 
@@ -20,6 +22,13 @@ use crate::ui::Ui;
 /// The directory itself, whatever links lead to it.
 pub(crate) fn real(path: &Path) -> Result<PathBuf, CliError> {
     path.canonicalize().map_err(|source| CliError::NoDirectory { path: path.to_owned(), source })
+}
+
+/// What a sandbox of `spec` may have written: nothing from there works for us outside.
+fn foreign(spec: &Spec) -> impl Iterator<Item = HostPath> {
+    let lent = spec.mounts.iter().filter(|mount| mount.value.access == MountAccess::Write);
+    let places = lent.map(|mount| &mount.value.source).chain([&spec.directory.value]);
+    places.filter_map(|place| HostPath::new(place).ok())
 }
 
 /// One call of the program.
@@ -75,6 +84,7 @@ impl App {
 
     fn resolve_with(&self, loaded: &Loaded, facts: &dyn Facts) -> Result<ResolvedSpec, CliError> {
         let mut host = self.environment.host()?;
+        host.foreign.extend(foreign(&loaded.spec));
         host.tools = commands::tool::kept(self, &loaded.spec)?;
         let resolved = match resolve::resolve(&loaded.spec, &host, facts) {
             // Only the unpacked image can say what it will show.

@@ -225,8 +225,10 @@ impl Environment {
         let gid = rustix::process::getgid().as_raw();
         let executable = std::env::current_exe().ok().and_then(|path| HostPath::new(path).ok());
         let (environment, odd_variables) = (BTreeMap::new(), Vec::new());
+        let foreign =
+            std::env::current_dir().into_iter().filter_map(|path| HostPath::new(path).ok()).collect();
         let tools = Vec::new();
-        let mut host = Host { uid, gid, home, data, executable, environment, odd_variables, tools };
+        let mut host = Host { uid, gid, home, data, executable, environment, odd_variables, foreign, tools };
         for (name, value) in &self.0 {
             if let (Some(name), Some(value)) = (name.to_str(), value.to_str()) {
                 host.environment.insert(name.to_owned(), value.to_owned());

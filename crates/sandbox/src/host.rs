@@ -20,6 +20,8 @@ pub struct Host {
     /// The caller's environment; variables that are not UTF-8 are left out and named in `odd_variables`.
     pub environment: BTreeMap<String, String>,
     pub odd_variables: Vec<String>,
+    /// Where the caller is and what is worked on: no program from there is ever started outside a sandbox.
+    pub foreign: Vec<HostPath>,
     /// The finished tools that the sandbox shall have, each with what it needs.
     pub tools: Vec<ProvidedDep>,
 }

@@ -82,6 +82,7 @@ impl Mac {
             home: Some(home),
             environment: variables.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
             odd_variables: Vec::new(),
+            foreign: Vec::new(),
             executable: None,
             tools: Vec::new(),
         }

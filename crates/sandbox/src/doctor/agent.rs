@@ -16,8 +16,7 @@ pub(super) fn identities(patient: Patient<'_>) -> Check {
         Ok(socket) => socket,
         Err(why) => return Check::warn(id, what, why).mend("eval $(ssh-agent) && ssh-add"),
     };
-    let search = super::tools::search(patient);
-    let Ok(program) = facts.program("ssh-add", &search) else {
+    let Some(program) = resolve::helper("ssh-add", host, facts) else {
         return Check::ok(id, what, "it answers; without `ssh-add` its keys cannot be counted");
     };
     let variables = [(VARIABLE.to_owned(), socket.to_string())];
@@ -53,6 +52,7 @@ mod tests {
             executable: None,
             environment: environment.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
             odd_variables: Vec::new(),
+            foreign: Vec::new(),
             tools: Vec::new(),
         };
         let check = identities(Patient { host: &host, facts: machine });

@@ -1,14 +1,14 @@
 //! Container engines: installed, answering, whose rights they have, and whether the image is here. Asked, not
 //! launched: without an image there is nothing to launch.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::{Patient, podman};
 use crate::facts::Said;
 use crate::model::check::Check;
 use crate::model::container::{Homeless, Questions};
 use crate::model::spec::EngineChoice;
-use crate::resolve::engine_variables;
+use crate::resolve::{engine_variables, helper};
 
 /// Directories that a program may make things in.
 const HOMES: &[&str] = &["HOME", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_DATA_HOME"];
@@ -20,12 +20,10 @@ const NOWHERE: &str = "/nonexistent";
 /// What is known of a container engine; the last check that is no failure says how far it got.
 pub fn container_engine(engine: EngineChoice, patient: Patient<'_>, image: Option<&str>) -> Vec<Check> {
     let id = |what: &str| format!("{engine}.{what}");
-    let search = patient.host.environment.get("PATH").map_or("", String::as_str);
-    let search: Vec<PathBuf> = search.split(':').map(PathBuf::from).collect();
     let what = format!("engine `{engine}`");
     let Some(questions) = Questions::of(engine) else { return Vec::new() };
     let Questions { package, .. } = questions;
-    let Ok(program) = patient.facts.program(engine.word(), &search) else {
+    let Some(program) = helper(engine.word(), patient.host, patient.facts) else {
         let check = Check::warn(&format!("engine.{engine}"), &what, "not installed");
         return vec![check.mend(format!("sudo apt-get install {package}"))];
     };

@@ -3,8 +3,9 @@
 
 use std::path::PathBuf;
 
-use super::{Patient, tools};
+use super::Patient;
 use crate::model::check::Check;
+use crate::resolve::helper;
 
 /// The ranges of ids that users may give away.
 const RANGES: [&str; 2] = ["/etc/subuid", "/etc/subgid"];
@@ -29,7 +30,7 @@ pub(super) fn has_storage(patient: Patient<'_>) -> bool {
 
 fn ids(patient: Patient<'_>) -> Check {
     let (id, what) = ("podman.ids", "ids for containers");
-    if patient.facts.program("newuidmap", &tools::search(patient)).is_err() {
+    if helper("newuidmap", patient.host, patient.facts).is_none() {
         return Check::fail(id, what, "there is no `newuidmap`").mend("sudo apt-get install uidmap");
     }
     let name = patient.host.environment.get("USER").map_or("", String::as_str);
@@ -47,7 +48,7 @@ fn ids(patient: Patient<'_>) -> Check {
 
 fn network(patient: Patient<'_>) -> Check {
     let (id, what) = ("podman.network", "a way out");
-    if patient.facts.program("slirp4netns", &tools::search(patient)).is_err() {
+    if helper("slirp4netns", patient.host, patient.facts).is_none() {
         return Check::warn(id, what, "there is no `slirp4netns`: no network but `none` and `host`")
             .mend("sudo apt-get install slirp4netns");
     }

@@ -30,6 +30,7 @@ fn host(uid: u32) -> Host {
             .map(|(a, b)| (a.to_owned(), b.to_owned()))
             .into(),
         odd_variables: Vec::new(),
+        foreign: Vec::new(),
         tools: Vec::new(),
     }
 }

@@ -1,21 +1,14 @@
 //! Programs that make a sandbox more useful.
 
-use std::path::PathBuf;
-
 use super::Patient;
 use crate::model::check::Check;
 use crate::model::path::HostPath;
 use crate::process::Cli;
-
-/// Where the caller's programs are.
-pub(super) fn search(patient: Patient<'_>) -> Vec<PathBuf> {
-    let path = patient.host.environment.get("PATH").map_or("", String::as_str);
-    path.split(':').map(PathBuf::from).collect()
-}
+use crate::resolve::helper;
 
 pub(super) fn git(patient: Patient<'_>) -> Check {
     let (id, what) = ("machine.git", "git");
-    let Ok(program) = patient.facts.program("git", &search(patient)) else {
+    let Some(program) = helper("git", patient.host, patient.facts) else {
         return Check::warn(id, what, "not installed; sandboxes work, but commands inside have no git")
             .mend("sudo apt-get install git");
     };

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use super::error::Error;
-use super::{flags, proxy, search};
+use super::helpers::helper;
+use super::{flags, proxy};
 use crate::facts::{Facts, Said};
 use crate::host::Host;
 use crate::model::container::{Build, Container, EngineRights, Lowers};
@@ -237,7 +238,7 @@ fn with_ports(container: Container, spec: &Spec, network: Network) -> Result<Con
 }
 
 fn program(name: &str, host: &Host, facts: &dyn Facts) -> Option<PathBuf> {
-    facts.program(name, &search::directories(host)).ok()
+    helper(name, host, facts)
 }
 
 /// The variables of the caller that the program of an engine gets.

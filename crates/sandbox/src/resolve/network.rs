@@ -3,7 +3,7 @@
 
 use super::case::Case;
 use super::error::Error;
-use super::search;
+use super::helpers;
 use crate::facts::Kind;
 use crate::model::container::Lowers;
 use crate::model::mount::{Content, HostAccess, Mount, Ownership};
@@ -30,9 +30,8 @@ pub(super) fn helper(case: &Case<'_>, network: &Setting<Network>) -> Result<Opti
 /// The program that carries packets, and the device for them.
 fn carriers(case: &Case<'_>) -> Result<NetworkHelper, Error> {
     let facts = case.facts;
-    let search = search::directories(case.host);
     let found = HelperKind::ALL.iter().find_map(|kind| {
-        let program = facts.program(kind.word(), &search).ok()?;
+        let program = helpers::helper(kind.word(), case.host, facts)?;
         Some(NetworkHelper { kind: *kind, program: HostPath::new(program).ok()? })
     });
     let helper = found.ok_or(Error::NetworkHelperMissing)?;

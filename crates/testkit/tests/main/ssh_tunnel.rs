@@ -48,6 +48,7 @@ impl World {
             executable: None,
             environment: [("PATH".to_owned(), path.to_owned()), ("SSH_AUTH_SOCK".to_owned(), socket)].into(),
             odd_variables: Vec::new(),
+            foreign: Vec::new(),
             tools: Vec::new(),
         }
     }

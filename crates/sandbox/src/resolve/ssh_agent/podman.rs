@@ -8,7 +8,7 @@ use serde::Deserialize;
 use super::Surroundings;
 use crate::model::agent::Connection;
 use crate::model::path::HostPath;
-use crate::resolve::search;
+use crate::resolve::helper;
 
 /// The call that lists the connections.
 const LIST: &[&str] = &["system", "connection", "list", "--format", "json"];
@@ -69,7 +69,7 @@ pub(super) fn connection(around: &Surroundings<'_>) -> Result<(HostPath, Connect
         return Err(ConnectionError::NotListed { why: last.trim().to_owned() });
     }
     let connection = chosen(&said.stdout)?;
-    let ssh = around.facts.program("ssh", &search::directories(around.host)).ok();
+    let ssh = helper("ssh", around.host, around.facts);
     let ssh = ssh.and_then(|path| HostPath::new(path).ok()).ok_or(ConnectionError::SshMissing)?;
     Ok((ssh, connection))
 }

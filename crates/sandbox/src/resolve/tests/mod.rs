@@ -71,7 +71,7 @@ fn with_mount(mut spec: Spec, written: &str) -> Spec {
     spec
 }
 
-fn host(uid: u32, home: &str, path: &str) -> Host {
+pub(super) fn host(uid: u32, home: &str, path: &str) -> Host {
     let home = HostPath::new(home).unwrap();
     let variables = [
         ("PATH", path),
@@ -91,6 +91,7 @@ fn host(uid: u32, home: &str, path: &str) -> Host {
         executable: Some(HostPath::new("/usr/bin/sandtable").unwrap()),
         environment: variables.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
         odd_variables: Vec::new(),
+        foreign: Vec::new(),
         tools: Vec::new(),
     }
 }

@@ -60,6 +60,7 @@ impl Scene {
             executable: Some(HostPath::new("/usr/bin/sandtable").unwrap()),
             environment: variables.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
             odd_variables: Vec::new(),
+            foreign: Vec::new(),
             tools: Vec::new(),
         }
     }
