@@ -80,9 +80,8 @@ pub(super) fn check(points: &[Point]) -> std::result::Result<(), Error> {
 fn walk(point: &Point) -> Result<()> {
     let wanted = match &point.kind {
         PointKind::Directory => Kind::Directory,
-        PointKind::File => Kind::File,
         PointKind::Like(source) if fs::metadata(source).is_ok_and(|found| found.is_dir()) => Kind::Directory,
-        PointKind::Like(_) => Kind::File,
+        PointKind::File | PointKind::Like(_) => Kind::File,
     };
     let mut here: Vec<OwnedFd> = point.layers.iter().map(|layer| open_named(layer)).collect::<Result<_>>()?;
     let names: Vec<&OsStr> = point.below.components().map(name).collect::<Result<_>>()?;
