@@ -59,7 +59,7 @@ fn each_trick(env: &TestEnv, run: &dyn Fn(&Path, &[&str]) -> Run, sandtable: &dy
         assert!(refused.stderr.contains(&named), "{trick}: {}", refused.stderr);
         drop(refused.expect_stderr("No link of a sandbox is followed"));
         let sandbox = env.sandboxes().join(&name);
-        assert_eq!(traces(&sandbox), [PathBuf::new(); 0], "{trick}");
+        assert!(traces(&sandbox).is_empty(), "{trick}");
         put_right(&sandbox.join("home"));
         drop(again().expect_code(0));
         drop(sandtable().args(["rm", &name]).ended().expect_code(0));
