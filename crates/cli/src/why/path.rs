@@ -6,6 +6,7 @@ use sandtable_sandbox::model::mount::{Access, Content, HostAccess, Mount, Owners
 use sandtable_sandbox::model::path::BoxPath;
 use sandtable_sandbox::model::resolved::ResolvedSpec;
 use sandtable_sandbox::model::setting::Origin;
+use sandtable_sandbox::model::spec::Secrets;
 use sandtable_sandbox::resolve::says_secret;
 
 use super::Why;
@@ -18,7 +19,7 @@ pub(crate) fn path(asked: &BoxPath, resolved: &ResolvedSpec) -> Why {
     let mut notes = Vec::new();
     let at = followed(asked, resolved, &mut notes);
     let mount = resolved.mounts.at(&at);
-    let hidden = mount.is_some_and(|mount| is_hidden_secret(mount, &at));
+    let hidden = masks(resolved) && mount.is_some_and(|mount| is_hidden_secret(mount, &at));
     let verdict = match resolved.mounts.access(&at) {
         _ if hidden => "nothing",
         Access::Nothing => "nothing",
@@ -64,6 +65,11 @@ fn plain(path: &Path) -> PathBuf {
         }
         plain
     })
+}
+
+/// What covers a workspace may be there for the sake of git alone.
+fn masks(resolved: &ResolvedSpec) -> bool {
+    resolved.secrets.value == Secrets::Mask
 }
 
 fn is_hidden_secret(mount: &Mount, at: &BoxPath) -> bool {

@@ -1,5 +1,6 @@
 use sandtable_sandbox::model::mount::{Content, Mount, MountTable, Pins};
 use sandtable_sandbox::model::path::BoxPath;
+use sandtable_sandbox::model::spec::Secrets;
 
 use super::*;
 use crate::ui::policy::tests::{resolved, spec};
@@ -53,6 +54,7 @@ fn links_of_the_sandbox_are_followed_and_masked_secrets_known() {
     if let Content::Cow { pins, .. } = &mut mounts[0].content {
         *pins = Pins::Present;
     }
+    resolved.secrets.value = Secrets::Mask;
     let link = Content::Link { to: "../repo/sub".to_owned() };
     mounts.push(Mount { target: inside("/a/b"), content: link, ..mounts[2].clone() });
     resolved.mounts = MountTable::new(mounts).expect("no contradiction");

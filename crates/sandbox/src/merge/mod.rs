@@ -46,4 +46,4 @@ pub use sandtable_store::path::PathError;
 pub use sandtable_store::{RelPath, id::ObjectId};
 pub use select::is_below;
 pub use story::{Planned, Undo, merge, merge as execute_merge, merge_watched, recover, redo, undo};
-pub use target::base_head;
+pub use target::{base_head, head_in};

@@ -160,7 +160,12 @@ pub fn read(means: &Means, directory: &HostPath) -> Result<Result<Target, Refusa
 /// Where the `HEAD` of a source is, if that is plain to see.
 pub fn base_head(source: &HostPath) -> Option<BaseHead> {
     let Ok(locate::Found::Repository(found)) = locate::repository(source) else { return None };
-    let head = refs::head(&found.git_dir, &found.common_dir)?;
+    head_in(&found.git_dir, &found.common_dir)
+}
+
+/// The same, in the directories of a repository.
+pub fn head_in(git_dir: &Path, common_dir: &Path) -> Option<BaseHead> {
+    let head = refs::head(git_dir, common_dir)?;
     Some(BaseHead { branch: head.branch().map(str::to_owned), commit: head.tip().copied() })
 }
 

@@ -22,7 +22,7 @@ use super::furnish;
 use super::readable;
 use super::record::{Record, SCHEMA};
 use super::run::Request;
-use super::states::{begin, lay};
+use super::states::{begin, hold, lay};
 use super::watcher::Watcher;
 use crate::engine::{Place, Preparation, can_start, engine};
 use crate::model::id::SandboxName;
@@ -68,6 +68,9 @@ pub(super) fn create(
     let filled = lay(&directory, &mut record, wanted.base, request.watcher)
         .and_then(|()| fill(&directory, &record.resolved, request.watcher))
         .and_then(|()| {
+            if wanted.base.is_none() {
+                hold(&directory, &mut record);
+            }
             begin(&directory, &mut record, request.watcher);
             directory.write(RECORD, &record)
         });

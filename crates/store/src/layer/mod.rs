@@ -17,6 +17,7 @@ mod attribute;
 mod capture;
 mod compare;
 mod findings;
+pub mod hold;
 mod lower;
 pub mod opaque;
 mod outcome;

@@ -53,7 +53,8 @@ fn hide(pins: BorrowedFd<'_>, lower: Option<BorrowedFd<'_>>, path: &RelPath) -> 
     }
 }
 
-fn make_dir(parent: BorrowedFd<'_>, name: &[u8], model: Option<&OwnedFd>) -> Result<OwnedFd> {
+/// A directory like `model`, or the one that is there.
+pub(super) fn make_dir(parent: BorrowedFd<'_>, name: &[u8], model: Option<&OwnedFd>) -> Result<OwnedFd> {
     match mkdirat(parent, name, Mode::RWXU) {
         Err(Errno::EXIST) => return open_dir(parent, name),
         result => result?,

@@ -43,6 +43,7 @@ use std::sync::atomic::AtomicBool;
 
 pub use before::Before;
 pub use drift::{Drift, DriftKind, compare, drift};
+pub(crate) use git::GitState;
 pub use listing::{Entry, Listing};
 pub use scan::{scan, scan_with};
 pub use secrets::{find_chosen, find_secrets, is_secret};

@@ -90,6 +90,26 @@ fn git_works_in_containers_with_the_users_identity_and_no_password() {
 }
 
 #[test]
+fn a_commit_in_a_container_holds_the_work_of_the_sandbox_alone() {
+    Contained::each(Contained::new, |world, source| {
+        let rootless = world.kind == Kind::Podman && matches!(world.env.caller(), Caller::Ordinary { .. });
+        if rootless {
+            // Its overlays have one lower directory: nothing can be held.
+            return;
+        }
+        furnish(&world.env);
+        script(starting(world, &source), &["-q", "--name", "a"], "true").expect_code(0).unused();
+        world.env.file(&source.join("README"), "Mine.\n");
+        world.env.git(&source, &["commit", "-q", "-am", "my own work"]);
+        world.env.git(&source, &["checkout", "-q", "-b", "topic"]);
+        world.env.git(&source, &["gc", "-q"]);
+        let commit = "echo agent > agent.txt && git add -A && git commit -qm inside && git show --format=%s --name-status && git status -sb";
+        let exec = world.sandtable().args(["exec", "-q", "a", "--", "sh", "-c", commit]).ended().expect_code(0);
+        assert_eq!(exec.stdout, "inside\n\nA\tagent.txt\n## main\n");
+    });
+}
+
+#[test]
 fn the_agent_answers_in_containers_and_off_leaves_nothing_of_it() {
     Contained::each(Contained::new, |world, source| {
         let Some(agent) = SshAgent::start(&world.env) else { return };

@@ -18,6 +18,7 @@ mod extremes;
 mod failpoints;
 mod floods;
 mod freeze;
+mod git_base;
 mod git_inside;
 mod ground;
 mod hosts;

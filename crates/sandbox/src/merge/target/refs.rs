@@ -2,6 +2,7 @@
 //! links, references to references) is not understood here, and git is asked.
 
 use std::io::ErrorKind;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::Path;
 
 use fs_err as fs;
@@ -15,7 +16,8 @@ const OWN: [&str; 3] = ["refs/bisect/", "refs/worktree/", "refs/rewritten/"];
 /// `HEAD`, or nothing if git must be asked.
 pub(super) fn head(git_dir: &Path, common_dir: &Path) -> Option<Head> {
     let file = git_dir.join("HEAD");
-    if !fs::symlink_metadata(&file).ok()?.is_file() || common_dir.join("reftable").exists() {
+    let tables = common_dir.join("reftable");
+    if !fs::symlink_metadata(&file).ok()?.is_file() || (tables.exists() && !is_whiteout(&tables)) {
         return None;
     }
     let text = fs::read_to_string(file).ok()?;
@@ -52,7 +54,11 @@ fn tip(common_dir: &Path, name: &str) -> Option<Place> {
         _ => return None,
     }
     // Looked for second: a reference that is packed meanwhile has its file removed after that.
-    let packed = match fs::read(common_dir.join("packed-refs")) {
+    let packed = common_dir.join("packed-refs");
+    if is_whiteout(&packed) {
+        return Some(Place::Nowhere);
+    }
+    let packed = match fs::read(packed) {
         Ok(packed) => packed,
         Err(error) if error.kind() == ErrorKind::NotFound => return Some(Place::Nowhere),
         Err(_) => return None,
@@ -63,6 +69,11 @@ fn tip(common_dir: &Path, name: &str) -> Option<Place> {
         Some(id) => Some(Place::At(str::from_utf8(id).ok()?.parse().ok()?)),
         None => Some(Place::Nowhere),
     }
+}
+
+/// Whether a layer of ours says that there is no such file.
+fn is_whiteout(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|meta| meta.file_type().is_char_device() && meta.rdev() == 0)
 }
 
 /// A name that cannot lead anywhere but below `refs`.

@@ -15,6 +15,7 @@ use super::super::directory::SandboxDirectory;
 use super::super::error::Error;
 use super::super::record::{DriftEntry, Record, SCHEMA};
 use super::super::watcher::Watcher;
+use super::git::held_head;
 use super::subject;
 use crate::board::take::Began;
 use crate::board::{self, Board, Counts, Hearing, Ignored, Taking};
@@ -92,7 +93,7 @@ impl Beginning {
         let (directory, record) = (directory.clone(), record.clone());
         let thread = std::thread::spawn(move || {
             let source = &record.resolved.source.root;
-            let head = base_head(source);
+            let head = held_head(&directory, &record).or_else(|| base_head(source));
             // What another tree looks like says nothing of what the command stood on.
             let seen = if record.sees_source() { seen } else { Seen { sightings: Arc::default(), ..seen } };
             let snapshot = record_source(&directory.board(), source.as_path(), hearing.as_ref(), &seen)?;

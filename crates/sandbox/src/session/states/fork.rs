@@ -5,9 +5,10 @@ use sandtable_store::layer::write::Outcome;
 use super::super::create::{Created, Wanted, create};
 use super::super::directory::Sandboxes;
 use super::super::error::Error;
+use super::super::files::RECORD;
 use super::super::run::Request;
 use super::plain::{self, Trust};
-use super::{settle, state, turn};
+use super::{git, settle, state, turn};
 use crate::board::Found;
 use crate::model::id::SandboxName;
 use crate::model::resolved::ResolvedSpec;
@@ -29,7 +30,9 @@ pub fn fork(
         create(sandboxes, resolved, Wanted { name, base: Some(base) }, request)?;
     let filled = (|| {
         if record.resolved.mode.value == WorkspaceMode::Overlay && record.sees_source() {
-            directory.stand_on(&record, base, None)?;
+            let head = git::inherit(sandboxes, base, (&directory, &mut record));
+            directory.write(RECORD, &record)?;
+            directory.stand_on(&record, base, head)?;
         }
         settle(&directory, &mut record)?;
         let outcome = if plain::root(&directory, &record).is_some() {

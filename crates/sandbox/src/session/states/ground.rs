@@ -20,7 +20,7 @@ use super::super::directory::SandboxDirectory;
 use super::super::error::Error;
 use super::super::record::Record;
 use super::super::watcher::Watcher;
-use super::{open, state};
+use super::{git, open, state};
 use crate::board::{self, Counts, Hearing, Ignored, Taking};
 use crate::merge::base_head;
 use crate::model::mount::{Content, FileIdentity};
@@ -33,7 +33,7 @@ use crate::resolve::WORKSPACE;
 const PLACE: &str = "base";
 const GIT_PLACE: &str = "base-git";
 /// The layer of that git directory.
-const GIT: &str = "git";
+pub(super) const GIT: &str = "git";
 
 /// Gives a sandbox in the making the ground it asked for. `base` is the snapshot to write out; the source as it is
 /// now, with its git directory, if there is none.
@@ -76,6 +76,7 @@ pub(super) fn replace_source(
             .map_err(|error| Error::state("remove", place.as_path())(error.source))?;
     }
     write_out(directory, record, snapshot)?;
+    git::let_go(directory, record)?;
     rest_on_own(directory, record);
     Ok(())
 }

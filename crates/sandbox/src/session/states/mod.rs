@@ -8,6 +8,7 @@
 mod base;
 mod catch_up;
 mod fork;
+mod git;
 mod ground;
 mod keep;
 mod plain;
@@ -26,6 +27,7 @@ use sandtable_store::store::Store;
 pub(super) use base::{Beginning, Seen, StandsOn};
 pub use catch_up::Lacking;
 pub use fork::fork;
+pub(super) use git::hold;
 pub(super) use ground::lay;
 pub use keep::Kept;
 pub(super) use keep::{Stillness, keep};

@@ -11,14 +11,14 @@ use crate::os::make_whiteout;
 
 /// Whether anything was there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Made {
+pub(in crate::layer) enum Made {
     New,
     /// Something of the same meaning was there already.
     Before,
 }
 
 /// Hides a name of the layers below.
-pub(super) fn whiteout(parent: BorrowedFd<'_>, name: &[u8]) -> Result<Made> {
+pub(in crate::layer) fn whiteout(parent: BorrowedFd<'_>, name: &[u8]) -> Result<Made> {
     match make_whiteout(parent, name) {
         Err(Errno::EXIST) if stat_at(parent, name)?.is_null_device() => Ok(Made::Before),
         made => made.map(|()| Made::New),
@@ -26,7 +26,7 @@ pub(super) fn whiteout(parent: BorrowedFd<'_>, name: &[u8]) -> Result<Made> {
 }
 
 /// Hides everything that the layers below have in this directory.
-pub(super) fn opaque(directory: BorrowedFd<'_>) -> Result<()> {
+pub(in crate::layer) fn opaque(directory: BorrowedFd<'_>) -> Result<()> {
     fsetxattr(directory, OPAQUE, b"y", XattrFlags::empty())
 }
 

@@ -11,7 +11,7 @@
 
 mod exchange;
 mod git;
-mod mark;
+pub(super) mod mark;
 mod pin;
 mod upper;
 

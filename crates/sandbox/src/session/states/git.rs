@@ -1,0 +1,174 @@
+//! Holding the git directory of a source to what it was when a sandbox was made.
+//!
+//! Inside, git and files have one base. The files are pinned when they are found to have moved; `HEAD`, references and
+//! index are held before the first mount, since a commit outside must not be seen by a command that runs. See
+//! `sandtable_store::layer::hold` for what that is and how it is done.
+
+use std::ffi::OsStr;
+use std::os::fd::AsFd as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
+use sandtable_store::id::ObjectId;
+use sandtable_store::layer::hold::{GitDirectory, hold_git, release};
+use sandtable_store::path::RelPath;
+use sandtable_store::source::repository::Repository;
+
+use super::super::create::make;
+use super::super::directory::{Part, SandboxDirectory, Sandboxes};
+use super::super::error::{Error, chained};
+use super::super::record::Record;
+use super::ground::GIT;
+use super::{StandsOn, open};
+use crate::merge::{BaseHead, head_in};
+use crate::model::container::Lowers;
+use crate::model::path::HostPath;
+use crate::model::resolved::{SourceKind, Warning};
+use crate::model::spec::WorkspaceMode;
+use crate::resolve::WORKSPACE;
+
+/// Which git directory a sandbox sees, and in which of its layers.
+struct Place {
+    layer: &'static str,
+    lower: HostPath,
+    /// The git directory in the layer, the common one of a linked worktree.
+    at: RelPath,
+    worktree: Option<Vec<u8>>,
+}
+
+impl Place {
+    /// None for a sandbox that has no repository, or one of its own that nobody else moves.
+    fn of(record: &Record) -> Option<Self> {
+        let resolved = &record.resolved;
+        let one = resolved.container.as_ref().is_some_and(|container| container.lowers == Lowers::One);
+        if resolved.mode.value != WorkspaceMode::Overlay || !record.sees_source() || one {
+            return None;
+        }
+        let root = &resolved.source.root;
+        match &resolved.source.kind {
+            SourceKind::Plain => None,
+            SourceKind::Git => {
+                let at = within(root.as_path())?;
+                Some(Self { layer: WORKSPACE, lower: root.clone(), at, worktree: None })
+            }
+            SourceKind::LinkedWorktree { common } => {
+                let own = Repository::find(root.as_path()).ok()??.git_dir;
+                let worktree = own.file_name()?.as_bytes().to_vec();
+                Some(Self {
+                    layer: GIT,
+                    lower: common.clone(),
+                    at: RelPath::root(),
+                    worktree: Some(worktree),
+                })
+            }
+        }
+    }
+
+    fn pins(&self, directory: &SandboxDirectory) -> HostPath {
+        directory.layer(self.layer, Part::Pins)
+    }
+
+    /// Puts what `lower` has into the layer.
+    fn hold(&self, directory: &SandboxDirectory, lower: &HostPath) -> Result<(), Error> {
+        let pins = self.pins(directory);
+        if !pins.as_path().exists() {
+            make(&pins)?;
+        }
+        let (layer, lower) = (open(pins.as_path())?, open(lower.as_path())?);
+        let git = GitDirectory {
+            lower: lower.as_fd(),
+            at: &self.at,
+            worktree: self.worktree.as_deref(),
+            reword: None,
+        };
+        hold_git(layer.as_fd(), &git).map_err(|errno| Error::state("hold", &self.path())(errno.into()))
+    }
+
+    fn path(&self) -> std::path::PathBuf {
+        self.lower.as_path().join(OsStr::from_bytes(self.at.as_bytes()))
+    }
+}
+
+/// Where in a source its git directory is.
+fn within(root: &Path) -> Option<RelPath> {
+    let dot_git = root.join(".git");
+    if std::fs::symlink_metadata(&dot_git).ok()?.is_dir() {
+        return RelPath::new(".git").ok();
+    }
+    let real = std::fs::canonicalize(Repository::find(root).ok()??.git_dir).ok()?;
+    RelPath::new(real.strip_prefix(root).ok()?.as_os_str().as_bytes()).ok()
+}
+
+/// Holds the git directory of a new sandbox's source. Where that is not possible git goes on with its source inside, and a
+/// warning says so.
+pub(in crate::session) fn hold(directory: &SandboxDirectory, record: &mut Record) {
+    let Some(place) = Place::of(record) else { return };
+    match place.hold(directory, &place.lower) {
+        Ok(()) => record.resolved.mounts.cover(place.layer),
+        Err(error) => {
+            let text = format!("inside, git follows the source, not its state now: {}", chained(&error));
+            record.resolved.warnings.push(Warning::new("git-follows-source", text));
+        }
+    }
+}
+
+/// Holds the git directory of a new sandbox to what another one on the same state has, or else to what it is now.
+/// Returns where `HEAD` is, if another sandbox knows.
+pub(super) fn inherit(
+    sandboxes: &Sandboxes,
+    base: ObjectId,
+    (directory, record): (&SandboxDirectory, &mut Record),
+) -> Option<BaseHead> {
+    let place = Place::of(record)?;
+    let twin = twin(sandboxes, base, &place, record);
+    let inherited = twin.and_then(|(pins, stands_on)| {
+        let held = place.hold(directory, &pins).ok();
+        held.and(stands_on.head)
+    });
+    if inherited.is_some() {
+        record.resolved.mounts.cover(place.layer);
+    } else {
+        hold(directory, record);
+    }
+    inherited
+}
+
+/// Another sandbox of the same source that stands on the same state and holds its git directory.
+fn twin(
+    sandboxes: &Sandboxes,
+    base: ObjectId,
+    place: &Place,
+    record: &Record,
+) -> Option<(HostPath, StandsOn)> {
+    let names = sandboxes.names().ok()?;
+    names.into_iter().filter(|name| *name != record.name).find_map(|name| {
+        let directory = sandboxes.at(&name);
+        let stands_on = directory.read_base().ok()??;
+        let other = directory.read_record().ok()?;
+        let same = stands_on.snapshot == base && other.resolved.source.root == record.resolved.source.root;
+        let pins = place.pins(&directory);
+        let held = pins.as_path().join(OsStr::from_bytes(place.at.as_bytes())).join("refs").exists();
+        (same && held && stands_on.head.is_some()).then_some((pins, stands_on))
+    })
+}
+
+/// Where `HEAD` is in what a sandbox holds of its git directory.
+pub(super) fn held_head(directory: &SandboxDirectory, record: &Record) -> Option<BaseHead> {
+    let place = Place::of(record)?;
+    let common = place.pins(directory).as_path().join(OsStr::from_bytes(place.at.as_bytes()));
+    let own = match &place.worktree {
+        None => common.clone(),
+        Some(name) => common.join("worktrees").join(OsStr::from_bytes(name)),
+    };
+    head_in(&own, &common)
+}
+
+/// The source is gone, with its objects: what was held of its git directory says nothing any more.
+pub(super) fn let_go(directory: &SandboxDirectory, record: &Record) -> Result<(), Error> {
+    let Some(place) = Place::of(record) else { return Ok(()) };
+    let pins = place.pins(directory);
+    let Ok(layer) = open(pins.as_path()) else { return Ok(()) };
+    let worktree = place.worktree.as_deref();
+    let git = GitDirectory { lower: layer.as_fd(), at: &place.at, worktree, reword: None };
+    release(layer.as_fd(), &git).map_err(|errno| Error::state("clear", pins.as_path())(errno.into()))
+}
