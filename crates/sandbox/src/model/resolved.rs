@@ -41,6 +41,9 @@ pub struct ResolvedSpec {
     pub seatbelt: Option<SeatbeltProfile>,
     pub source: Source,
     pub mode: Mode,
+    /// How the repository's own configuration is seen.
+    #[serde(default, skip_serializing_if = "RepositoryConfig::is_as_it_is")]
+    pub repository_config: RepositoryConfig,
     /// What the workspace stands on.
     #[serde(default = "source")]
     pub base: Setting<Base>,
@@ -95,6 +98,21 @@ pub enum SourceKind {
     LinkedWorktree { common: HostPath },
     /// No repository that we could bring in.
     Plain,
+}
+
+/// How the configuration in a git directory is seen inside.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RepositoryConfig {
+    #[default]
+    AsItIs,
+    WithoutPasswords,
+}
+
+impl RepositoryConfig {
+    fn is_as_it_is(&self) -> bool {
+        *self == Self::AsItIs
+    }
 }
 
 /// How the workspace is kept apart from the source, and why so.

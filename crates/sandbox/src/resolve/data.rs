@@ -44,6 +44,7 @@ mod tests {
         ("filesystems", include_str!("filesystems.toml")),
         ("flags", include_str!("flags.toml")),
         ("gitconfig", include_str!("gitconfig.toml")),
+        ("gitcredentials", include_str!("gitcredentials.toml")),
         ("macos", include_str!("macos.toml")),
         ("mounts", include_str!("mounts.toml")),
         ("secrets", include_str!("secrets.toml")),

@@ -49,6 +49,7 @@ pub use data::Reasoned;
 pub use engine::{Engaged, engaged};
 pub use environment::environment_rules;
 pub use error::Error;
+pub use gitconfig::without_passwords;
 pub use groups::socket as systemd_socket;
 pub use helpers::helper;
 pub use hide::Hidden;
@@ -109,7 +110,9 @@ pub fn resolve(spec: &Spec, host: &Host, facts: &dyn Facts) -> Result<ResolvedSp
     let sights =
         Sights { mounts: &mounts, rootfs: rootfs.as_ref(), network: network.value, agent: &ssh_agent };
     let environment = environment::whole(&case, &sights, exposed, &mut warnings)?;
+    let repository_config = gitconfig::of_repository(&case, &workspace, &mode, &mut warnings);
     card::with_card(ResolvedSpec {
+        repository_config,
         engine: chosen.engine,
         engine_reason: chosen.reason,
         platform: chosen.platform,

@@ -89,6 +89,16 @@ pub(super) fn exposed(name: &str, risk: &str) -> Warning {
     Warning::new("exposed-credentials", format!("`{name}` is shown to the sandbox: {risk}"))
 }
 
+pub(super) fn git_passwords(path: &Path, names: &[String]) -> Warning {
+    let names: Vec<String> = names.iter().map(|name| format!("`{}`", name.escape_debug())).collect();
+    let text = format!(
+        "the sandbox can read passwords in `{}`: {}; `--git-config sanitized` leaves them out",
+        path.display(),
+        names.join(", ")
+    );
+    Warning::new("exposed-credentials", text)
+}
+
 pub(super) fn agent_home(name: &str, places: &[String], credentials: &[String]) -> Warning {
     let list = |paths: &[String]| paths.iter().map(|path| format!("`{path}`")).collect::<Vec<_>>().join(", ");
     let mut text = format!("the settings of `{name}` are shown to the sandbox on purpose: {}", list(places));

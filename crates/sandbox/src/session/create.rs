@@ -69,7 +69,7 @@ pub(super) fn create(
         .and_then(|()| fill(&directory, &record.resolved, request.watcher))
         .and_then(|()| {
             if wanted.base.is_none() {
-                hold(&directory, &mut record);
+                hold(&directory, &mut record)?;
             }
             begin(&directory, &mut record, request.watcher);
             directory.write(RECORD, &record)

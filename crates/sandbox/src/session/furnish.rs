@@ -19,10 +19,11 @@ use super::directory::SandboxDirectory;
 use super::error::Error;
 use super::files::{COPIES, ENVIRONMENT};
 use super::record::{Record, SCHEMA, SkippedEntry};
+use super::states::{GIT, clean};
 use super::watcher::{CopyNews, Watcher};
 use crate::model::mount::{Content, FileIdentity, Mount};
 use crate::model::path::HostPath;
-use crate::model::resolved::{ResolvedSpec, Secrecy, Seed};
+use crate::model::resolved::{RepositoryConfig, ResolvedSpec, Secrecy, Seed};
 use crate::resolve::{Hidden, WORKSPACE};
 
 /// Where below a sandbox's directory copies are.
@@ -96,6 +97,13 @@ pub(super) fn copies(
             copy::Error::Cancelled => Error::Interrupted,
             error => Error::Copy { path: source.as_path().to_owned(), source: error },
         })?;
+        if resolved.repository_config == RepositoryConfig::WithoutPasswords {
+            match layer.as_str() {
+                WORKSPACE => clean(&target.join(".git/config"))?,
+                GIT => clean(&target.join("config"))?,
+                _ => {}
+            }
+        }
         let skipped = outcome.skipped.iter();
         let skipped = skipped
             .map(|entry| SkippedEntry { path: entry.path.display_escaped(), why: entry.why.to_owned() });

@@ -73,13 +73,21 @@ fn a_commit_of_a_running_command_holds_the_work_of_the_sandbox_alone() {
         let script = "touch ready; until test -e go; do sleep 0.02; done; echo agent > agent.txt; git add agent.txt; git commit -qm 'agent: add'; sleep 600";
         let run = ["run", "-q", "-d", "--name", "a", "--", "sh", "-c", script];
         env.sandtable().directory(&source).args(run).ended().expect_code(0).unused();
-        assert_eq!(inside(env, "a", "git branch --show-current; until test -e ready; do sleep 0.02; done"), "main\n");
+        assert_eq!(
+            inside(env, "a", "git branch --show-current; until test -e ready; do sleep 0.02; done"),
+            "main\n"
+        );
         // Not the files: those of the source are seen as they are while a command runs.
         for args in OUTSIDE.iter().filter(|args| args[0] != "rm") {
-            let args = if args.contains(&"-am") { &["commit", "-q", "--allow-empty", "-m", "mine"] } else { *args };
+            let args =
+                if args.contains(&"-am") { &["commit", "-q", "--allow-empty", "-m", "mine"] } else { *args };
             env.git(&source, args);
         }
-        let seen = inside(env, "a", &format!("touch go; until git log -1 --format=%s | grep -q agent; do sleep 0.02; done; {WHERE}"));
+        let seen = inside(
+            env,
+            "a",
+            &format!("touch go; until git log -1 --format=%s | grep -q agent; do sleep 0.02; done; {WHERE}"),
+        );
         assert_eq!(seen, "## main\n?? go\n?? ready\nrefs/heads/main\nrefs/heads/old\n");
         let show = "git show --format=%s --name-status HEAD; git log --format=%s | sed -n 2p";
         assert_eq!(inside(env, "a", show), format!("{SHOWN}second\n"));
@@ -100,7 +108,10 @@ fn the_history_that_comes_back_is_that_commit_alone() {
         let merge = env.sandtable().directory(&source).args(["merge", "a", "--history", "-m", "merged"]);
         merge.ended().expect_code(0).unused();
         let brought = env.git(&source, &["log", "--format=%s", "--name-status", "--no-merges", "-2"]);
-        assert!(brought.contains("agent: add\n\nA\tagent.txt\n") && brought.contains("M\tREADME"), "{brought}");
+        assert!(
+            brought.contains("agent: add\n\nA\tagent.txt\n") && brought.contains("M\tREADME"),
+            "{brought}"
+        );
         assert_eq!(fs_err::read_to_string(source.join("README")).unwrap(), "Mine.\n");
         assert_eq!(env.git(&source, &["status", "--porcelain"]), "");
     });

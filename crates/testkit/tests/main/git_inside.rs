@@ -77,6 +77,55 @@ fn git_works_inside_with_the_users_identity_and_no_password() {
     }
 }
 
+/// A repository whose own configuration has a token, as continuous integration leaves it.
+fn with_passwords(env: &TestEnv, name: &str) -> std::path::PathBuf {
+    let source = env.repository(name);
+    let address = "https://ann:hunter2@example.invalid/r.git";
+    env.git(&source, &["config", "remote.origin.url", address]);
+    env.git(
+        &source,
+        &["config", "http.https://example.invalid/.extraheader", "AUTHORIZATION: basic hunter2"],
+    );
+    source
+}
+
+#[test]
+fn passwords_in_a_repository_are_named_and_left_out_where_asked() {
+    const LOOK: &str = "cat .git/config; git remote -v; git commit -q --allow-empty -m x && echo done";
+    for caller in [Caller::Same, Caller::ordinary()] {
+        let Some(env) = TestEnv::of_the_executable_as(caller) else { continue };
+        furnish(&env);
+        let source = with_passwords(&env, "r");
+        let linked = env.root().join("linked");
+        env.directory(&linked);
+        env.git(&source, &["worktree", "add", "-q", linked.to_str().unwrap()]);
+        let before = fs_err::read(source.join(".git/config")).unwrap();
+        let shown = env.run_script(&source, &["--rm"], LOOK).expect_code(0);
+        shown.expect_stderr("[exposed-credentials]").expect_stderr("`remote.origin.url`").unused();
+        let ways: [&[&str]; 4] = [&[], &["--mode", "copy"], &["--base", "store"], &["--profile", "tight"]];
+        for way in ways {
+            for (directory, look) in [(&source, LOOK), (&linked, "git config -l; git remote -v")] {
+                let options = [&["--rm", "--git-config", "sanitized"], way].concat();
+                let ended = env.run_script(directory, &options, look).expect_code(0);
+                let told = format!("{}{}", ended.stdout, ended.stderr);
+                assert!(ended.stdout.contains("https://example.invalid/r.git (fetch)"), "{way:?}: {told}");
+                assert!(
+                    !told.contains("hunter2") && !told.contains("[exposed-credentials]"),
+                    "{way:?}: {told}"
+                );
+                assert!(look != LOOK || told.contains("done"), "{way:?}: {told}");
+            }
+        }
+        let live = ["--rm", "--git-config", "sanitized", "--mode", "live"];
+        let live = env.run_script(&source, &live, "true").expect_code(0);
+        live.expect_stderr("[exposed-credentials]").unused();
+        assert_eq!(fs_err::read(source.join(".git/config")).unwrap(), before);
+        env.file(&env.home().join(".gitconfig"), "[http]\n\textraHeader = \"Authorization: x\"\n");
+        let own = env.run_script(&env.repository("plain"), &["--rm"], "true").expect_code(0);
+        own.expect_stderr("[exposed-credentials]").expect_stderr("`http.extraheader`").unused();
+    }
+}
+
 /// The system's programs, for an image that has none.
 const PROGRAMS: &[&str] = &["-v", "/usr", "-v", "/usr/lib:/lib", "-v", "/usr/lib64:/lib64"];
 
@@ -104,7 +153,8 @@ fn a_commit_in_a_container_holds_the_work_of_the_sandbox_alone() {
         world.env.git(&source, &["checkout", "-q", "-b", "topic"]);
         world.env.git(&source, &["gc", "-q"]);
         let commit = "echo agent > agent.txt && git add -A && git commit -qm inside && git show --format=%s --name-status && git status -sb";
-        let exec = world.sandtable().args(["exec", "-q", "a", "--", "sh", "-c", commit]).ended().expect_code(0);
+        let exec =
+            world.sandtable().args(["exec", "-q", "a", "--", "sh", "-c", commit]).ended().expect_code(0);
         assert_eq!(exec.stdout, "inside\n\nA\tagent.txt\n## main\n");
     });
 }

@@ -60,7 +60,7 @@ fn is_harmless_alias(value: &str) -> bool {
         && !words.windows(2).any(|pair| pair[0] == "-c" && pair[1].contains('='))
 }
 
-fn quoted(value: &str) -> String {
+pub(super) fn quoted(value: &str) -> String {
     let mut text = String::from("\"");
     for character in value.chars() {
         match character {

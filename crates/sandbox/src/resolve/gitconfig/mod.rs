@@ -1,6 +1,7 @@
-//! The user's git configuration inside: the files themselves, or a filtered copy. Passwords of git are in
-//! neither.
+//! Git's configuration inside. Of the user's own: the files themselves, or a filtered copy. Of the repository's: the file
+//! itself, or a copy without passwords. What is shown with a password in it is named in a warning.
 
+mod credentials;
 mod filter;
 mod include;
 mod reader;
@@ -11,10 +12,16 @@ use super::case::{Case, Home};
 use super::source::Workspace;
 use super::warnings;
 use crate::facts::Kind;
+use crate::model::container::Lowers;
 use crate::model::mount::{Content, HostAccess, Mount, Ownership};
 use crate::model::path::HostPath;
-use crate::model::resolved::Warning;
-use crate::model::spec::GitConfig;
+use crate::model::resolved::{Mode, RepositoryConfig, SourceKind, Warning};
+use crate::model::spec::{Base, GitConfig, WorkspaceMode};
+
+/// A larger configuration is not looked through.
+const SIZE: u64 = 1 << 20;
+
+pub use credentials::without_passwords;
 
 /// Shown as they are in mode `literal`.
 pub(super) const FILES: &[&str] = &[".gitconfig", ".config/git/config", ".gitignore_global"];
@@ -46,6 +53,40 @@ fn literal(case: &Case<'_>, home: &Home, workspace: &Workspace, name: &str) -> O
     };
     let reason = "the user's git configuration".to_owned();
     Some(Mount { target, content, reason, origin: case.spec.git_config.origin.clone() })
+}
+
+/// How the repository's own configuration is shown, and a warning for every file that is shown with a password in it.
+pub(super) fn of_repository(
+    case: &Case<'_>,
+    workspace: &Workspace,
+    mode: &Mode,
+    found: &mut Vec<Warning>,
+) -> RepositoryConfig {
+    let wanted = case.spec.git_config.value != GitConfig::Literal;
+    let one = case.container.is_some_and(|container| container.lowers == Lowers::One);
+    let can = match mode.value {
+        WorkspaceMode::Live => false,
+        WorkspaceMode::Copy => true,
+        WorkspaceMode::Auto | WorkspaceMode::Overlay => !one || case.spec.base.value == Base::Store,
+    };
+    let shown = if wanted && can { RepositoryConfig::WithoutPasswords } else { RepositoryConfig::AsItIs };
+    let own = match &workspace.kind {
+        SourceKind::Plain => None,
+        SourceKind::Git => Some(workspace.root.join(".git/config")),
+        SourceKind::LinkedWorktree { common } => Some(common.join("config")),
+    };
+    let own = own.filter(|_| shown == RepositoryConfig::AsItIs).map(|path| path.as_path().to_owned());
+    let home = case.home.as_ref().filter(|_| case.spec.git_config.value == GitConfig::Literal);
+    let users =
+        home.into_iter().flat_map(|home| CONFIGURATION.iter().filter_map(|name| regular(case, home, name)));
+    for path in own.into_iter().chain(users) {
+        let Ok(text) = case.facts.read_small(&path, SIZE) else { continue };
+        let names = credentials::found(&text);
+        if !names.is_empty() {
+            found.push(warnings::git_passwords(&path, &names));
+        }
+    }
+    shown
 }
 
 /// The readable regular file at `name`, or the one a link there leads to. A link to a credential store is

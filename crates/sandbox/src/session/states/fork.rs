@@ -30,7 +30,7 @@ pub fn fork(
         create(sandboxes, resolved, Wanted { name, base: Some(base) }, request)?;
     let filled = (|| {
         if record.resolved.mode.value == WorkspaceMode::Overlay && record.sees_source() {
-            let head = git::inherit(sandboxes, base, (&directory, &mut record));
+            let head = git::inherit(sandboxes, base, (&directory, &mut record))?;
             directory.write(RECORD, &record)?;
             directory.stand_on(&record, base, head)?;
         }

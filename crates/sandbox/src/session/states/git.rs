@@ -9,8 +9,9 @@ use std::os::fd::AsFd as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
+use fs_err as fs;
 use sandtable_store::id::ObjectId;
-use sandtable_store::layer::hold::{GitDirectory, hold_git, release};
+use sandtable_store::layer::hold::{GitDirectory, Reword, hold_git, release};
 use sandtable_store::path::RelPath;
 use sandtable_store::source::repository::Repository;
 
@@ -23,9 +24,9 @@ use super::{StandsOn, open};
 use crate::merge::{BaseHead, head_in};
 use crate::model::container::Lowers;
 use crate::model::path::HostPath;
-use crate::model::resolved::{SourceKind, Warning};
+use crate::model::resolved::{RepositoryConfig, SourceKind, Warning};
 use crate::model::spec::WorkspaceMode;
-use crate::resolve::WORKSPACE;
+use crate::resolve::{WORKSPACE, without_passwords};
 
 /// Which git directory a sandbox sees, and in which of its layers.
 struct Place {
@@ -69,7 +70,12 @@ impl Place {
     }
 
     /// Puts what `lower` has into the layer.
-    fn hold(&self, directory: &SandboxDirectory, lower: &HostPath) -> Result<(), Error> {
+    fn hold(
+        &self,
+        directory: &SandboxDirectory,
+        lower: &HostPath,
+        config: RepositoryConfig,
+    ) -> Result<(), Error> {
         let pins = self.pins(directory);
         if !pins.as_path().exists() {
             make(&pins)?;
@@ -79,7 +85,8 @@ impl Place {
             lower: lower.as_fd(),
             at: &self.at,
             worktree: self.worktree.as_deref(),
-            reword: None,
+            reword: (config == RepositoryConfig::WithoutPasswords)
+                .then_some(&without_passwords as Reword<'_>),
         };
         hold_git(layer.as_fd(), &git).map_err(|errno| Error::state("hold", &self.path())(errno.into()))
     }
@@ -92,24 +99,27 @@ impl Place {
 /// Where in a source its git directory is.
 fn within(root: &Path) -> Option<RelPath> {
     let dot_git = root.join(".git");
-    if std::fs::symlink_metadata(&dot_git).ok()?.is_dir() {
+    if fs::symlink_metadata(&dot_git).ok()?.is_dir() {
         return RelPath::new(".git").ok();
     }
-    let real = std::fs::canonicalize(Repository::find(root).ok()??.git_dir).ok()?;
+    let real = fs::canonicalize(Repository::find(root).ok()??.git_dir).ok()?;
     RelPath::new(real.strip_prefix(root).ok()?.as_os_str().as_bytes()).ok()
 }
 
 /// Holds the git directory of a new sandbox's source. Where that is not possible git goes on with its source inside, and a
-/// warning says so.
-pub(in crate::session) fn hold(directory: &SandboxDirectory, record: &mut Record) {
-    let Some(place) = Place::of(record) else { return };
-    match place.hold(directory, &place.lower) {
+/// warning says so; but a configuration that must not be seen as it is stops the sandbox.
+pub(in crate::session) fn hold(directory: &SandboxDirectory, record: &mut Record) -> Result<(), Error> {
+    let Some(place) = Place::of(record) else { return Ok(()) };
+    let config = record.resolved.repository_config;
+    match place.hold(directory, &place.lower, config) {
         Ok(()) => record.resolved.mounts.cover(place.layer),
+        Err(error) if config == RepositoryConfig::WithoutPasswords => return Err(error),
         Err(error) => {
             let text = format!("inside, git follows the source, not its state now: {}", chained(&error));
             record.resolved.warnings.push(Warning::new("git-follows-source", text));
         }
     }
+    Ok(())
 }
 
 /// Holds the git directory of a new sandbox to what another one on the same state has, or else to what it is now.
@@ -118,19 +128,19 @@ pub(super) fn inherit(
     sandboxes: &Sandboxes,
     base: ObjectId,
     (directory, record): (&SandboxDirectory, &mut Record),
-) -> Option<BaseHead> {
-    let place = Place::of(record)?;
+) -> Result<Option<BaseHead>, Error> {
+    let Some(place) = Place::of(record) else { return Ok(None) };
     let twin = twin(sandboxes, base, &place, record);
     let inherited = twin.and_then(|(pins, stands_on)| {
-        let held = place.hold(directory, &pins).ok();
+        let held = place.hold(directory, &pins, record.resolved.repository_config).ok();
         held.and(stands_on.head)
     });
     if inherited.is_some() {
         record.resolved.mounts.cover(place.layer);
     } else {
-        hold(directory, record);
+        hold(directory, record)?;
     }
-    inherited
+    Ok(inherited)
 }
 
 /// Another sandbox of the same source that stands on the same state and holds its git directory.
@@ -171,4 +181,17 @@ pub(super) fn let_go(directory: &SandboxDirectory, record: &Record) -> Result<()
     let worktree = place.worktree.as_deref();
     let git = GitDirectory { lower: layer.as_fd(), at: &place.at, worktree, reword: None };
     release(layer.as_fd(), &git).map_err(|errno| Error::state("clear", pins.as_path())(errno.into()))
+}
+
+/// Takes passwords out of the configuration of a git directory that is a copy of ours.
+pub(in crate::session) fn clean(config: &HostPath) -> Result<(), Error> {
+    let is_file = fs::symlink_metadata(config.as_path()).is_ok_and(|meta| meta.is_file());
+    if !is_file {
+        return Ok(());
+    }
+    let text = fs::read(config.as_path()).map_err(Error::state("read", config.as_path()))?;
+    match without_passwords(&text) {
+        None => Ok(()),
+        Some(text) => fs::write(config.as_path(), text).map_err(Error::state("write", config.as_path())),
+    }
 }

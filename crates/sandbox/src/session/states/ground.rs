@@ -25,7 +25,7 @@ use crate::board::{self, Counts, Hearing, Ignored, Taking};
 use crate::merge::base_head;
 use crate::model::mount::{Content, FileIdentity};
 use crate::model::path::HostPath;
-use crate::model::resolved::{SourceKind, Warning};
+use crate::model::resolved::{RepositoryConfig, SourceKind, Warning};
 use crate::model::spec::{Base, Lifetime, WorkspaceMode};
 use crate::resolve::WORKSPACE;
 
@@ -33,7 +33,7 @@ use crate::resolve::WORKSPACE;
 const PLACE: &str = "base";
 const GIT_PLACE: &str = "base-git";
 /// The layer of that git directory.
-pub(super) const GIT: &str = "git";
+pub(in crate::session) const GIT: &str = "git";
 
 /// Gives a sandbox in the making the ground it asked for. `base` is the snapshot to write out; the source as it is
 /// now, with its git directory, if there is none.
@@ -55,6 +55,10 @@ pub(in crate::session) fn lay(
     write_out(directory, record, snapshot)?;
     if base.is_none() {
         bring_git(directory, record)?;
+        if record.resolved.repository_config == RepositoryConfig::WithoutPasswords {
+            git::clean(&directory.path().join(PLACE).join(".git/config"))?;
+            git::clean(&directory.path().join(GIT_PLACE).join("config"))?;
+        }
     }
     rest_on_own(directory, record);
     match record.resolved.lifetime.value {

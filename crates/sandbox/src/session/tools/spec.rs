@@ -8,7 +8,9 @@ use crate::model::limits::Limits;
 use crate::model::mount::Mount;
 use crate::model::path::{BoxPath, HostPath};
 use crate::model::platform::Platform;
-use crate::model::resolved::{EngineName, Identity, Mode, ResolvedSpec, Source, SourceKind};
+use crate::model::resolved::{
+    EngineName, Identity, Mode, RepositoryConfig, ResolvedSpec, Source, SourceKind,
+};
 use crate::model::setting::{Origin, Setting};
 use crate::model::spec::{Base, Lifetime, Network, Secrets, Strictness, WorkspaceMode};
 use crate::tools::execute::HOME;
@@ -40,6 +42,7 @@ pub(super) fn spec(steps: Steps<'_>) -> Result<ResolvedSpec, Error> {
             value: WorkspaceMode::Live,
             reason: "the work directory is there for the steps only".to_owned(),
         },
+        repository_config: RepositoryConfig::default(),
         base: Setting::default_value(Base::Source),
         identity,
         home: BoxPath::new(HOME).expect("absolute"),

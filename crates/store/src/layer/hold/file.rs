@@ -5,13 +5,13 @@ use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
 use rustix::fs::{
-    AtFlags, Gid, Mode, OFlags, Timespec, Timestamps, Uid, fchmod, fchown, futimens, linkat, openat, unlinkat,
+    AtFlags, Gid, Mode, OFlags, Timespec, Timestamps, Uid, fchmod, fchown, futimens, linkat, openat,
 };
 use rustix::io::{Errno, Result};
 use rustix::process::{getegid, geteuid};
 
 use super::Reword;
-use crate::dir::{Kind, Meta, open_file, stat_at};
+use crate::dir::{Meta, open_file};
 use crate::os::mode;
 
 /// A larger configuration is none.
@@ -49,22 +49,18 @@ pub(super) fn reworded(
     if text.len() as u64 > CONFIG {
         return Err(Errno::FBIG);
     }
-    write(to, name, meta, &mut reword(&text).as_slice())
+    // What was looked at, not what may be there by now.
+    write(to, name, meta, &mut reword(&text).unwrap_or(text).as_slice())
 }
 
 /// Whether there is a link now. There is none to another file system, to a file of somebody else's, or beyond the
 /// number of links that a file can have.
 fn link((from, to): (BorrowedFd<'_>, BorrowedFd<'_>), name: &[u8]) -> Result<bool> {
     match linkat(from, name, to, name, AtFlags::empty()) {
-        Err(Errno::NOENT) => return Err(Errno::NOENT),
-        Err(_) => return Ok(false),
-        Ok(()) => {}
+        Err(Errno::NOENT) => Err(Errno::NOENT),
+        Err(_) => Ok(false),
+        Ok(()) => Ok(true),
     }
-    if stat_at(to, name)?.kind == Kind::File {
-        return Ok(true);
-    }
-    unlinkat(to, name, AtFlags::empty())?;
-    Err(Errno::STALE)
 }
 
 /// A new file like the one it stands for. Its time matters: git tells by the time of an index which entries it must not

@@ -36,8 +36,8 @@ const DEEPEST: usize = 32;
 const TRIES: usize = 5;
 const PAUSE: Duration = Duration::from_millis(4);
 
-/// Gives the contents of a configuration another form.
-pub type Reword<'a> = &'a dyn Fn(&[u8]) -> Vec<u8>;
+/// Gives the contents of a configuration another form, unless they can stay.
+pub type Reword<'a> = &'a dyn Fn(&[u8]) -> Option<Vec<u8>>;
 
 /// A git directory that is to be held.
 #[derive(Clone, Copy)]
@@ -130,16 +130,20 @@ struct Holding<'a> {
 
 impl Holding<'_> {
     fn all(&mut self) -> Result<()> {
-        self.level(self.git.at, COMMON)?;
-        self.level(&self.git.own()?, OWN)
+        let (from, to) = self.way(self.git.at)?;
+        self.level((from.as_fd(), to.as_fd()), COMMON)?;
+        if self.git.worktree.is_none() {
+            return self.level((from.as_fd(), to.as_fd()), OWN);
+        }
+        let (from, to) = self.way(&self.git.own()?)?;
+        self.level((from.as_fd(), to.as_fd()), OWN)
     }
 
     /// Holds what the rules say of one directory.
-    fn level(&mut self, at: &RelPath, rules: &[(&[u8], Rule)]) -> Result<()> {
-        let (from, to) = self.way(at)?;
-        let mut absent = Absent { to: to.as_fd(), first: None };
+    fn level(&mut self, (from, to): (BorrowedFd<'_>, BorrowedFd<'_>), rules: &[(&[u8], Rule)]) -> Result<()> {
+        let mut absent = Absent { to, first: None };
         for (name, rule) in rules {
-            let found = match stat_at(from.as_fd(), name) {
+            let found = match stat_at(from, name) {
                 Err(Errno::NOENT) => None,
                 // Of another layer, which holds it as absent.
                 Ok(meta) if meta.is_null_device() => None,
@@ -149,7 +153,7 @@ impl Holding<'_> {
                 (Rule::Absent, _) | (Rule::Hold, None) => absent.add(name)?,
                 (Rule::IfThere, None) => {}
                 (Rule::Hold | Rule::IfThere, Some(meta)) => {
-                    self.hold((from.as_fd(), to.as_fd()), name, &meta)?;
+                    self.hold((from, to), name, &meta)?;
                 }
             }
         }
@@ -283,13 +287,15 @@ mod tests {
         }
         assert!(!layer.join("refs/heads/a/b.lock").exists() && !layer.join("refs/tags").exists());
         let refs = open_named(&layer.join("refs")).unwrap();
-        assert!(crate::dir::attribute_names(refs.as_fd()).unwrap().iter().any(|name| name.ends_with(b"opaque")));
+        assert!(
+            crate::dir::attribute_names(refs.as_fd()).unwrap().iter().any(|name| name.ends_with(b"opaque"))
+        );
     }
 
     #[test]
     fn another_layer_is_held_the_same_and_a_configuration_is_reworded() {
         let (source, first) = trees();
-        held(source.path(), first.path(), Some(&|text| [text, b"x"].concat())).unwrap();
+        held(source.path(), first.path(), Some(&|text| Some([text, b"x"].concat()))).unwrap();
         assert_eq!(fs::read(first.path().join(".git/config")).unwrap(), b"[a]\nx");
         assert_eq!(fs::read(source.path().join(".git/config")).unwrap(), b"[a]\n");
         let second = tempfile::tempdir().unwrap();
