@@ -18,6 +18,7 @@ use super::super::directory::{Part, SandboxDirectory};
 use super::super::error::Error;
 use super::super::record::{DriftEntry, Record};
 use super::base::StandsOn;
+use super::git::held_head;
 use super::ground::is_there;
 use super::keep::{Stillness, read_layer};
 use super::open;
@@ -34,7 +35,8 @@ pub(super) fn regain(directory: &SandboxDirectory, record: &Record) -> Result<()
     if record.resolved.mode.value != WorkspaceMode::Overlay || (record.sees_source() && !is_there(record)) {
         return Err(groundless());
     }
-    let head = base_head(&record.resolved.source.root).filter(|_| record.sees_source());
+    let head = held_head(directory, record).or_else(|| base_head(&record.resolved.source.root));
+    let head = head.filter(|_| record.sees_source());
     let moved = if record.sees_source() { moved(directory, record)? } else { Vec::new() };
     let snapshot = record_ground(directory, record)?;
     directory.stand_on_this(record, &StandsOn { moved, ..StandsOn::new(snapshot, head) })
