@@ -1,6 +1,6 @@
 //! Everything about a tree that a user could notice: every path with its kind, mode, owner, modification
 //! time to the nanosecond and contents. Two equal fingerprints mean that nothing was touched, not even
-//! rewritten with the same bytes.
+//! rewritten with the same bytes. Links to files in a git directory are not counted: a sandbox makes some.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hasher};
@@ -74,11 +74,16 @@ impl Entry {
         Self {
             mode: data.mode(),
             owner: (data.uid(), data.gid()),
-            links: data.nlink(),
+            // A sandbox holds what a git directory says by links to it, for as long as it lives.
+            links: if data.is_file() && in_git_directory(path) { 1 } else { data.nlink() },
             modified: (data.mtime(), data.mtime_nsec()),
             contents: hasher.finish(),
         }
     }
+}
+
+fn in_git_directory(path: &Path) -> bool {
+    path.components().any(|part| part.as_os_str() == ".git")
 }
 
 #[cfg(test)]
