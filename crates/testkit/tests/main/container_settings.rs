@@ -29,6 +29,25 @@ fn an_agent_reads_its_key_and_keeps_its_settings_at_both_homes() {
 }
 
 #[test]
+fn git_configuration_is_under_both_names_of_the_home() {
+    Contained::each(Contained::new, |world, source| {
+        let names = [".gitconfig", ".config/git/config", ".gitignore_global"];
+        for name in names {
+            world.env.file(&world.env.home().join(name), format!("# {name}\n"));
+        }
+        let link = world.env.root().join("also-home");
+        world.env.symlink("home", &link);
+        let script = "for home in $HOME $0 $1; do for name in $2 $3 $4; do cat $home/$name; echo x >> $home/$name; done; done; true";
+        let run =
+            world.starting(&source).variable("HOME", &link).args(["--rm", "-q", "--", "sh", "-c", script]);
+        let ended = run.arg(&link).arg(world.env.home()).args(names).ended().expect_code(0);
+        let once: String = names.map(|name| format!("# {name}\n")).concat();
+        assert_eq!(ended.stdout, once.repeat(3), "{}", ended.stderr);
+        assert_eq!(fs_err::read_to_string(link.join(".gitconfig")).unwrap(), "# .gitconfig\n");
+    });
+}
+
+#[test]
 fn credentials_of_google_are_shown_only_on_purpose_and_cannot_be_changed() {
     Contained::each(Contained::new, |world, source| {
         let gcloud = world.env.home().join(".config/gcloud");

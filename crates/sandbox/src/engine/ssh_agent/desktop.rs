@@ -51,6 +51,12 @@ pub(super) fn check(spec: &ResolvedSpec) -> Result<(), String> {
         return Ok(());
     }
     let said = String::from_utf8_lossy(&finished.stderr);
-    let last = said.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("it gave no reason").trim();
-    Err(format!("Docker Desktop's `{MAGIC_SOCKET}` cannot be reached from a container: {last}"))
+    Err(format!("Docker Desktop's `{MAGIC_SOCKET}` cannot be reached from a container: {}", reason(&said)))
+}
+
+/// The last line that says something. Docker follows its error with advice to read its help.
+fn reason(said: &str) -> &str {
+    let advice = |line: &str| line.contains(" --help'");
+    let last = said.lines().map(str::trim).rfind(|line| !line.is_empty() && !advice(line));
+    last.unwrap_or("it gave no reason")
 }

@@ -167,7 +167,9 @@ fn checked(asked: SshAgent, script: &str) -> Result<ResolvedSpec, Error> {
 fn what_docker_desktop_does_not_show_is_said_and_left_out() {
     let there = checked(SshAgent::Required, "test \"$1\" = run").unwrap();
     assert_eq!((there.ssh_agent.forwarding, there.warnings), (Some(Forwarding::Desktop), Vec::new()));
-    let script = "echo one >&2; echo 'bind source path does not exist' >&2; exit 125";
+    // As Docker says it, with its advice at the end.
+    let script = "echo one >&2; echo 'bind source path does not exist' >&2; echo >&2; \
+                  echo \"See 'docker run --help'.\" >&2; exit 125";
     for asked in [SshAgent::Auto, SshAgent::On] {
         let without = checked(asked, script).unwrap();
         assert_eq!(without.ssh_agent.forwarding, None);
