@@ -1,0 +1,278 @@
+//! Every operation that writes: what comes before it, what it is called with, where its effect shows, and what takes it
+//! back.
+
+use std::path::PathBuf;
+
+use sandtable_testkit::env::TestEnv;
+use sandtable_testkit::require;
+
+use crate::ground::Ground;
+use crate::seen::{self, Seen};
+
+/// What the command inside does: files changed, made and removed, a directory that becomes a file and the reverse.
+const WORK: &str = "for n in 0 1 2; do echo changed > many/$n/file; mkdir -p many/$n/new; echo new > many/$n/new/er; done; \
+                    rm -r many/5; echo 'a file now' > many/5; rm README; mkdir README; echo x > README/in; chmod 755 docs/guide.txt";
+/// And what it does after that.
+const MORE: &str = "echo more > many/3/file; rm -r many/0; mkdir -p deep/er; echo y > deep/er/still";
+
+/// A place with one source, made anew for every kill.
+pub(crate) struct Scene {
+    pub(crate) ground: Ground,
+    pub(crate) source: PathBuf,
+}
+
+/// What a source is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Git,
+    /// A directory without git.
+    Plain,
+}
+
+/// Where an effect shows.
+#[derive(Clone, Copy)]
+pub(crate) enum Shows {
+    /// In the source.
+    Source,
+    /// Inside this sandbox; the source stays as it is.
+    Inside(&'static str),
+    /// In a file of the home directory; the source stays as it is.
+    File(&'static str),
+    /// In no place that a kill could leave half: only the source is looked at, and it stays as it is.
+    Nowhere,
+}
+
+/// Whose system calls are counted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Traced {
+    /// The process's and its children's.
+    All,
+    /// The first thread's of the process alone.
+    First,
+}
+
+pub(crate) struct Operation {
+    pub(crate) name: &'static str,
+    pub(crate) source: Kind,
+    /// Does what comes before, and says what the operation is called with.
+    pub(crate) prepare: fn(&Scene) -> Vec<String>,
+    pub(crate) shows: Shows,
+    /// What leads from the new state to the old one.
+    pub(crate) back: Option<&'static str>,
+    pub(crate) traced: Traced,
+    /// Whether a kill is known to leave something half.
+    known: Known,
+}
+
+/// What is known of an operation.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Known {
+    Whole,
+    Half,
+}
+
+/// Whether operations are tried that are known to be left half. `SANDTABLE_FAULTS_ALL=1` asks for it.
+pub(crate) fn with_known_faults() -> bool {
+    require::variable("SANDTABLE_FAULTS_ALL").as_deref() == Some("1")
+}
+
+impl Scene {
+    /// A source with files of every kind, some of them ignored.
+    pub(crate) fn new(env: TestEnv, kind: Kind) -> Self {
+        let source = env.repository("r");
+        for n in 0..6 {
+            env.file(&source.join(format!("many/{n}/file")), format!("{n}\n"));
+        }
+        env.file(&source.join(".gitignore"), ".env\nnode_modules\n");
+        env.file(&source.join(".env"), "TOKEN=1\n");
+        env.file(&source.join("node_modules/m/index.js"), "1\n");
+        if kind == Kind::Git {
+            env.git(&source, &["add", "-A"]);
+            env.git(&source, &["commit", "-q", "-m", "third"]);
+        } else {
+            fs_err::remove_dir_all(source.join(".git")).unwrap();
+        }
+        Self { ground: Ground::Native(env), source }
+    }
+
+    fn done(&self, words: &[&str]) -> String {
+        self.ground.done(&self.source, words)
+    }
+
+    fn worked(&self, options: &[&str]) {
+        self.done(&[&["run", "-q", "--name", "box"], options, &["--", "sh", "-c", WORK]].concat());
+    }
+
+    fn snapshot(&self, of: &str) -> String {
+        self.done(&["snapshot", of]).trim().to_owned()
+    }
+
+    /// The state of the sandbox after its first command, while a second one has followed.
+    fn earlier(&self, options: &[&str]) -> String {
+        self.worked(options);
+        let id = self.snapshot("box");
+        self.done(&["exec", "-q", "box", "--", "sh", "-c", MORE]);
+        id
+    }
+
+    /// The state of the source, before the user went on working.
+    fn earlier_source(&self) -> String {
+        let id = self.snapshot(".");
+        let env = self.ground.env();
+        for n in 0..4 {
+            env.file(&self.source.join(format!("many/{n}/file")), "edited\n");
+            env.file(&self.source.join(format!("more/{n}/file")), "new\n");
+        }
+        fs_err::remove_dir_all(self.source.join("many/5")).unwrap();
+        self.snapshot(".");
+        id
+    }
+
+    /// Everything that the operation may change, and the source in any case.
+    pub(crate) fn look(&self, shows: Shows) -> Seen {
+        let mut seen = seen::files(&self.source);
+        seen.extend(seen::git(self.ground.env(), &self.source));
+        if let Shows::Inside(name) = shows {
+            seen.extend(seen::inside(&self.ground, &self.source, name));
+        }
+        if let Shows::File(name) = shows {
+            let text = fs_err::read_to_string(self.ground.env().home().join(name)).unwrap_or_default();
+            seen.insert(name.to_owned(), text);
+        }
+        seen
+    }
+}
+
+fn words(words: &[&str]) -> Vec<String> {
+    words.iter().map(|&word| word.to_owned()).collect()
+}
+
+fn merging(scene: &Scene, how: &str) -> Vec<String> {
+    scene.worked(&[]);
+    words(&[how, "box", "--approve", "all"])
+}
+
+fn undoing(scene: &Scene) -> Vec<String> {
+    scene.ground.done(&scene.source, &merging(scene, "merge"));
+    words(&["undo", "."])
+}
+
+fn of_source(name: &'static str, source: Kind, prepare: fn(&Scene) -> Vec<String>) -> Operation {
+    let (shows, back, traced) = (Shows::Source, Some("undo"), Traced::All);
+    Operation { name, source, prepare, shows, back, traced, known: Known::Half }
+}
+
+fn of_sandbox(name: &'static str, prepare: fn(&Scene) -> Vec<String>) -> Operation {
+    let (shows, traced) = (Shows::Inside("box"), Traced::All);
+    Operation { name, source: Kind::Git, prepare, shows, back: None, traced, known: Known::Whole }
+}
+
+fn of_nothing(name: &'static str, prepare: fn(&Scene) -> Vec<String>) -> Operation {
+    Operation { shows: Shows::Nowhere, ..of_sandbox(name, prepare) }
+}
+
+/// All of them.
+pub(crate) fn table() -> Vec<Operation> {
+    let mut table = [sources(), sandboxes(), others()].into_iter().flatten().collect::<Vec<_>>();
+    table.retain(|operation| operation.known == Known::Whole || with_known_faults());
+    table
+}
+
+fn sources() -> Vec<Operation> {
+    vec![
+        of_source("merge", Kind::Git, |scene| merging(scene, "merge")),
+        of_source("apply, git", Kind::Git, |scene| merging(scene, "apply")),
+        of_source("apply, plain", Kind::Plain, |scene| merging(scene, "apply")),
+        Operation { back: Some("redo"), ..of_source("undo of a merge", Kind::Git, undoing) },
+        of_source("redo of a merge", Kind::Git, |scene| {
+            scene.ground.done(&scene.source, &undoing(scene));
+            words(&["redo", "."])
+        }),
+        of_source("rollback of a directory, git", Kind::Git, |scene| {
+            words(&["rollback", &scene.earlier_source(), "."])
+        }),
+        of_source("rollback of a directory, plain", Kind::Plain, |scene| {
+            words(&["rollback", &scene.earlier_source(), "."])
+        }),
+    ]
+}
+
+fn sandboxes() -> Vec<Operation> {
+    vec![
+        of_sandbox("rollback of a sandbox", |scene| words(&["rollback", &scene.earlier(&[]), "box"])),
+        Operation {
+            known: Known::Half,
+            ..of_sandbox("rollback of a copy", |scene| {
+                words(&["rollback", &scene.earlier(&["--mode", "copy"]), "box"])
+            })
+        },
+        of_sandbox("undo in a sandbox", |scene| {
+            scene.earlier(&[]);
+            words(&["undo", "box"])
+        }),
+        Operation {
+            known: Known::Half,
+            ..of_sandbox("undo in a copy", |scene| {
+                scene.earlier(&["--mode", "copy"]);
+                words(&["undo", "box"])
+            })
+        },
+        Operation {
+            shows: Shows::Inside("twin"),
+            known: Known::Half,
+            ..of_sandbox("fork", |scene| {
+                scene.worked(&[]);
+                words(&["fork", "box", "--name", "twin"])
+            })
+        },
+        of_sandbox("rm", |scene| {
+            scene.worked(&[]);
+            words(&["rm", "box"])
+        }),
+    ]
+}
+
+fn others() -> Vec<Operation> {
+    vec![
+        of_nothing("snapshot of a directory", |_| words(&["snapshot", "."])),
+        of_nothing("snapshot of a sandbox", |scene| {
+            scene.worked(&[]);
+            words(&["snapshot", "box"])
+        }),
+        Operation {
+            traced: Traced::First,
+            ..of_nothing("run", |_| words(&["run", "-q", "--", "sh", "-c", WORK]))
+        },
+        Operation {
+            traced: Traced::First,
+            ..of_nothing("exec", |scene| {
+                scene.worked(&[]);
+                words(&["exec", "-q", "box", "--", "sh", "-c", MORE])
+            })
+        },
+        of_nothing("gc", |scene| {
+            scene.earlier(&[]);
+            scene.done(&["rm", "box"]);
+            words(&["store", "gc"])
+        }),
+        of_nothing("checkout", |scene| {
+            scene.worked(&[]);
+            words(&["checkout", "box", &scene.ground.env().home().join("out").display().to_string()])
+        }),
+        Operation {
+            shows: Shows::Source,
+            ..of_nothing("export of a branch", |scene| {
+                scene.worked(&[]);
+                words(&["export", "box", "--approve", "all", "--branch", "work"])
+            })
+        },
+        Operation {
+            shows: Shows::File("work.patch"),
+            ..of_nothing("export of a patch", |scene| {
+                scene.worked(&[]);
+                let file = scene.ground.env().home().join("work.patch").display().to_string();
+                words(&["export", "box", "--approve", "all", "--patch", &file])
+            })
+        },
+    ]
+}
