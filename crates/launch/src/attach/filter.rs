@@ -21,6 +21,8 @@ const CAN: u8 = 0x18;
 const SUB: u8 = 0x1a;
 /// The longest control sequence that is taken for one.
 const LONGEST: usize = 128;
+/// How many digits a colour of the Linux console's palette has, its number among them.
+const COLOUR: usize = 7;
 
 /// The filter of one stream.
 #[derive(Debug, Default)]
@@ -46,8 +48,10 @@ enum State {
     Number,
     /// In the head of a device control string.
     Head,
+    /// In the text of an operating system command whose beginning decides.
+    Opening,
     /// In the colour of the Linux console's palette sequence, which has a fixed length and no end.
-    Palette(u8),
+    Palette,
     /// In the body of a string.
     Body(Fate),
     /// Behind an escape character in a string.
@@ -92,6 +96,7 @@ impl Filter {
         match self.state {
             State::Ground | State::Body(Fate::Pass) => out.push(byte),
             State::Body(Fate::Drop) => {}
+            State::Opening => self.in_opening(byte, out),
             State::End(Fate::Drop) => self.state = State::Body(Fate::Drop),
             State::End(Fate::Pass) => {
                 out.extend(b"\x1b\\");
@@ -122,14 +127,14 @@ impl Filter {
     fn escape(&mut self, out: &mut Vec<u8>) {
         self.state = match self.state {
             State::Body(fate) => State::End(fate),
-            State::Number => match self.number() {
+            State::Number => match self.alone() {
                 Fate::Pass => {
                     out.append(&mut self.held);
                     State::End(Fate::Pass)
                 }
                 Fate::Drop => State::End(Fate::Drop),
             },
-            State::Head => State::End(Fate::Drop),
+            State::Head | State::Opening => State::End(Fate::Drop),
             _ => {
                 self.held = vec![ESC];
                 State::Escape
@@ -152,10 +157,8 @@ impl Filter {
             }
             State::Number => self.in_number(byte, out),
             State::Head => self.in_head(byte, out),
-            State::Palette(left) => {
-                out.push(byte);
-                self.state = if left > 1 { State::Palette(left - 1) } else { State::Ground };
-            }
+            State::Opening => self.in_opening(byte, out),
+            State::Palette => self.in_palette(byte, out),
             State::Body(fate) => {
                 if fate == Fate::Pass {
                     out.push(byte);
@@ -230,21 +233,67 @@ impl Filter {
     fn in_number(&mut self, byte: u8, out: &mut Vec<u8>) {
         match byte {
             b'0'..=b'9' if self.held.len() < 8 => self.held.push(byte),
-            b';' | BEL => {
-                let fate = self.number();
-                if fate == Fate::Pass {
+            b';' if self.number() == Fate::Drop => self.state = State::Body(Fate::Drop),
+            b';' => {
+                self.go(byte, State::Opening);
+                self.open(out);
+            }
+            BEL => {
+                if self.alone() == Fate::Pass {
                     self.held.push(byte);
                     out.append(&mut self.held);
                 }
-                self.state = if byte == BEL { State::Ground } else { State::Body(fate) };
+                self.forget();
             }
-            b'R' | b'P' if self.held.len() == 2 => {
+            b'R' if self.held.len() == 2 => {
                 self.held.push(byte);
-                out.append(&mut self.held);
-                self.state = if byte == b'P' { State::Palette(7) } else { State::Ground };
+                self.closed(out);
             }
+            b'P' if self.held.len() == 2 => self.go(byte, State::Palette),
             _ => self.state = State::Body(Fate::Drop),
         }
+    }
+
+    /// The beginning of a text is held until it decides. Control characters, which some terminals take out there, do not
+    /// count.
+    fn in_opening(&mut self, byte: u8, out: &mut Vec<u8>) {
+        match byte {
+            BEL => self.forget(),
+            0..0x20 | 0x7f => {}
+            _ => {
+                self.held.push(byte);
+                self.open(out);
+            }
+        }
+    }
+
+    fn open(&mut self, out: &mut Vec<u8>) {
+        let body = self.held.iter().position(|byte| *byte == b';').map_or(self.held.len(), |at| at + 1);
+        let digits = self.held.get(2..body - 1).unwrap_or_default();
+        let Some(fate) = rules::opening(digits, &self.held[body..]) else { return };
+        if fate == Fate::Pass {
+            out.append(&mut self.held);
+        }
+        self.state = State::Body(fate);
+    }
+
+    fn in_palette(&mut self, byte: u8, out: &mut Vec<u8>) {
+        if !byte.is_ascii_hexdigit() {
+            // The console breaks it off here, and so do we.
+            self.forget();
+            return self.step(byte, out);
+        }
+        self.held.push(byte);
+        if self.held.len() == 3 + COLOUR {
+            self.closed(out);
+        }
+    }
+
+    /// A sequence that only the Linux console knows the end of: others take it for a string, which ends here for them too.
+    fn closed(&mut self, out: &mut Vec<u8>) {
+        out.append(&mut self.held);
+        out.extend(b"\x1b\\");
+        self.forget();
     }
 
     fn in_head(&mut self, byte: u8, out: &mut Vec<u8>) {
@@ -265,6 +314,13 @@ impl Filter {
 
     fn number(&self) -> Fate {
         rules::command(self.held.get(2..).unwrap_or_default())
+    }
+
+    /// What becomes of a command that is its number and nothing else.
+    fn alone(&self) -> Fate {
+        let digits = self.held.get(2..).unwrap_or_default();
+        let opening = rules::opening(digits, b"").unwrap_or(Fate::Drop);
+        if opening == Fate::Pass { self.number() } else { Fate::Drop }
     }
 
     fn go(&mut self, byte: u8, state: State) {

@@ -13,7 +13,7 @@ const COMMANDS: &[(u16, &str)] = &[
     (4, "a colour of the palette, set or asked for"),
     (5, "a special colour"),
     (8, "a link: it leads nowhere until the user clicks it, and terminals show where to"),
-    (9, "progress or a notification"),
+    (9, "progress or a notification, as far as [`OPENINGS`] lets it"),
     (10, "the text colour, set or asked for: editors choose a theme by it"),
     (11, "the background colour, likewise"),
     (12, "the cursor colour"),
@@ -28,8 +28,41 @@ const COMMANDS: &[(u16, &str)] = &[
     (117, "highlight colour back"),
     (119, "highlighted text's colour back"),
     (133, "marks around prompts"),
-    (777, "a notification"),
+    (777, "a notification, likewise"),
 ];
+
+/// How the text of some commands must begin, which would otherwise do more than their number tells.
+const OPENINGS: &[(u16, Opening, &str)] = &[
+    (9, Opening::Words, "a number chooses what ConEmu does: it waits, runs a macro or starts a program"),
+    (9, Opening::Exactly(b"4;"), "progress, the one number that only draws"),
+    (777, Opening::Exactly(b"notify;"), "the other words call extensions of rxvt"),
+];
+
+/// What a text begins with.
+#[derive(Clone, Copy, Debug)]
+enum Opening {
+    /// Anything but a digit.
+    Words,
+    Exactly(&'static [u8]),
+}
+
+impl Opening {
+    /// Whether a text begins like that; unknown while there is too little of it.
+    fn fits(self, text: &[u8]) -> Option<bool> {
+        match (self, text) {
+            (Self::Words, []) => None,
+            (Self::Words, [first, ..]) => Some(!first.is_ascii_digit()),
+            (Self::Exactly(wanted), text) if text.len() < wanted.len() => {
+                if wanted.starts_with(text) {
+                    None
+                } else {
+                    Some(false)
+                }
+            }
+            (Self::Exactly(wanted), text) => Some(text.starts_with(wanted)),
+        }
+    }
+}
 
 /// Control sequences that are taken out: parameters before the final letter, then that letter.
 const CONTROLS: &[(Parameters, u8, &str)] = &[
@@ -92,6 +125,20 @@ pub(super) fn command(digits: &[u8]) -> Fate {
     if known { Fate::Pass } else { Fate::Drop }
 }
 
+/// What the beginning of the text of a command decides; nothing while that is open.
+pub(super) fn opening(digits: &[u8], text: &[u8]) -> Option<Fate> {
+    let number = first_number(digits);
+    let mut rules = OPENINGS.iter().filter(|(known, ..)| number == Some(u32::from(*known))).peekable();
+    if rules.peek().is_none() {
+        return Some(Fate::Pass);
+    }
+    let answers: Vec<Option<bool>> = rules.map(|(_, opening, _)| opening.fits(text)).collect();
+    if answers.contains(&Some(true)) {
+        return Some(Fate::Pass);
+    }
+    (!answers.contains(&None)).then_some(Fate::Drop)
+}
+
 /// A device control string with this head.
 pub(super) fn device(parameters: &[u8], letter: u8) -> Fate {
     let hit = DEVICES.iter().any(|(wanted, end, _)| *end == letter && wanted.fit(parameters));
@@ -115,6 +162,7 @@ mod tests {
     fn every_rule_has_a_reason() {
         let reasons = COMMANDS.iter().map(|(_, why)| *why);
         let reasons = reasons.chain(CONTROLS.iter().chain(DEVICES).map(|(_, _, why)| *why));
+        let reasons = reasons.chain(OPENINGS.iter().map(|(_, _, why)| *why));
         assert!(reasons.into_iter().all(|why| why.len() > 5));
     }
 }

@@ -34,7 +34,48 @@ fn what_programs_draw_with_goes_through() {
         "\x1b]0;title НН\x07\x1b]2;ti;tle\x1b\\\x1b]11;?\x1b\\\x1b]104\x07\x1b]8;;http://a/\x1b\\a\x1b]8;;\x1b\\",
     );
     unchanged("\x1bPq#0;2;0;0;0~~\x1b\\\x1bP+q544e\x1b\\\x1bP=1s\x1b\\\x1bktitle\x1b\\");
-    unchanged("\x1b]R\x1b]P0ffffffrest");
+}
+
+#[test]
+fn sequences_of_the_linux_console_leave_no_string_open() {
+    becomes(b"\x1b]Rrest", "\x1b]R\x1b\\rest");
+    becomes(b"\x1b]P0ffffffrest", "\x1b]P0ffffff\x1b\\rest");
+    becomes(b"\x1b]P0fffxyz", "xyz");
+    becomes(b"\x1b]P0ff\x1b]52;c;x\x07b", "b");
+    becomes("\x1b]P0é".as_bytes(), "é");
+    assert_eq!(left_on(b"\x1b]P0fff"), "");
+}
+
+#[test]
+fn notifications_are_words_and_progress() {
+    unchanged(
+        "\x1b]9;done\x07\x1b]9;fertig: größe\x1b\\\x1b]9;é\x07\x1b]9;4;1;50\x07\x1b]777;notify;a;b\x1b\\rest",
+    );
+    for dropped in [
+        "9;6;calc",
+        "9;7;calc",
+        "9;5",
+        "9;1;9000",
+        "9;12",
+        "9;4",
+        "9;",
+        "9",
+        "9;04;1",
+        "9;\x016;calc",
+        "9;6\x01;calc",
+        "777;open;x",
+        "777;notif",
+        "777;",
+        "777",
+        "777;\x01popup;x",
+        "777;é",
+    ] {
+        for end in ["\x07", "\x1b\\"] {
+            becomes(format!("a\x1b]{dropped}{end}b").as_bytes(), "ab");
+        }
+    }
+    becomes(b"a\x1b]9;\x1b]52;c;x\x07b", "ab");
+    becomes(b"a\x1b]9;4\x18b", "a\x18b");
 }
 
 #[test]
