@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use sandtable_sandbox::session::record::Outcome;
 
 use crate::error::CliError;
+use crate::ui::escape;
 
 /// An open report file.
 #[derive(Debug)]
@@ -40,7 +41,7 @@ impl Report {
     }
 
     fn replace(&mut self, outcome: &Outcome) -> io::Result<()> {
-        let mut text = serde_json::to_string_pretty(outcome).map_err(io::Error::other)?;
+        let mut text = escape::json(&serde_json::to_string_pretty(outcome).map_err(io::Error::other)?);
         text.push('\n');
         if self.file.metadata()?.is_file() {
             self.file.set_len(0)?;

@@ -18,4 +18,6 @@ pub mod tools;
 // The verbs of the first plan in one place; the others are methods of `Board`.
 pub use board::{Board, format_diff_for_display, is_path_safe, open_safe};
 pub use merge::execute_merge;
+/// What a reader does not see, for whoever prints.
+pub use sandtable_store::hidden;
 pub use session::proof::{Proof, verify};

@@ -22,6 +22,7 @@ pub mod diff;
 pub mod dir;
 pub mod fsck;
 pub mod gc;
+pub mod hidden;
 pub mod id;
 pub mod ignore;
 pub mod image;

@@ -8,6 +8,8 @@
 use std::fmt;
 use std::fmt::Write as _;
 
+use crate::hidden::is_hidden;
+
 /// A relative path that stays inside its tree. The tree itself is [`RelPath::root`].
 #[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RelPath(Vec<u8>);
@@ -162,16 +164,6 @@ pub fn escape(bytes: &[u8]) -> String {
         }
     }
     text
-}
-
-/// Characters that a terminal obeys or does not show: controls, line separators, bidirectional marks,
-/// invisible joiners and tags.
-pub(crate) fn is_hidden(char: char) -> bool {
-    char.is_control()
-        || matches!(char,
-            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-            | '\u{2060}'..='\u{206f}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
-            | '\u{e0000}'..='\u{e0fff}')
 }
 
 fn check_name(name: &[u8]) -> Result<(), PathError> {

@@ -52,7 +52,7 @@ pub(crate) fn run(app: &App, args: &EventsArgs) -> Result<ExitCode, CliError> {
 }
 
 fn json(value: &impl Serialize) -> Result<String, CliError> {
-    serde_json::to_string(value).map_err(CliError::Json)
+    serde_json::to_string(value).map(|text| escape::json(&text)).map_err(CliError::Json)
 }
 
 /// What was done, to whom, and where it led.

@@ -3,6 +3,8 @@
 
 use std::fmt::Write as _;
 
+use sandtable_sandbox::hidden::is_hidden;
+
 /// A message in which foreign words may stand: whatever could steer the terminal is spelled out.
 pub(crate) fn line(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -17,9 +19,25 @@ pub(crate) fn lines(text: &str) -> String {
     text.split('\n').map(line).collect::<Vec<_>>().join("\n")
 }
 
+/// JSON in which everything that a terminal obeys or does not show is spelled out. Outside of strings there is none of
+/// it but the ends of lines.
+pub(crate) fn json(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c == '\n' || !is_hidden(c) {
+            out.push(c);
+            continue;
+        }
+        for unit in c.encode_utf16(&mut [0; 2]) {
+            write!(out, "\\u{unit:04x}").expect("a string takes everything");
+        }
+    }
+    out
+}
+
 /// A name on its own: as it is when that is unmistakable, else in quotes with everything odd spelled out.
 pub(crate) fn name(text: &str) -> String {
-    let odd = |c: char| steers(c) || matches!(c, '"' | '\\');
+    let odd = |c: char| is_hidden(c) || matches!(c, '"' | '\\');
     let blank =
         text.is_empty() || text.starts_with(char::is_whitespace) || text.ends_with(char::is_whitespace);
     if !blank && !text.chars().any(odd) {
@@ -51,17 +69,9 @@ fn push(out: &mut String, c: char) {
         '\n' => out.push_str("\\n"),
         '\t' => out.push_str("\\t"),
         '\r' => out.push_str("\\r"),
-        c if steers(c) => write!(out, "\\u{{{:x}}}", u32::from(c)).expect("a string takes everything"),
+        c if is_hidden(c) => write!(out, "\\u{{{:x}}}", u32::from(c)).expect("a string takes everything"),
         c => out.push(c),
     }
-}
-
-/// Control characters of both sets, line separators, and the invisible ones that reorder or join text.
-fn steers(c: char) -> bool {
-    let invisible = matches!(c,
-        '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-        | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}');
-    c.is_control() || invisible
 }
 
 #[cfg(test)]
@@ -84,10 +94,20 @@ mod tests {
         assert_eq!(name(" a"), "\" a\"");
         assert_eq!(name(""), "\"\"");
         assert_eq!(line("a\rb\tc\u{7f}"), r"a\rb\tc\u{7f}");
+        assert_eq!(line("a\u{fe0f}b\u{3164}c\u{2800}"), r"a\u{fe0f}b\u{3164}c\u{2800}");
         for code in 0..=u32::from(u16::MAX) {
             let Some(c) = char::from_u32(code) else { continue };
             assert!(!line(&c.to_string()).chars().any(char::is_control), "{code:x}");
         }
+    }
+
+    #[test]
+    fn json_says_the_same_and_steers_nothing() {
+        let value = serde_json::json!({ "a\u{9b}2J": ["\u{202e}x\n", "\u{e0041}é日\u{7f}\u{2800}"] });
+        let text = json(&serde_json::to_string_pretty(&value).expect("plain data"));
+        assert!(!text.chars().any(|c| c != '\n' && is_hidden(c)), "{text:?}");
+        assert!(text.contains(r"\u009b2J") && text.contains(r"\udb40\udc41é日\u007f\u2800"), "{text}");
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&text).expect("still JSON"), value);
     }
 
     #[test]

@@ -109,7 +109,7 @@ impl Ui {
 
     /// An answer as JSON, on standard output.
     pub(crate) fn json(self, value: &impl serde::Serialize) -> Result<(), CliError> {
-        let mut text = serde_json::to_string_pretty(value).map_err(CliError::Json)?;
+        let mut text = escape::json(&serde_json::to_string_pretty(value).map_err(CliError::Json)?);
         text.push('\n');
         self.answer(&text)
     }

@@ -236,6 +236,18 @@ fn large_binary_and_odd_entries_are_told_and_bounded() {
     assert!(!paths.truncated && paths.changes.len() == found.changes.len());
     let cut = render::Options { output_bytes: 10, ..render::Options::default() };
     assert!(render::unified(&mut Vec::new(), &objects, &found, &cut).unwrap().truncated);
+    // Within a hunk too, and within a line.
+    let lines: String = (0..50_000).map(|n| format!("line {n}\n")).collect();
+    let long = "x".repeat(100_000);
+    for text in [lines, long] {
+        let (objects, one) =
+            compared(&tree(&[]), &tree(&[("f", Thing::file(text.as_str()))]), &Options::default());
+        let cut = render::Options { output_bytes: 2000, ..render::Options::default() };
+        let mut out = Vec::new();
+        let rendered = render::unified(&mut out, &objects, &one, &cut).unwrap();
+        let text = String::from_utf8_lossy(&out);
+        assert!(out.len() < 2500 && !rendered.exact && text.contains("\n# "), "{text}");
+    }
     // A line of ten megabytes that may be read is still cut where it is shown.
     let wide = Options { file_bytes: 64 << 20, ..Options::default() };
     let (objects, found) = compared(&old, &new, &wide);

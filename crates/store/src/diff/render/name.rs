@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::path::is_hidden;
+use crate::hidden::is_hidden;
 
 /// The name with what stands before it (`a/`), in quotes if anything in it could mislead an eye, a terminal or a reader
 /// of patches. Git reads it back to the same bytes.

@@ -22,17 +22,14 @@ pub fn unified(
     options: &Options,
 ) -> Result<Rendered, Error> {
     let out = Counted { out, written: 0 };
-    let mut patch = Patch { out, objects, options, exact: !diff.truncated };
-    let mut truncated = false;
+    let mut patch = Patch { out, objects, options, exact: !diff.truncated, truncated: false };
     for change in &diff.changes {
-        if patch.out.written >= options.output_bytes {
-            truncated = true;
-            patch.note("more was left out here: the output has reached its limit")?;
+        if patch.is_full()? {
             break;
         }
         patch.change(change)?;
     }
-    Ok(Rendered { exact: patch.exact, truncated })
+    Ok(Rendered { exact: patch.exact, truncated: patch.truncated })
 }
 
 /// Writes one hunk of a patch.
@@ -44,7 +41,7 @@ pub(in crate::diff) fn hunk(
 ) -> Result<(), Error> {
     let nothing = Memory::new(HashKind::default());
     let out = Counted { out, written: 0 };
-    Patch { out, objects: &nothing, options, exact: true }.group(compared, group)
+    Patch { out, objects: &nothing, options, exact: true, truncated: false }.group(compared, group)
 }
 
 struct Counted<'a> {
@@ -69,6 +66,7 @@ struct Patch<'a> {
     objects: &'a dyn ReadObjects,
     options: &'a Options,
     exact: bool,
+    truncated: bool,
 }
 
 /// One part of a patch: an entry that a patch can speak of, on either side.
@@ -150,8 +148,8 @@ impl Patch<'_> {
         self.options.colour.line(&mut self.out, Paint::Header, &format!("+++ {}", with_tab(&to)))?;
         let compared = Comparison::new(&old, &new);
         for group in compared.groups(self.options.context) {
-            if self.out.written >= self.options.output_bytes {
-                return self.note("more was left out here: the output has reached its limit");
+            if self.is_full()? {
+                break;
             }
             self.group(&compared, &group)?;
         }
@@ -167,6 +165,9 @@ impl Patch<'_> {
         let head = format!("@@ -{} +{} @@", place(&group.old), place(&group.new));
         self.options.colour.line(&mut self.out, Paint::Place, &head)?;
         for line in compared.lines(group) {
+            if self.is_full()? {
+                break;
+            }
             let (sign, text, paint) = match line {
                 Line::Both(text) => (" ", text, None),
                 Line::Old(text) => ("-", text, Some(Paint::Removed)),
@@ -178,15 +179,32 @@ impl Patch<'_> {
                 None => (text, false),
             };
             write!(self.out, "{}{sign}", paint.map_or("", |paint| colour.start(paint)))?;
-            if content::write(&mut self.out, body, self.options.content)? == Shown::Changed {
-                self.exact = false;
-            }
+            let most = usize::try_from(self.left()).unwrap_or(usize::MAX).min(content::LONGEST);
+            let shown = content::write(&mut self.out, body, self.options.content, most)?;
+            self.exact &= shown == Shown::Exactly;
             writeln!(self.out, "{}", colour.end())?;
+            if let Shown::Cut(bytes) = shown {
+                self.note(&format!("{bytes} more bytes of this line were left out"))?;
+            }
             if !ends {
                 writeln!(self.out, "\\ No newline at end of file")?;
             }
         }
         Ok(())
+    }
+
+    /// How much may still be written.
+    const fn left(&self) -> u64 {
+        self.options.output_bytes.saturating_sub(self.out.written)
+    }
+
+    /// Whether nothing more may be written, which is said once.
+    fn is_full(&mut self) -> Result<bool, Error> {
+        if self.left() == 0 && !self.truncated {
+            self.truncated = true;
+            self.note("more was left out here: the output has reached its limit")?;
+        }
+        Ok(self.truncated)
     }
 
     /// Git refuses to apply this, which is right: the content is not here.
