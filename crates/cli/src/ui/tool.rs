@@ -118,6 +118,11 @@ pub(crate) fn question(plan: &Plan, question: &Question, stays: &str) -> String 
     for command in &question.commands {
         writeln!(out, "  runs: {}", escape::line(command)).expect("a string takes everything");
     }
+    for variable in &question.variables {
+        let why = variable.obeyed.map_or_else(String::new, |why| format!(" ({why})"));
+        let value = escape::line(&format!("{}={}", variable.name, variable.value));
+        writeln!(out, "  sets: {value}{why}").expect("a string takes everything");
+    }
     let files: usize = question.tools.iter().map(|item| item.files.len()).sum();
     let network =
         if files == 0 { "nothing".to_owned() } else { format!("{files} files, {}", bytes(question.bytes)) };

@@ -75,10 +75,29 @@ fn a_question_says_what_is_fetched_run_and_kept() {
       ninja 1.13.2  built-in  pypi ninja 1.13.2  180 KiB
       greet 1.0     foreign   crate greet 1.0    2048 B
       runs: touch /opt/sandtable/tools/greet-1.0/a\u{1b}[2Jb
+      sets: GREETING=/opt/sandtable/tools/greet-1.0/hello
       fetches: 2 files, 182 KiB; what runs has no network
       stays: the finished tool, until `tool gc`
       plan: ec09c4aaed7465f63146cb3a2cf32ec1b9a448cd044a2082aa2d6ef1d09785c6
     ");
+}
+
+#[test]
+fn a_question_points_at_variables_that_programs_obey() {
+    let mut greet = greet();
+    for (name, value) in
+        [("BASH_ENV", "/x\u{202e}"), ("NODE_OPTIONS", "--require /x"), ("GIT_SSH_COMMAND", "x")]
+    {
+        greet.provides.env.insert(name.to_owned(), value.to_owned());
+    }
+    let text = question(&greet, &Question::about(&greet).expect("it is foreign"), "");
+    for line in [
+        "  sets: BASH_ENV=/x\\u{202e} (bash runs it before every script)\n",
+        "  sets: NODE_OPTIONS=--require /x (node loads the code it names)\n",
+        "  sets: GIT_SSH_COMMAND=x (git obeys it, and runs what some of them name)\n",
+    ] {
+        assert!(text.contains(line), "{text}");
+    }
 }
 
 #[test]

@@ -17,7 +17,7 @@ use serde::Serialize;
 
 use super::assemble::Shelf;
 use super::builtin;
-use super::plan::{Plan, PlanDigest, Registry, ToolName, ToolVersion};
+use super::plan::{Plan, PlanDigest, Registry, ToolName, ToolVersion, obeyed};
 use crate::model::choice::choice;
 
 choice! {
@@ -35,6 +35,17 @@ pub struct Question {
     pub bytes: u64,
     /// Programs of the plan that are run inside: those that the recipe names itself.
     pub commands: Vec<String>,
+    /// What the tools that do not come with the program set in every sandbox that has them.
+    pub variables: Vec<Variable>,
+}
+
+/// One variable that a tool sets.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Variable {
+    pub name: String,
+    pub value: String,
+    /// What some program does because of it.
+    pub obeyed: Option<&'static str>,
 }
 
 /// One tool of a question.
@@ -79,12 +90,17 @@ impl Question {
             return None;
         }
         let plans = plan.leaves_first();
-        let commands = plans.iter().filter(|plan| voucher(plan) == Voucher::Foreign);
-        let commands = commands.flat_map(|plan| plan.steps.iter().filter_map(command)).collect();
+        let foreign: Vec<&&Plan> = plans.iter().filter(|plan| voucher(plan) == Voucher::Foreign).collect();
+        let commands = foreign.iter().flat_map(|plan| plan.steps.iter().filter_map(command)).collect();
+        let variables = foreign.iter().flat_map(|plan| &plan.provides.env).map(variable).collect();
         let tools: Vec<Item> = plans.into_iter().map(item).collect();
         let bytes = tools.iter().flat_map(|item| &item.files).filter_map(|file| file.size).sum();
-        Some(Self { digest: plan.digest(), tools, bytes, commands })
+        Some(Self { digest: plan.digest(), tools, bytes, commands, variables })
     }
+}
+
+fn variable((name, value): (&String, &String)) -> Variable {
+    Variable { name: name.clone(), value: value.clone(), obeyed: obeyed(name) }
 }
 
 impl Consents {

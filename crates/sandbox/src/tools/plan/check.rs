@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use super::download::{Download, Registry};
+use super::variable::may_be_set;
 use super::{FORMAT, Plan, Step};
 
 /// How deep dependencies may be nested.
@@ -92,7 +93,7 @@ impl<'a> Search<'a> {
         for file in missing.collect::<BTreeSet<_>>() {
             self.fault(format!("a step takes `{file}`, which is no download of the plan"));
         }
-        let variables = plan.provides.env.iter().filter(|(name, value)| !is_variable(name, value));
+        let variables = plan.provides.env.iter().filter(|(name, value)| !may_be_set(name, value));
         for (name, _) in variables {
             self.fault(format!("`{}` cannot be a variable", name.escape_debug()));
         }
@@ -153,7 +154,7 @@ fn wrong_step(plan: &Plan, step: &Step) -> Option<String> {
             (!known).then(|| format!("links `{dependency}`, which is no dependency"))
         }
         Step::SetEnv { vars } | Step::RunCommand { env: vars, .. } => {
-            let bad = vars.iter().find(|(name, value)| !is_variable(name, value));
+            let bad = vars.iter().find(|(name, value)| !may_be_set(name, value));
             bad.map(|(name, _)| format!("sets `{}`, which cannot be a variable", name.escape_debug()))
         }
         Step::SystemPackages { packages, .. } => {
@@ -166,12 +167,4 @@ fn wrong_step(plan: &Plan, step: &Step) -> Option<String> {
         }
         _ => None,
     }
-}
-
-/// Whether it can be set: a letters name that the loader and shells do not read, and a value that is one line.
-fn is_variable(name: &str, value: &str) -> bool {
-    let letters = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-    let starts = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
-    let ours = name == "PATH" || name == "HOME" || name.starts_with("LD_") || name.starts_with("SANDTABLE_");
-    letters && starts && !ours && !value.chars().any(char::is_control)
 }

@@ -16,6 +16,7 @@ pub mod key;
 pub mod path;
 pub mod platform;
 pub mod step;
+mod variable;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,6 +28,7 @@ pub use self::key::{PlanDigest, PlanKey};
 pub use self::path::InnerPath;
 pub use self::platform::{Arch, Libc, LinuxFamily, PlanPlatform};
 pub use self::step::Step;
+pub use self::variable::obeyed;
 use crate::model::path::BoxPath;
 pub use crate::model::tool::{ToolName, ToolVersion};
 
