@@ -3,6 +3,8 @@
 
 mod merge;
 
+pub(crate) use merge::samples as findings;
+
 use std::collections::BTreeMap;
 
 use serde::Serialize;

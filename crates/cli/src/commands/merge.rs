@@ -13,8 +13,8 @@ use sandtable_sandbox::board::{self, Snapshot, Store, diff};
 use sandtable_sandbox::merge::git::FOLDERS;
 use sandtable_sandbox::merge::outcome::MergeOutcome;
 use sandtable_sandbox::merge::{
-    Approvals, BaseHead, CommitText, Effect, Git, History, Identity, Means, MergeRequest, Mode, Outcome,
-    Planned, RelPath, Way, merge_watched, policy_name,
+    Approvals, BaseHead, Binding, CommitText, Effect, Git, History, Identity, Means, MergeRequest, Mode,
+    Outcome, Planned, RelPath, Way, is_name, merge_watched, policy_name,
 };
 use sandtable_sandbox::model::path::HostPath;
 use sandtable_sandbox::session::states::Ends;
@@ -42,8 +42,9 @@ pub(crate) struct WorkArgs {
     /// Not this path nor what is below it; may be repeated
     #[arg(long, value_name = "PATH")]
     exclude: Vec<String>,
-    /// Let this held path pass, or `all` of them; may be repeated
-    #[arg(long, value_name = "PATH")]
+    /// Let this held path pass, or `all` of them, as last shown; with `@ID` exactly that content, or that plan for `all`; may
+    /// be repeated
+    #[arg(long, value_name = "PATH[@ID]")]
     approve: Vec<String>,
     /// Choose file by file and hunk by hunk, on the terminal
     #[arg(long)]
@@ -174,6 +175,7 @@ fn request(args: &WorkArgs, work: &Work, mode: Mode) -> Result<MergeRequest, Cli
         None => work.store.source().to_owned(),
     };
     let whose = |words: &Option<String>| words.as_deref().map(identity).transpose();
+    let (approvals, binding) = approvals(&args.approve, work.name.clone())?;
     Ok(MergeRequest {
         target: host(target)?,
         store: host(work.store.git_dir())?,
@@ -187,7 +189,8 @@ fn request(args: &WorkArgs, work: &Work, mode: Mode) -> Result<MergeRequest, Cli
         hunks: BTreeMap::new(),
         history: None,
         way: Way::There,
-        approvals: approvals(&args.approve)?,
+        approvals,
+        binding,
         drifted: work.drifted.clone(),
         commit: CommitText {
             message: args.message.clone().unwrap_or_else(|| work.title.clone()),
@@ -219,6 +222,8 @@ fn told(app: &App, args: &WorkArgs, outcome: &MergeOutcome) -> Result<ExitCode, 
 
 /// From which state to which, and what moved in the source meanwhile.
 struct Work {
+    /// What it is called, for what is remembered of it.
+    name: String,
     store: Store,
     base: Snapshot,
     newest: Snapshot,
@@ -247,7 +252,8 @@ fn work(app: &App, word: Option<&str>) -> Result<Work, CliError> {
         let base = app.board()?.base(&found)?.snapshot;
         let title = format!("Work of snapshot {}", found.snapshot.id.short(12));
         let (store, newest, drifted) = (found.store, found.snapshot, BTreeSet::new());
-        return Ok(Work { store, base, newest, head: None, drifted, title, trailers: Vec::new() });
+        let name = newest.id.to_string();
+        return Ok(Work { name, store, base, newest, head: None, drifted, title, trailers: Vec::new() });
     };
     let sandboxes = app.sandboxes()?;
     let Ends { store, base, newest, head, moved, .. } = ends(app, &name)?;
@@ -259,7 +265,9 @@ fn work(app: &App, word: Option<&str>) -> Result<Work, CliError> {
     let trailers =
         vec![("Sandtable-Sandbox".to_owned(), name.to_string()), ("Sandtable-Policy".to_owned(), policy)];
     let title = format!("Work of sandbox {name}");
-    Ok(Work { store, base, newest, head, drifted, title, trailers })
+    // Another sandbox of the same name, made later, is other work.
+    let name = inspected.record.sandbox;
+    Ok(Work { name, store, base, newest, head, drifted, title, trailers })
 }
 
 /// `Name <address>`.
@@ -281,12 +289,32 @@ fn path(word: &str) -> Result<RelPath, CliError> {
     RelPath::new(trimmed).map_err(|source| CliError::TreePath { path: word.to_owned(), source })
 }
 
-fn approvals(words: &[String]) -> Result<Approvals, CliError> {
-    match words {
-        [] => Ok(Approvals::None),
-        all if all.iter().any(|word| word == "all") => Ok(Approvals::All),
-        some => Ok(Approvals::Paths(some.iter().map(|word| path(word)).collect::<Result<_, _>>()?)),
+/// What may pass, and what of it the words name.
+fn approvals(words: &[String], work: String) -> Result<(Approvals, Binding), CliError> {
+    let mut binding = Binding { work: Some(work), ..Binding::default() };
+    let (mut all, mut paths) = (false, BTreeSet::new());
+    for word in words {
+        let (name, id) = match word.rsplit_once('@') {
+            Some((name, id)) if is_name(id) => (name, Some(id.to_owned())),
+            _ => (word.as_str(), None),
+        };
+        if name == "all" {
+            all = true;
+            binding.plan = id.or(binding.plan);
+            continue;
+        }
+        let path = path(name)?;
+        if let Some(id) = id {
+            binding.contents.entry(path.clone()).or_default().insert(id);
+        }
+        paths.insert(path);
     }
+    let approvals = match (all, paths.is_empty()) {
+        (true, _) => Approvals::All,
+        (false, true) => Approvals::None,
+        (false, false) => Approvals::Paths(paths),
+    };
+    Ok((approvals, binding))
 }
 
 /// A file that need not exist, in a directory that must.

@@ -1,5 +1,7 @@
 //! `sandtable checkout`, `rollback`, `undo` and `redo`: bring a directory or a sandbox to a state.
 
+mod held;
+
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -21,6 +23,9 @@ pub(crate) struct CheckoutArgs {
     snapshot: String,
     /// An empty directory, one that does not exist, or one that a state was written into before
     directory: PathBuf,
+    /// Answer as JSON
+    #[arg(long)]
+    json: bool,
 }
 
 /// What `rollback` takes.
@@ -53,7 +58,14 @@ pub(crate) fn checkout(app: &App, args: &CheckoutArgs) -> Result<ExitCode, CliEr
         _ => real(&args.directory)?,
     };
     let outcome = app.board()?.checkout_snapshot(&found, &target)?;
+    let held = held::of(app, &found);
+    if args.json {
+        let id = found.snapshot.id;
+        app.ui.json(&held::Answer::new((id, &target), &outcome.skipped, &held))?;
+        return Ok(ExitCode::SUCCESS);
+    }
     left_out(app, &outcome.skipped);
+    held::warn(app, &held);
     app.ui.say(&format!("{} is in {}", found.snapshot.id.short(12), escaped(&target)));
     Ok(ExitCode::SUCCESS)
 }

@@ -7,7 +7,7 @@ use sandtable_sandbox::merge::outcome::{
     Delivered, LeftOut, LeftOutWhy, MergeOutcome, Named, Note, Outcome, PathText, Reason, Recovered, Refusal,
     SCHEMA,
 };
-use sandtable_sandbox::merge::review::{Contents, Finding, review};
+use sandtable_sandbox::merge::review::{Contents, Finding, Links, Review, Surroundings, review};
 use sandtable_sandbox::merge::tree::{Change, Entry, Mode};
 use sandtable_sandbox::merge::{Approvals, Effect, Error, ObjectId, RelPath};
 use sandtable_sandbox::model::path::HostPath;
@@ -35,9 +35,26 @@ fn change(path: &[u8]) -> Change {
     Change { path: RelPath::new(path).expect("a path"), old: None, new }
 }
 
-fn findings(approvals: &Approvals) -> (Vec<Finding>, Vec<Finding>) {
-    let found = review(&[change(b"Makefile"), change(b"a\xff")], &Nothing, approvals).expect("no I/O");
-    (found.held, found.approved)
+fn findings(approvals: &Approvals) -> Review {
+    let mut around = Surroundings { links: Links::new(None), ..Surroundings::default() };
+    around.links.add([(RelPath::new(".vscode").expect("a path"), b"tools".to_vec())]);
+    let changes = [change(b"Makefile"), change(b"a\xff"), change(b"tools/x"), plain(b"x.ps1")];
+    review(&changes, &Nothing, &around, approvals).expect("no I/O")
+}
+
+/// Some of every kind.
+pub(crate) fn samples() -> Vec<Finding> {
+    some(findings(&Approvals::None).held)
+}
+
+fn plain(path: &[u8]) -> Change {
+    let new = Some(Entry { mode: Mode::File, id: id() });
+    Change { new, ..change(path) }
+}
+
+fn some(findings: Vec<Finding>) -> Vec<Finding> {
+    assert!(!findings.is_empty(), "there is something to look at");
+    findings
 }
 
 fn outcomes() -> Vec<Outcome> {
@@ -64,7 +81,7 @@ fn outcomes() -> Vec<Outcome> {
         Outcome::Exported { branch: Some(branch()), file: None, commit: Some(id()) },
         Outcome::Exported { branch: None, file, commit: None },
         Outcome::Conflicts { conflicts: vec![conflict] },
-        Outcome::Held { held: findings(&Approvals::None).0 },
+        Outcome::Held { held: samples() },
         Outcome::Refused { refusal },
         Outcome::RolledBack { reason: "`HEAD` moved".to_owned() },
     ]
@@ -88,10 +105,12 @@ fn every_outcome_of_a_merge_has_the_shape_its_schema_promises() {
             outcome,
             changes: vec![Delivered::from(&change(b"x")), Delivered::from(&change(b"\xff"))],
             left_out: vec![LeftOut { path, why: LeftOutWhy::Ignored }],
-            approved: findings(&Approvals::Paths(BTreeSet::from(
-                [RelPath::new("Makefile").expect("a path")],
-            )))
-            .1,
+            approved: some(
+                findings(&Approvals::Paths(BTreeSet::from([RelPath::new("Makefile").expect("a path")])))
+                    .approved,
+            ),
+            flagged: some(findings(&Approvals::None).flagged),
+            plan: Some("0123456789ab".to_owned()),
             recovered: Some(Recovered::Undone),
             notes: vec![Note { code: "hooks-not-run", text: "not run".to_owned() }],
             kept_at: host("/store"),

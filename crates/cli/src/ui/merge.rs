@@ -33,11 +33,18 @@ pub(crate) fn rendered(outcome: &MergeOutcome, colour: Colour) -> String {
     for left in outcome.left_out.iter().filter(|left| left.why == LeftOutWhy::Ignored) {
         line(&mut text, &format!("left out {}: the repository ignores it", escape::line(&left.path.path)));
     }
+    for finding in &outcome.flagged {
+        let label = colour.paint(Role::Warning, "flagged");
+        line(&mut text, &format!("{label} {}: {}", escape::line(&finding.path.path), reason(finding)));
+    }
     for note in &outcome.notes {
         line(&mut text, &format!("note: {}", escape::line(&note.text)));
     }
     for next in &outcome.next {
         line(&mut text, &format!("next: {}", escape::line(next)));
+    }
+    if let (Outcome::Held { .. }, Some(plan)) = (&outcome.outcome, &outcome.plan) {
+        line(&mut text, &format!("next: or this plan as a whole, `--approve all@{}`", escape::line(plan)));
     }
     text
 }
@@ -81,9 +88,18 @@ fn grouped(text: &mut String, held: &[Finding], colour: Colour) {
         line(text, &format!("{}:", escape::line(group)));
         for finding in findings {
             let label = colour.paint(Role::Warning, "held");
-            let (path, reason) = (escape::line(&finding.path.path), escape::line(finding.reason));
-            line(text, &format!("  {label} {path}: {reason}"));
+            let (path, id) = (escape::line(&finding.path.path), escape::line(&finding.id));
+            line(text, &format!("  {label} {path}@{id}: {}", reason(finding)));
         }
+    }
+}
+
+/// Why something is held or flagged, with the name that matters where it is not its own.
+pub(crate) fn reason(finding: &Finding) -> String {
+    let reason = escape::line(finding.reason);
+    match &finding.alias {
+        Some(alias) => format!("a link makes it `{}`: {reason}", escape::line(&alias.path)),
+        None => reason,
     }
 }
 

@@ -18,8 +18,10 @@ use sandtable_store::objects::{Loose, Objects};
 use super::outcome::{Note, Reason, Refusal};
 use super::plan::{Halt, Plan, Report};
 use super::request::History;
+use super::review::Surroundings;
 use super::select::Selector;
 use super::target::Target;
+use super::tree::Change;
 use files::Layer;
 
 /// As many commits, and objects, come along at most.
@@ -39,7 +41,7 @@ pub(super) struct Commits {
 pub(super) fn bring(
     plan: &Plan,
     selector: &Selector<'_>,
-    history: &History,
+    (history, around): (&History, &mut Surroundings),
     report: &mut Report,
 ) -> Result<Option<Commits>, Halt> {
     let Target::Repository(repository) = &plan.target else { return Ok(None) };
@@ -70,8 +72,9 @@ pub(super) fn bring(
         let text = format!("with them come {known} commits that your repository has, but not on this branch");
         report.notes.push(Note { code: "other-commits", text });
     }
-    for (commit, tree, parent) in &commits {
-        look_over(plan, selector, (commit, tree, parent.as_ref()), report)?;
+    for (commit, tree, parent) in commits.iter().rev() {
+        let changes = changes(plan, (commit, tree, parent.as_ref()))?;
+        selector.look_over((&changes, tree), around, report)?;
     }
     Ok(Some(Commits { tip, objects: walk.taken }))
 }
@@ -102,22 +105,17 @@ fn none(report: &mut Report) -> Option<Commits> {
     None
 }
 
-/// What one commit changes is looked at as if it came alone: somebody may check it out.
-fn look_over(
+/// What one commit changes: it is looked at as if it came alone, since somebody may check it out.
+fn changes(
     plan: &Plan,
-    selector: &Selector<'_>,
     (commit, tree, parent): (&ObjectId, &ObjectId, Option<&ObjectId>),
-    report: &mut Report,
-) -> Result<(), Halt> {
+) -> Result<Vec<Change>, Halt> {
     let before = match parent {
         Some(parent) => plan.scratch.tree_of(parent)?,
         None => plan.scratch.empty_tree()?,
     };
     let changes = plan.scratch.trees().changes(&before, tree);
-    let Ok(changes) = changes else {
-        return Err(broken(format!("commit `{commit}` has a tree that is not in order")));
-    };
-    selector.look_over((&changes, tree), report)
+    changes.map_err(|_| broken(format!("commit `{commit}` has a tree that is not in order")))
 }
 
 fn broken(text: impl Into<String>) -> Halt {

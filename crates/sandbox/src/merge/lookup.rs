@@ -68,7 +68,7 @@ fn ask(
 }
 
 /// `MODE TYPE ID<tab>PATH`; nothing for a directory.
-fn line(field: &[u8]) -> Result<Option<(RelPath, Entry)>, Error> {
+pub(super) fn line(field: &[u8]) -> Result<Option<(RelPath, Entry)>, Error> {
     let wrong = || GitError::Answer(String::from_utf8_lossy(field).into_owned());
     let tab = field.iter().position(|byte| *byte == b'\t').ok_or_else(wrong)?;
     let text = str::from_utf8(&field[..tab]).map_err(|_| wrong())?;

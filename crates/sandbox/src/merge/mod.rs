@@ -4,6 +4,8 @@
 //! byte of the user's repository is written; a refusal, a conflict or a failure leaves it as it was. What a sandbox wrote
 //! is read as objects, never as a repository, and nothing it names is run.
 
+mod approval;
+mod around;
 mod blobs;
 pub mod conflict;
 mod convert;
@@ -18,6 +20,7 @@ pub mod outcome;
 mod place;
 mod plan;
 mod preflight;
+mod preview;
 mod recorded;
 mod request;
 pub mod review;
@@ -30,11 +33,13 @@ mod trees;
 mod union;
 mod worktree;
 
+pub use approval::{Binding, is_name};
 pub use conflict::{Conflict, ConflictKind};
 pub use error::Error;
 pub use git::Git;
 pub use index::policy_name;
 pub use outcome::{MergeOutcome, Outcome, Reason, Refusal};
+pub use preview::held_by_merge;
 pub use recorded::Recorded;
 pub use request::{
     Approvals, BaseHead, CommitText, Effect, History, Identity, Means, MergeRequest, Mode, Way,

@@ -35,6 +35,10 @@ pub struct MergeOutcome {
     pub left_out: Vec<LeftOut>,
     /// Held changes that were let through because they were approved.
     pub approved: Vec<Finding>,
+    /// Changes that are worth a look, and pass.
+    pub flagged: Vec<Finding>,
+    /// The name of all that is delivered, as far as it came to that: an approval can name it.
+    pub plan: Option<String>,
     /// What an earlier call, interrupted, left to this one.
     pub recovered: Option<Recovered>,
     pub notes: Vec<Note>,
@@ -90,6 +94,7 @@ choice! {
         Dirty = "local-changes", Unsafe = "unsafe-content", Objects = "broken-objects", Missing = "missing-objects",
         Filtered = "filtered", CaseCollision = "case-collision", Moved = "moved", BranchName = "branch-name",
         BranchExists = "branch-exists", FileExists = "file-exists", Selection = "selection",
+        Approval = "approval",
     }
 }
 

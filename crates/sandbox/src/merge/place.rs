@@ -37,6 +37,11 @@ impl Place {
         self.path.join("journal.json")
     }
 
+    /// What was last told about a piece of work.
+    pub(super) fn shown(&self, work: &str) -> PathBuf {
+        self.path.join(format!("shown-{}.json", digest(work.as_bytes()).short(16)))
+    }
+
     /// A new name for a scratch repository. A killed call's git may still be busy in an old one.
     pub(super) fn scratch(&self, name: &str) -> PathBuf {
         self.path.join(format!("{SCRATCH}{}-{:016x}-{name}", std::process::id(), random()))

@@ -7,6 +7,8 @@ use sandtable_store::id::ObjectId;
 use sandtable_store::object::ObjectKind;
 use sandtable_store::object::commit::references;
 
+use super::approval::{self, Shown};
+use super::around::surroundings;
 use super::conflict::{Conflict, ConflictKind, Merged, Stages, merged};
 use super::convert::Conversion;
 use super::error::Error;
@@ -36,8 +38,12 @@ const ROUNDS: usize = 8;
 #[derive(Debug, Default)]
 pub(super) struct Report {
     pub(super) left_out: Vec<LeftOut>,
+    pub(super) held: Vec<Finding>,
     pub(super) approved: Vec<Finding>,
+    pub(super) flagged: Vec<Finding>,
     pub(super) notes: Vec<Note>,
+    /// The name of the plan.
+    pub(super) plan: Option<String>,
 }
 
 /// Why there is nothing to deliver.
@@ -118,7 +124,10 @@ pub(super) fn plan(
         Target::Repository(repository) => Some(head_tree(&scratch, repository)?),
         Target::Plain { .. } => None,
     };
-    let selection = Selector { means, request, scratch: &scratch, target: &target, head }.select(report)?;
+    let base = scratch.tree_of(&request.base)?;
+    let mut around = surroundings(means, &scratch, &target, (&base, head.as_ref()))?;
+    let selector = Selector { means, request, scratch: &scratch, target: &target, head };
+    let selection = selector.select(&mut around, report)?;
     if selection.changes.is_empty() {
         return Err(Halt::UpToDate);
     }
@@ -133,14 +142,32 @@ pub(super) fn plan(
     }
     refuse_drifted(&plan.delivery, request)?;
     let selector = Selector { means, request, scratch: &plan.scratch, target: &plan.target, head };
-    selector.look_over((&plan.delivery, &plan.result), report)?;
+    report.plan = Some(around.seal.plan(&plan.delivery));
+    selector.look_over((&plan.delivery, &plan.result), &mut around, report)?;
     plan.history = match &request.history {
-        Some(history) => history::bring(&plan, &selector, history, report)?,
+        Some(history) => history::bring(&plan, &selector, (history, &mut around), report)?,
         None => None,
     };
+    settle(place, request, report)?;
     preflight::case(&plan)?;
     preflight::notes(&plan, request, report);
     Ok(plan)
+}
+
+/// Whether what must be approved is, in the contents that were told. What is told now is remembered.
+fn settle(place: &Place, request: &MergeRequest, report: &mut Report) -> Result<(), Halt> {
+    let work = request.binding.work.as_deref();
+    let shown = work.and_then(|work| Shown::read(place, work));
+    let plan = report.plan.as_deref().unwrap_or_default();
+    let checked = approval::check(&request.binding, &report.approved, (plan, shown.as_ref()));
+    if checked.is_ok() && report.held.is_empty() {
+        return Ok(());
+    }
+    if let Some(work) = work {
+        Shown::of(report.held.iter().chain(&report.approved)).write(place, work)?;
+    }
+    checked?;
+    Err(Halt::Held(std::mem::take(&mut report.held)))
 }
 
 /// A plan that knows what is to be merged, but not yet with what result.

@@ -7,6 +7,7 @@ use sandtable_store::RelPath;
 use sandtable_store::id::ObjectId;
 use serde::{Deserialize, Serialize};
 
+use super::approval::Binding;
 use super::error::Error;
 use super::outcome::{MergeOutcome, Outcome};
 use super::request::{Approvals, CommitText, Effect, Means, MergeRequest, Mode, Way};
@@ -90,6 +91,7 @@ impl Recorded {
             history: None,
             way,
             approvals: Approvals::All,
+            binding: Binding::default(),
             drifted: BTreeSet::new(),
             commit: CommitText::default(),
         }

@@ -6,6 +6,7 @@ use sandtable_store::RelPath;
 use sandtable_store::id::ObjectId;
 use serde::{Deserialize, Serialize};
 
+use super::approval::Binding;
 use super::git::Git;
 use crate::model::path::HostPath;
 
@@ -34,6 +35,8 @@ pub struct MergeRequest {
     pub history: Option<History>,
     pub way: Way,
     pub approvals: Approvals,
+    /// What the approvals are held against.
+    pub binding: Binding,
     /// Paths that somebody changed in the source while the sandbox ran: no side is taken on them.
     pub drifted: BTreeSet<RelPath>,
     pub commit: CommitText,
@@ -44,7 +47,8 @@ impl MergeRequest {
     /// taken away again needs no approval.
     #[must_use]
     pub fn reversed(&self) -> Self {
-        Self { way: Way::Back, approvals: Approvals::All, ..self.clone() }
+        let (approvals, binding) = (Approvals::All, Binding::default());
+        Self { way: Way::Back, approvals, binding, ..self.clone() }
     }
 }
 

@@ -1,23 +1,34 @@
 //! What would run on the user's machine, or is plainly dangerous, in a list of changes.
 //!
-//! A pure function of the changes and of what they contain. The rules are data (`review.toml`); this module knows
-//! how to match a name and how to look into a file. What is *held* waits for an approval that names its path; what
-//! is *refused* no approval lets through.
+//! A pure function of the changes, of what they contain, and of what is around them: links that give a path another name,
+//! and settings of the user's that name it. The rules are data (`review.toml`); this module knows how to match a name and
+//! how to look into a file. What is *held* waits for an approval that names its path; what is *flagged* is told and passes;
+//! what is *refused* no approval lets through.
 
+mod alias;
 mod content;
 mod name;
+mod named;
 mod pattern;
+mod rules;
+mod secret;
+mod text;
 
-use std::sync::LazyLock;
+use std::borrow::Cow;
 
 use sandtable_store::RelPath;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
+use super::approval::Seal;
 use super::error::Error;
 use super::outcome::PathText;
 use super::request::Approvals;
 use super::tree::{Change, Entry, Mode};
-use pattern::Pattern;
+use alias::Amount;
+pub use alias::Links;
+pub use named::{Place, places};
+use pattern::Folded;
+use rules::{Described, Level, PathRule, RULES, When};
 
 /// Where the review finds what the changes contain.
 pub trait Contents {
@@ -28,25 +39,34 @@ pub trait Contents {
     fn has(&self, path: &RelPath) -> Result<bool, Error>;
 }
 
+/// What gives a path a meaning besides its name.
+#[derive(Clone, Debug, Default)]
+pub struct Surroundings {
+    pub links: Links,
+    /// Places that the user's git configuration names.
+    pub places: Vec<Place>,
+    pub seal: Seal,
+}
+
 /// A change that is not simply taken over.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
     #[serde(flatten)]
     pub path: PathText,
+    /// The content that was looked at: an approval can name it.
+    pub id: String,
+    /// The name by which it matters, where that is the name of a link to it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub alias: Option<PathText>,
     pub group: &'static str,
-    /// The rule: a pattern or a kind of content.
-    pub rule: &'static str,
+    /// The rule: a pattern, a setting or a kind of content.
+    pub rule: Cow<'static, str>,
     pub reason: &'static str,
     #[serde(skip)]
     exact: RelPath,
 }
 
 impl Finding {
-    fn new(change: &Change, rule: &'static str, line: &'static Described) -> Self {
-        let exact = change.path.clone();
-        Self { path: (&exact).into(), group: &line.group, rule, reason: &line.reason, exact }
-    }
-
     /// The path as bytes.
     pub const fn rel_path(&self) -> &RelPath {
         &self.exact
@@ -60,86 +80,129 @@ pub struct Review {
     pub refused: Vec<Finding>,
     /// Held, and approved.
     pub approved: Vec<Finding>,
+    /// Worth a look, and not held.
+    pub flagged: Vec<Finding>,
 }
 
 /// Only what no approval lets through.
-pub fn refusals(changes: &[Change], contents: &impl Contents) -> Result<Vec<Finding>, Error> {
+pub fn refusals(
+    changes: &[Change],
+    contents: &impl Contents,
+    around: &Surroundings,
+) -> Result<Vec<Finding>, Error> {
     let mut refused = Vec::new();
     for change in changes {
-        for kind in content::refused(change, contents)? {
-            refused.push(Finding::new(change, kind, described(&RULES.refused, kind)));
-        }
+        refused.extend(Subject::new(change, around).refused(contents)?);
     }
     Ok(refused)
 }
 
 /// Looks over every change. A path may be held for several reasons and is listed with each.
-pub fn review(changes: &[Change], contents: &impl Contents, approvals: &Approvals) -> Result<Review, Error> {
+pub fn review(
+    changes: &[Change],
+    contents: &impl Contents,
+    around: &Surroundings,
+    approvals: &Approvals,
+) -> Result<Review, Error> {
     let mut review = Review::default();
     for change in changes {
-        let finding = |rule: &'static str, line: &'static Described| Finding::new(change, rule, line);
-        for kind in content::refused(change, contents)? {
-            review.refused.push(finding(kind, described(&RULES.refused, kind)));
+        let subject = Subject::new(change, around);
+        let refused = subject.refused(contents)?;
+        let mut held = subject.by_path(Level::Held);
+        held.extend(subject.by_setting());
+        held.extend(subject.by_content(contents)?);
+        if held.is_empty() && refused.is_empty() {
+            review.flagged.extend(subject.by_path(Level::Flagged));
         }
-        let mut held: Vec<Finding> = by_path(change).map(|(rule, line)| finding(rule, line)).collect();
-        for kind in content::held(change, contents)? {
-            held.push(finding(kind, described(&RULES.content, kind)));
-        }
+        review.refused.extend(refused);
         let approved = approvals.includes(&change.path);
         if approved { &mut review.approved } else { &mut review.held }.append(&mut held);
     }
     Ok(review)
 }
 
-/// The first pattern of each rule that fits.
-fn by_path(change: &Change) -> impl Iterator<Item = (&'static str, &'static Described)> {
-    let gone = change.new.is_none();
-    let fitting = move |rule: &'static PathRule| {
-        let pattern = rule.patterns.iter().find(|pattern| pattern.matches(&change.path))?;
-        (!gone || rule.removed).then_some((pattern.text(), &rule.described))
-    };
-    RULES.path.iter().filter_map(fitting)
+/// A change under all its names.
+struct Subject<'a> {
+    change: &'a Change,
+    around: &'a Surroundings,
+    /// Its own name first.
+    names: Vec<(Option<RelPath>, Folded)>,
+    amount: Amount,
+    id: String,
 }
 
-fn described(lines: &'static [KindRule], kind: &str) -> &'static Described {
-    let line = lines.iter().find(|line| line.kind == kind);
-    &line.expect("a test looks for every kind in the rules").described
-}
+impl<'a> Subject<'a> {
+    fn new(change: &'a Change, around: &'a Surroundings) -> Self {
+        let aliases = around.links.aliases(&change.path);
+        let own = (None, Folded::new(&change.path));
+        let others = aliases.paths.into_iter().map(|alias| (Some(alias.clone()), Folded::new(&alias)));
+        let names = [own].into_iter().chain(others).collect();
+        Self { change, around, names, amount: aliases.amount, id: around.seal.id(change) }
+    }
 
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Rules {
-    path: Vec<PathRule>,
-    content: Vec<KindRule>,
-    refused: Vec<KindRule>,
-}
+    fn finding(&self, alias: Option<&RelPath>, rule: Cow<'static, str>, line: &'static Described) -> Finding {
+        let exact = self.change.path.clone();
+        Finding {
+            path: (&exact).into(),
+            id: self.id.clone(),
+            alias: alias.map(PathText::from),
+            group: &line.group,
+            rule,
+            reason: &line.reason,
+            exact,
+        }
+    }
 
-#[derive(Debug, Deserialize)]
-struct PathRule {
-    patterns: Vec<Pattern>,
-    #[serde(default)]
-    removed: bool,
-    #[serde(flatten)]
-    described: Described,
-}
+    fn refused(&self, contents: &impl Contents) -> Result<Vec<Finding>, Error> {
+        let own = content::refused(self.change, contents)?;
+        let mut found: Vec<Finding> =
+            own.iter().map(|kind| self.finding(None, Cow::Borrowed(*kind), RULES.refused(kind))).collect();
+        for alias in self.names.iter().filter_map(|(alias, _)| alias.as_ref()) {
+            let kinds = content::refused_name(alias).into_iter().filter(|kind| !own.contains(kind));
+            found.extend(
+                kinds.map(|kind| self.finding(Some(alias), Cow::Borrowed(kind), RULES.refused(kind))),
+            );
+        }
+        Ok(found)
+    }
 
-#[derive(Debug, Deserialize)]
-struct KindRule {
-    kind: String,
-    #[serde(flatten)]
-    described: Described,
-}
+    /// Of each rule the first pattern that fits the first name.
+    fn by_path(&self, level: Level) -> Vec<Finding> {
+        let gone = self.change.new.is_none();
+        let applies = |rule: &&'static PathRule| {
+            let when = match rule.when {
+                When::Written => !gone,
+                When::New => !gone && self.change.old.is_none(),
+                When::Removed => gone,
+                When::Either => true,
+            };
+            when && rule.level == level
+        };
+        let fitting = |rule: &'static PathRule| {
+            self.names.iter().find_map(|(alias, name)| {
+                let pattern = rule.patterns.iter().find(|pattern| pattern.matches(name))?;
+                Some(self.finding(alias.as_ref(), Cow::Borrowed(pattern.text()), &rule.described))
+            })
+        };
+        RULES.path.iter().filter(applies).filter_map(fitting).collect()
+    }
 
-#[derive(Debug, Deserialize)]
-struct Described {
-    group: String,
-    reason: String,
-}
+    /// Named by the user's configuration, also where it goes: what was there was in force.
+    fn by_setting(&self) -> Vec<Finding> {
+        let fitting = |place: &Place| {
+            let (alias, _) = self.names.iter().find(|(_, name)| place.covers(name))?;
+            Some(self.finding(alias.as_ref(), Cow::Owned(place.setting().to_owned()), place.described()))
+        };
+        self.around.places.iter().filter_map(fitting).collect()
+    }
 
-static RULES: LazyLock<Rules> = LazyLock::new(|| {
-    serde_json::from_str(include_str!(concat!(env!("OUT_DIR"), "/review.json")))
-        .expect("the build script read it, and a test does")
-});
+    fn by_content(&self, contents: &impl Contents) -> Result<Vec<Finding>, Error> {
+        let mut kinds = content::held(self.change, contents)?;
+        kinds.extend((self.amount == Amount::TooMany).then_some("many-links"));
+        let finding = |kind: &'static str| self.finding(None, Cow::Borrowed(kind), RULES.content(kind));
+        Ok(kinds.into_iter().map(finding).collect())
+    }
+}
 
 impl Mode {
     const fn is_executable(self) -> bool {
@@ -147,5 +210,7 @@ impl Mode {
     }
 }
 
+#[cfg(test)]
+mod table_tests;
 #[cfg(test)]
 mod tests;

@@ -14,7 +14,7 @@ use super::lookup::{TreeContents, lookup};
 use super::outcome::{LeftOut, LeftOutWhy, Named, Reason, Refusal};
 use super::plan::{Halt, Report};
 use super::request::{Means, MergeRequest, Mode, Way};
-use super::review::{Finding, refusals, review};
+use super::review::{Finding, Surroundings, refusals, review};
 use super::scratch::Scratch;
 use super::target::{Repository, Target};
 use super::tree::{Change, Entry};
@@ -38,15 +38,19 @@ pub(super) struct Selector<'a> {
     pub(super) head: Option<ObjectId>,
 }
 
+/// A list of changes, and the tree they lead to.
+pub(super) type Arriving<'a> = (&'a [Change], &'a ObjectId);
+
 impl Selector<'_> {
-    pub(super) fn select(&self, report: &mut Report) -> Result<Selection, Halt> {
+    pub(super) fn select(&self, around: &mut Surroundings, report: &mut Report) -> Result<Selection, Halt> {
         let base = self.scratch.tree_of(&self.request.base)?;
         let snapshot = self.scratch.tree_of(&self.request.snapshot)?;
         let all = self.scratch.changes(&base, &snapshot)?;
         let asked = self.asked_for(all.clone(), report)?;
         let chosen = self.chosen(asked, report)?;
         let tracked = self.tracked(chosen, &snapshot, report)?;
-        self.refuse_unsafe(&tracked, &snapshot)?;
+        around.with(self.scratch, &tracked)?;
+        self.refuse_unsafe(&tracked, &snapshot, around)?;
         let amount = if tracked == all { Amount::All } else { Amount::Some };
         let selection = self.trees(base, snapshot, (tracked, amount))?;
         Ok(match self.request.way {
@@ -133,18 +137,22 @@ impl Selector<'_> {
     /// already needs nobody's approval.
     pub(super) fn look_over(
         &self,
-        (delivery, result): (&[Change], &ObjectId),
+        (delivery, result): Arriving<'_>,
+        around: &mut Surroundings,
         report: &mut Report,
     ) -> Result<(), Halt> {
-        let reviewed = review(delivery, &self.contents(delivery, result)?, &self.request.approvals)?;
+        around.with(self.scratch, delivery)?;
+        let contents = self.contents(delivery, result)?;
+        let reviewed = review(delivery, &contents, around, &self.request.approvals)?;
         report.approved.extend(reviewed.approved);
-        refused(&reviewed.refused)?;
-        if reviewed.held.is_empty() { Ok(()) } else { Err(Halt::Held(reviewed.held)) }
+        report.flagged.extend(reviewed.flagged);
+        report.held.extend(reviewed.held);
+        refused(&reviewed.refused)
     }
 
     /// Before anything is made of the work: what is never brought over.
-    fn refuse_unsafe(&self, changes: &[Change], tree: &ObjectId) -> Result<(), Halt> {
-        refused(&refusals(changes, &self.contents(changes, tree)?)?)
+    fn refuse_unsafe(&self, changes: &[Change], tree: &ObjectId, around: &Surroundings) -> Result<(), Halt> {
+        refused(&refusals(changes, &self.contents(changes, tree)?, around)?)
     }
 
     fn contents(&self, changes: &[Change], tree: &ObjectId) -> Result<TreeContents<'_>, Error> {

@@ -3,6 +3,7 @@
 use sandtable_store::RelPath;
 use sandtable_store::id::ObjectId;
 
+use super::approval::Shown;
 use super::deliver::{self, Delivery, Move, Stop};
 use super::error::Error;
 use super::outcome::{Delivered, MergeOutcome, Outcome, Reason, Recovered, Refusal, SCHEMA};
@@ -45,7 +46,11 @@ pub fn merge_watched(
                 Effect::Plan => planned,
                 Effect::Deliver => {
                     let delivery = Delivery { means, place: &place, plan: &plan };
-                    delivered(deliver::deliver(&delivery, request))
+                    let outcome = delivered(deliver::deliver(&delivery, request));
+                    if let Some(work) = request.binding.work.as_deref().filter(|_| outcome.is_success()) {
+                        Shown::forget(&place, work);
+                    }
+                    outcome
                 }
             };
             (outcome, changes)
@@ -176,6 +181,8 @@ fn told(
         changes,
         left_out: report.left_out,
         approved: report.approved,
+        flagged: report.flagged,
+        plan: report.plan,
         recovered,
         notes: report.notes,
         kept_at: request.store.clone(),
@@ -234,7 +241,10 @@ impl Outcome {
                 "`--exclude` the conflicting paths, or",
                 "`export --patch FILE` and apply it by hand with `git apply --3way FILE`",
             ],
-            Self::Held { .. } => &["look at them with `diff`, then `--approve PATH`, or `--exclude PATH`"],
+            Self::Held { .. } => &[
+                "look at them with `diff`, then `--approve PATH`, or `--exclude PATH`;",
+                "scripts `--approve PATH@ID`, which lets exactly this content pass",
+            ],
             Self::RolledBack { .. } => &["try again"],
             Self::Refused { refusal } => refusal.reason.next(),
             Self::FastForward { .. } | Self::Merged { .. } | Self::Applied => {
@@ -259,6 +269,7 @@ impl Reason {
             Self::BranchExists | Self::BranchName | Self::FileExists => &["choose another name"],
             Self::Unsafe => &["`--exclude` these paths"],
             Self::CaseCollision => &["`--exclude` one of each pair"],
+            Self::Approval => &["look at them again with `diff`, then `--approve` them again"],
             Self::Missing => &["fetch the missing objects with git, or `export --patch FILE`"],
             _ => &[],
         }

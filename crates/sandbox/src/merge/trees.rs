@@ -173,6 +173,34 @@ impl Trees {
         Ok(found)
     }
 
+    /// The links of a tree, by path.
+    pub(super) fn symlinks(&self, tree: &ObjectId) -> Result<Vec<(RelPath, ObjectId)>, Failed> {
+        let (mut found, mut seen) = (Vec::new(), 0);
+        // One path for all: as deep as a tree may be, only those of links are kept.
+        let mut path: Vec<u8> = Vec::new();
+        let mut waiting = vec![(self.tree(tree)?, 0, 0)];
+        while let Some((tree, at, above)) = waiting.pop() {
+            let Some(entry) = tree.entries().get(at) else { continue };
+            path.truncate(above);
+            path.extend_from_slice(&entry.name);
+            waiting.push((Rc::clone(&tree), at + 1, above));
+            seen += 1;
+            match entry.mode {
+                EntryMode::Tree => {
+                    path.push(b'/');
+                    waiting.push((self.tree(&entry.id)?, 0, path.len()));
+                }
+                EntryMode::Symlink => found.push((foreign(&path)?, entry.id)),
+                _ => {}
+            }
+            if seen > MOST {
+                let text = format!("there are more than {MOST} paths");
+                return Err(Error::from(std::io::Error::other(text)).into());
+            }
+        }
+        Ok(found)
+    }
+
     /// What a tree has at a path.
     pub(super) fn at(&self, tree: &ObjectId, path: &RelPath) -> Result<Option<TreeEntry>, NotUnderstood> {
         let mut folder = *tree;

@@ -297,6 +297,87 @@ fn a_poisoned_git_directory_inside_sings_for_nobody() {
     assert_eq!(kept.differences(&Fingerprint::of(&source.join(".git/hooks"), &[])), [""; 0]);
 }
 
+/// A command writes one program, waits until somebody has looked, and writes another.
+const SWAPS: &str = "printf '#!/bin/sh\\necho fine\\n' > run.sh; chmod +x run.sh; touch ready; \
+    until [ -e looked ]; do sleep 0.05; done; printf '#!/bin/sh\\ntouch FIRED\\n' > run.sh; touch swapped; sleep 600";
+
+#[test]
+fn an_approval_does_not_let_through_what_took_the_place_of_what_was_shown() {
+    each(|env| {
+        let source = env.repository("r");
+        let start = ["run", "-q", "-d", "--name", "box", "--", "sh", "-c", SWAPS];
+        call(env, &source, &start).expect_code(0).unused();
+        let inside = |script: &str| call(env, &source, &["exec", "-q", "box", "--", "sh", "-c", script]);
+        inside("until [ -e ready ]; do sleep 0.05; done").expect_code(0).unused();
+        call(env, &source, &["snapshot", "box"]).expect_code(0).unused();
+        let held = call(env, &source, &["merge", "box", "--exclude", "ready"]).expect_code(1);
+        let line = held.stdout.lines().find(|line| line.contains("held run.sh@")).expect("it is held");
+        let id = line.split('@').nth(1).and_then(|rest| rest.split(':').next()).expect("its id").to_owned();
+        let fine = call(env, &source, &["diff", "box"]).expect_code(0);
+        assert!(fine.stdout.contains("echo fine") && !fine.stdout.contains("FIRED"), "{}", fine.stdout);
+        inside("touch looked; until [ -e swapped ]; do sleep 0.05; done").expect_code(0).unused();
+        call(env, &source, &["snapshot", "box"]).expect_code(0).unused();
+
+        let untouched = Fingerprint::of(&source, &[]);
+        let pinned = format!("run.sh@{id}");
+        for approve in ["run.sh", &pinned, "all@0123456789ab"] {
+            let only = ["merge", "box", "--only", "run.sh", "--approve", approve];
+            let refused = call(env, &source, &only).expect_code(1);
+            assert!(refused.stdout.contains("nothing was touched"), "{approve}: {}", refused.stdout);
+            assert!(approve.starts_with("all") || refused.stdout.contains(&format!("it was `{id}`")));
+            assert_eq!(untouched.differences(&Fingerprint::of(&source, &[])), [""; 0], "{approve}");
+        }
+        call(env, &source, &["stop", "box"]).expect_code(0).unused();
+    });
+}
+
+#[test]
+fn a_checkout_names_what_a_merge_would_hold() {
+    let Some(env) = TestEnv::of_the_executable() else { return };
+    let source = env.repository("r");
+    let script = "echo 'all: ; echo hi' > Makefile; mkdir -p x; git init -q --bare x; echo plain > n";
+    env.run_script(&source, &["--name", "box"], script).expect_code(0).unused();
+    let place = |name: &str| env.root().join(name).to_str().unwrap().to_owned();
+    let told = call(&env, &source, &["checkout", "box", &place("one")]).expect_code(0);
+    assert!(told.stderr.contains("[held-by-merge]") && told.stderr.contains("`Makefile`"), "{}", told.stderr);
+    assert!(told.stderr.contains(" more;") && !told.stderr.contains("`n`"), "{}", told.stderr);
+    let json = call(&env, &source, &["checkout", "box", &place("two"), "--json"]).expect_code(0);
+    let answer: serde_json::Value = serde_json::from_str(&json.stdout).unwrap();
+    let held: Vec<&str> =
+        answer["held"].as_array().unwrap().iter().filter_map(|finding| finding["path"].as_str()).collect();
+    assert!(held.contains(&"Makefile") && held.contains(&"x/config") && !held.contains(&"n"), "{held:?}");
+    call(&env, &source, &["exec", "-q", "box", "--", "sh", "-c", "rm -r Makefile x"]).expect_code(0).unused();
+    let plain = call(&env, &source, &["checkout", "box", &place("three")]).expect_code(0);
+    assert!(!plain.stderr.contains("held-by-merge"), "{}", plain.stderr);
+}
+
+#[test]
+fn a_name_in_json_steers_no_terminal() {
+    let Some(env) = TestEnv::of_the_executable() else { return };
+    let source = env.repository("r");
+    let script = "printf x > \"$(printf 'a\\302\\2332J')\"; printf x > \"$(printf 'b\\342\\200\\256')\"; \
+        printf x > \"$(printf 'c\\343\\205\\244')\"";
+    env.run_script(&source, &["--name", "box"], script).expect_code(0).unused();
+    for args in [
+        &["diff", "box", "--json"][..],
+        &["merge", "box", "--json"],
+        &["apply", "box", "--json", "--dry-run"],
+        &["inspect", "box", "--json"],
+        &["events", "--json"],
+    ] {
+        let answer = call(&env, &source, args).stdout;
+        let hidden: Vec<char> =
+            answer.chars().filter(|c| *c != '\n' && sandtable_sandbox::hidden::is_hidden(*c)).collect();
+        assert!(hidden.is_empty(), "{args:?}: {hidden:?}");
+        if args[0] != "events" {
+            assert!(
+                answer.contains(r"a\u009b2J") && answer.contains(r"b\u202e") && answer.contains(r"c\u3164"),
+                "{answer}"
+            );
+        }
+    }
+}
+
 #[test]
 fn nothing_is_asked_without_a_terminal() {
     let Some(env) = TestEnv::of_the_executable() else { return };

@@ -12,4 +12,5 @@ mod races;
 mod states;
 mod table;
 mod trees;
+mod trust;
 mod world;

@@ -162,7 +162,7 @@ fn a_repository_inside_the_tree_is_held_and_a_commit_of_one_too() {
     let outcome = world.merge(&request);
     assert_eq!(before.differences(&world.fingerprint()), [""; 0]);
     let Outcome::Held { held } = &outcome.outcome else { panic!("{outcome:?}") };
-    let rules: Vec<(&str, &str)> = held.iter().map(|f| (f.path.path.as_str(), f.rule)).collect();
+    let rules: Vec<(&str, &str)> = held.iter().map(|f| (f.path.path.as_str(), f.rule.as_ref())).collect();
     assert!(rules.contains(&("nested", "gitlink")), "{rules:?}");
     assert!(rules.contains(&("naked/config", "bare-repository")), "{rules:?}");
 }

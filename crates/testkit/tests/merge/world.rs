@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use sandtable_sandbox::merge::git::FOLDERS;
 use sandtable_sandbox::merge::{
-    Approvals, CommitText, Effect, Git, Means, MergeOutcome, MergeRequest, Mode, Outcome, Reason, Way, merge,
+    Approvals, Binding, CommitText, Effect, Git, Means, MergeOutcome, MergeRequest, Mode, Outcome, Reason,
+    Way, merge,
 };
 use sandtable_sandbox::model::path::HostPath;
 use sandtable_store::RelPath;
@@ -203,6 +204,7 @@ impl World {
             history: None,
             way: Way::There,
             approvals: Approvals::None,
+            binding: Binding::default(),
             drifted: BTreeSet::new(),
             commit: CommitText { message: "Work".to_owned(), ..CommitText::default() },
         }

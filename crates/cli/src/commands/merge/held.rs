@@ -10,8 +10,8 @@ use super::Work;
 use super::ask::{Answer, letter};
 use crate::app::App;
 use crate::error::CliError;
-use crate::ui::escape;
 use crate::ui::style::{Colour, Role};
+use crate::ui::{escape, merge as view};
 
 /// Asks about each path; what is approved or left out goes into the request.
 pub(super) fn approve(
@@ -34,7 +34,7 @@ pub(super) fn approve(
         let mut choices = vec![('a', "pprove"), ('l', "eave out"), ('q', "uit")];
         choices.retain(|(letter, _)| *letter != 'l' || request.history.is_none());
         match letter(app, &question, &choices) {
-            'a' => allow(&mut request.approvals, path),
+            'a' => allow(request, path, &findings),
             'l' => request.exclude.push(path.clone()),
             _ => return Ok(Answer::Quit),
         }
@@ -42,12 +42,15 @@ pub(super) fn approve(
     Ok(Answer::GoOn)
 }
 
-fn allow(approvals: &mut Approvals, path: &RelPath) {
-    match approvals {
-        Approvals::None => *approvals = Approvals::Paths([path.clone()].into()),
+/// Lets pass what was shown, and nothing that takes its place meanwhile.
+fn allow(request: &mut MergeRequest, path: &RelPath, findings: &[&Finding]) {
+    match &mut request.approvals {
+        none @ Approvals::None => *none = Approvals::Paths([path.clone()].into()),
         Approvals::Paths(paths) => drop(paths.insert(path.clone())),
         Approvals::All => {}
     }
+    let ids = request.binding.contents.entry(path.clone()).or_default();
+    ids.extend(findings.iter().map(|finding| finding.id.clone()));
 }
 
 fn show(
@@ -59,7 +62,7 @@ fn show(
     app.ui.write("\n");
     for finding in findings {
         let label = app.ui.colour.paint(Role::Warning, "held");
-        let (name, reason) = (path.display_escaped(), escape::line(finding.reason));
+        let (name, reason) = (path.display_escaped(), view::reason(finding));
         app.ui.write(&format!("{label} {name}: {reason} ({})\n", escape::line(finding.group)));
     }
     let mine = changes.changes.iter().filter(|change| change.path == *path).cloned().collect();

@@ -2,9 +2,9 @@
 
 use sandtable_store::RelPath;
 
-use super::{Contents, name};
+use super::{Contents, name, secret, text};
 use crate::merge::error::Error;
-use crate::merge::tree::{Change, Mode};
+use crate::merge::tree::{Change, Entry, Mode};
 
 /// How much of a file is looked at.
 const LOOKED_AT: usize = 5 << 20;
@@ -12,37 +12,35 @@ const LOOKED_AT: usize = 5 << 20;
 /// Settings of git that must not be links.
 const SETTINGS: [&str; 4] = [".gitattributes", ".gitmodules", ".gitignore", ".mailmap"];
 
-/// Beginnings of words that are keys or tokens, and how many letters and digits follow at least.
-const TOKENS: [(&str, usize); 12] = [
-    ("AKIA", 16),
-    ("ASIA", 16),
-    ("ghp_", 30),
-    ("gho_", 30),
-    ("ghs_", 30),
-    ("github_pat_", 30),
-    ("glpat-", 18),
-    ("xoxb-", 20),
-    ("xoxp-", 20),
-    ("sk-ant-", 20),
-    ("AIza", 30),
-    ("npm_", 30),
-];
-
 /// What no approval lets through.
 pub(super) fn refused(change: &Change, contents: &impl Contents) -> Result<Vec<&'static str>, Error> {
-    let mut kinds = Vec::new();
-    if change.path.components().any(name::is_dot_git) {
-        kinds.push("git-directory");
-    }
+    let mut kinds = refused_name(&change.path);
     let Some(entry) = change.new.filter(|entry| entry.mode == Mode::Symlink) else { return Ok(kinds) };
     if is_setting(&change.path) {
         kinds.push("linked-settings");
     }
     let (target, _) = contents.read(&entry, LOOKED_AT)?;
-    if target.split(|byte| *byte == b'/').any(name::is_dot_git) {
+    let steps: Vec<&[u8]> = target.split(|byte| *byte == b'/').collect();
+    if steps.iter().any(|step| name::is_dot_git(step)) {
         kinds.push("link-into-git");
     }
+    if (0..steps.len()).any(|at| name::is_version_control(&steps, at)) || steps.last() == Some(&&b"CVS"[..]) {
+        kinds.push("link-into-version-control");
+    }
     Ok(kinds)
+}
+
+/// What no approval lets through, whatever is in it.
+pub(super) fn refused_name(path: &RelPath) -> Vec<&'static str> {
+    let parts: Vec<&[u8]> = path.components().collect();
+    let mut kinds = Vec::new();
+    if parts.iter().any(|part| name::is_dot_git(part)) {
+        kinds.push("git-directory");
+    }
+    if (0..parts.len()).any(|at| name::is_version_control(&parts, at)) {
+        kinds.push("version-control");
+    }
+    kinds
 }
 
 /// What waits for an approval.
@@ -61,14 +59,16 @@ pub(super) fn held(change: &Change, contents: &impl Contents) -> Result<Vec<&'st
         Mode::Symlink => {
             let (target, _) = contents.read(&entry, LOOKED_AT)?;
             kinds.extend(change.path.link_leaves(&target).then_some("link-outside"));
+            kinds.extend(was_executable(change).then_some("changed-executable"));
         }
         Mode::File | Mode::Executable => {
-            let was = change.old.is_some_and(|old| old.mode.is_executable());
+            let fresh = change.old.is_none_or(|old| old.id != entry.id);
+            let was = was_executable(change);
             kinds.extend((entry.mode.is_executable() && !was).then_some("executable"));
+            kinds.extend((was && fresh).then_some("changed-executable"));
             kinds.extend(in_bare_repository(&change.path, contents)?.then_some("bare-repository"));
-            if change.old.is_none_or(|old| old.id != entry.id) {
-                let (bytes, size) = contents.read(&entry, LOOKED_AT)?;
-                kinds.extend(of_bytes(&bytes, size));
+            if fresh {
+                kinds.extend(of_bytes(change, &entry, contents)?);
             }
         }
         Mode::Gitlink => {}
@@ -76,39 +76,29 @@ pub(super) fn held(change: &Change, contents: &impl Contents) -> Result<Vec<&'st
     Ok(kinds)
 }
 
-fn of_bytes(bytes: &[u8], size: u64) -> Vec<&'static str> {
+fn was_executable(change: &Change) -> bool {
+    change.old.is_some_and(|old| old.mode.is_executable())
+}
+
+fn of_bytes(change: &Change, entry: &Entry, contents: &impl Contents) -> Result<Vec<&'static str>, Error> {
+    let (bytes, size) = contents.read(entry, LOOKED_AT)?;
     let mut kinds = Vec::new();
     if size > LOOKED_AT as u64 {
         kinds.push("large");
     }
     if bytes.contains(&0) {
         kinds.push("binary");
-        return kinds;
+        return Ok(kinds);
     }
-    let text = String::from_utf8_lossy(bytes);
-    let reorders = |c: char| {
-        matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' | '\u{61c}'
-            | '\u{200b}' | '\u{2060}' | '\u{e0000}'..='\u{e007f}')
+    // What cannot be read any more was not there.
+    let old = || {
+        let old = change.old.filter(|old| old.mode.is_regular())?;
+        contents.read(&old, LOOKED_AT).ok().map(|(bytes, _)| bytes)
     };
-    if text.chars().any(reorders) {
-        kinds.push("hidden-characters");
-    }
-    if text.contains("PRIVATE KEY-----") || has_token(&text) {
-        kinds.push("secret");
-    }
-    kinds
-}
-
-fn has_token(text: &str) -> bool {
-    let follows = |rest: &str| {
-        rest.bytes().take_while(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_')).count()
-    };
-    TOKENS.iter().any(|(start, length)| {
-        text.match_indices(start).any(|(at, _)| {
-            let alone = !text[..at].ends_with(|c: char| c.is_alphanumeric());
-            alone && follows(&text[at + start.len()..]) >= *length
-        })
-    })
+    let text = String::from_utf8_lossy(&bytes);
+    kinds.extend(text::hides(&text, old).then_some("hidden-characters"));
+    kinds.extend(secret::has_secret(&text, old).then_some("secret"));
+    Ok(kinds)
 }
 
 fn is_setting(path: &RelPath) -> bool {

@@ -2,18 +2,56 @@
 
 /// Whether git, or a file system that git runs on, takes this name for `.git`.
 pub(super) fn is_dot_git(name: &[u8]) -> bool {
+    is_taken_for(name, &[(".git", "git~")])
+}
+
+/// The directories of other version control, and how their short names on NTFS begin.
+const OTHERS: [(&str, &str); 7] = [
+    (".hg", "hg~"),
+    (".jj", "jj~"),
+    (".sl", "sl~"),
+    (".svn", "svn~"),
+    ("_darcs", "_darcs~"),
+    (".bzr", "bzr~"),
+    (".pijul", "pijul~"),
+];
+
+/// What CVS keeps in its directories. Other files in a directory of that name, not written in capitals, are sources.
+const OF_CVS: [&str; 10] = [
+    "root",
+    "repository",
+    "entries",
+    "entries.log",
+    "entries.static",
+    "tag",
+    "template",
+    "checkin.prog",
+    "update.prog",
+    "notify",
+];
+
+/// Whether a part of a path is the directory of a version control other than git's.
+pub(super) fn is_version_control(parts: &[&[u8]], at: usize) -> bool {
+    let next = parts.get(at + 1).map(|name| String::from_utf8_lossy(name).to_lowercase());
+    let cvs = is_taken_for(parts[at], &[("cvs", "cvs~")])
+        && next.is_some_and(|next| parts[at] == b"CVS" || OF_CVS.contains(&next.as_str()));
+    cvs || is_taken_for(parts[at], &OTHERS)
+}
+
+/// Whether a file system takes a name for one of these, each with how its short name begins.
+fn is_taken_for(name: &[u8], wanted: &[(&str, &str)]) -> bool {
     let text = String::from_utf8_lossy(name);
     // HFS+ ignores these characters; NTFS ends a name at a colon and drops dots and spaces at its end.
     let plain: String = text.chars().filter(|char| !is_ignored(*char)).collect::<String>().to_lowercase();
     let plain = plain.replace('\u{131}', "i");
     let short = plain.split(':').next().unwrap_or_default().trim_end_matches(['.', ' ']);
-    let tilde = short
-        .strip_prefix("git~")
-        .is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_digit()));
+    let tilde = |start: &str| {
+        let number = short.strip_prefix(start).unwrap_or_default();
+        !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
+    };
     // A backslash separates on Windows.
-    short == ".git"
-        || tilde
-        || (plain.contains('\\') && plain.split('\\').any(|part| is_dot_git(part.as_bytes())))
+    wanted.iter().any(|(name, start)| short == *name || tilde(start))
+        || (plain.contains('\\') && plain.split('\\').any(|part| is_taken_for(part.as_bytes(), wanted)))
 }
 
 fn is_ignored(char: char) -> bool {
@@ -71,6 +109,52 @@ mod tests {
         }
         for name in ["git", ".gitignore", ".github", "git~", "x.git", "git~a"] {
             assert!(!is_dot_git(name.as_bytes()), "{name:?}");
+        }
+    }
+
+    #[test]
+    fn directories_of_other_version_control_are_known() {
+        let is = |path: &str| {
+            let parts: Vec<&[u8]> = path.split('/').map(str::as_bytes).collect();
+            (0..parts.len()).any(|at| is_version_control(&parts, at))
+        };
+        for path in [
+            ".hg/hgrc",
+            "a/.HG/hgrc",
+            ".hg",
+            ".jj/repo/config.toml",
+            ".sl/config",
+            ".svn/wc.db",
+            ".SVN/x",
+            "_darcs/prefs/x",
+            "_Darcs",
+            ".bzr/branch",
+            ".pijul/config",
+            "CVS/Root",
+            "CVS/x",
+            "cvs/Entries",
+            "a/Cvs/root",
+            "HG~1/hgrc",
+            ".hg./hgrc",
+            ".hg::$INDEX_ALLOCATION/x",
+            ".h\u{200c}g/x",
+            "a\\.svn",
+        ] {
+            assert!(is(path), "{path}");
+        }
+        for path in [
+            ".hgignore",
+            "hg/x",
+            ".svnignore",
+            "cvs/parser.c",
+            "bin/cvs",
+            "CVS",
+            "darcs/x",
+            ".slx",
+            "x.sl",
+            ".jjconfig",
+        ] {
+            assert!(!is(path), "{path}");
         }
     }
 

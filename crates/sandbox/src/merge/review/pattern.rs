@@ -26,8 +26,8 @@ impl Pattern {
         &self.text
     }
 
-    pub(super) fn matches(&self, path: &RelPath) -> bool {
-        let parts: Vec<Vec<u8>> = path.components().map(folded).collect();
+    pub(super) fn matches(&self, path: &Folded) -> bool {
+        let Folded(parts) = path;
         let places = 0..parts.len().saturating_sub(self.parts.len() - 1);
         places.into_iter().any(|at| {
             let end = at + self.parts.len();
@@ -37,7 +37,20 @@ impl Pattern {
     }
 }
 
-/// Lower case, and without what some file systems ignore in a name.
+/// The names of a path, each as a file system may take it: lower case, and without what some ignore at its end.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct Folded(Vec<Vec<u8>>);
+
+impl Folded {
+    pub(super) fn new(path: &RelPath) -> Self {
+        Self(path.components().map(folded).collect())
+    }
+
+    pub(super) fn names(&self) -> &[Vec<u8>] {
+        &self.0
+    }
+}
+
 fn folded(name: &[u8]) -> Vec<u8> {
     match str::from_utf8(name) {
         Ok(text) => text.to_lowercase().trim_end_matches(['.', ' ']).as_bytes().to_vec(),
@@ -46,7 +59,7 @@ fn folded(name: &[u8]) -> Vec<u8> {
 }
 
 /// `*` stands for any bytes. Linear: only the last star is ever taken back.
-fn wild(pattern: &[u8], name: &[u8]) -> bool {
+pub(super) fn wild(pattern: &[u8], name: &[u8]) -> bool {
     let (mut p, mut n, mut star) = (0, 0, None);
     while n < name.len() {
         if p < pattern.len() && pattern[p] == b'*' {
@@ -73,7 +86,7 @@ mod tests {
     #[test]
     fn a_name_fits_at_any_depth_and_in_any_case() {
         let fits = |pattern: &str, path: &str| {
-            Pattern::from(pattern.to_owned()).matches(&RelPath::new(path).unwrap())
+            Pattern::from(pattern.to_owned()).matches(&Folded::new(&RelPath::new(path).unwrap()))
         };
         assert!(fits("Makefile", "makefile") && fits("Makefile", "a/b/MAKEFILE"));
         assert!(!fits("Makefile", "Makefile/x") && !fits("Makefile", "xMakefile"));

@@ -2,11 +2,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use sandtable_store::id::ObjectId;
 
+use super::rules::When;
 use super::*;
 
 /// Contents by the last byte of their id.
 #[derive(Default)]
-struct Sample(BTreeMap<u8, Vec<u8>>, BTreeSet<String>);
+pub(super) struct Sample(BTreeMap<u8, Vec<u8>>, BTreeSet<String>);
 
 impl Contents for Sample {
     fn read(&self, entry: &Entry, limit: usize) -> Result<(Vec<u8>, u64), Error> {
@@ -26,13 +27,30 @@ fn entry(mode: Mode, last: u8) -> Entry {
     Entry { mode, id: ObjectId::from_bytes(&bytes).unwrap() }
 }
 
-fn added(path: impl Into<Vec<u8>>, mode: Mode, last: u8) -> Change {
+pub(super) fn added(path: impl Into<Vec<u8>>, mode: Mode, last: u8) -> Change {
     Change { path: RelPath::new(path).unwrap(), old: None, new: Some(entry(mode, last)) }
 }
 
-fn rules_for(change: Change, sample: &Sample) -> (Vec<&'static str>, Vec<&'static str>) {
-    let review = review(&[change], sample, &Approvals::None).unwrap();
-    let rules = |list: Vec<Finding>| list.into_iter().map(|finding| finding.rule).collect();
+fn removed(path: &str) -> Change {
+    Change { path: RelPath::new(path).unwrap(), old: Some(entry(Mode::File, 0)), new: None }
+}
+
+fn modified(path: &str, mode: Mode) -> Change {
+    let (old, new) = (Some(entry(mode, 1)), Some(entry(mode, 2)));
+    Change { path: RelPath::new(path).unwrap(), old, new }
+}
+
+/// With nothing around it and no approval.
+pub(super) fn alone(change: Change, sample: &Sample) -> Review {
+    review(&[change], sample, &Surroundings::default(), &Approvals::None).unwrap()
+}
+
+fn rules(list: Vec<Finding>) -> Vec<String> {
+    list.into_iter().map(|finding| finding.rule.into_owned()).collect()
+}
+
+fn rules_for(change: Change, sample: &Sample) -> (Vec<String>, Vec<String>) {
+    let review = alone(change, sample);
     (rules(review.held), rules(review.refused))
 }
 
@@ -84,8 +102,7 @@ const LISTED: &[&str] = &[
 fn everything_listed_is_held_with_a_reason() {
     for path in LISTED {
         for name in [(*path).to_owned(), path.to_uppercase(), format!("deep/er/{path}")] {
-            let review = review(&[added(name.as_str(), Mode::File, 0)], &Sample::default(), &Approvals::None);
-            let held = review.unwrap().held;
+            let held = alone(added(name.as_str(), Mode::File, 0), &Sample::default()).held;
             assert!(!held.is_empty(), "{name}");
             assert!(held.iter().all(|finding| finding.reason.len() > 10));
         }
@@ -97,7 +114,8 @@ fn plain_source_is_not_held() {
     for path in
         ["src/main.rs", "README.md", "docs/guide.txt", "lib/a.py", "web/index.html", "src/makefile.rs"]
     {
-        assert_eq!(rules_for(added(path, Mode::File, 0), &Sample::default()), (vec![], vec![]), "{path}");
+        let found = alone(added(path, Mode::File, 0), &Sample::default());
+        assert_eq!(found, Review::default(), "{path}");
     }
 }
 
@@ -127,7 +145,18 @@ fn what_only_the_content_tells_is_held() {
         old: Some(entry(Mode::Executable, 9)),
         new: Some(entry(Mode::Executable, 6)),
     };
-    assert!(rules_for(executable, &sample).0.is_empty(), "it was a program before");
+    assert_eq!(rules_for(executable, &sample).0, ["changed-executable"]);
+    let renewed = |old, new| Change {
+        path: RelPath::new("tool").unwrap(),
+        old: Some(entry(old, 6)),
+        new: Some(entry(new, 6)),
+    };
+    assert!(
+        rules_for(renewed(Mode::Executable, Mode::File), &sample).0.is_empty(),
+        "the same content, less of it"
+    );
+    assert_eq!(rules_for(renewed(Mode::File, Mode::Executable), &sample).0, ["executable"]);
+    assert_eq!(rules_for(renewed(Mode::Executable, Mode::Symlink), &sample).0, ["changed-executable"]);
 }
 
 #[test]
@@ -172,27 +201,90 @@ fn names_that_deceive_are_refused_or_held() {
 fn a_repository_hidden_in_a_directory_is_held() {
     let files = ["x/HEAD", "x/objects", "x/refs"].map(str::to_owned);
     let sample = Sample(BTreeMap::new(), BTreeSet::from(files));
-    assert!(rules_for(added("x/config", Mode::File, 0), &sample).0.contains(&"bare-repository"));
-    assert!(!rules_for(added("y/config", Mode::File, 0), &sample).0.contains(&"bare-repository"));
+    assert!(rules_for(added("x/config", Mode::File, 0), &sample).0.contains(&"bare-repository".to_owned()));
+    assert!(!rules_for(added("y/config", Mode::File, 0), &sample).0.contains(&"bare-repository".to_owned()));
 }
 
 #[test]
 fn an_approval_releases_exactly_what_it_names() {
     let changes = [added("Makefile", Mode::File, 0), added("sub/Makefile", Mode::File, 0)];
     let named = Approvals::Paths(BTreeSet::from([RelPath::new("Makefile").unwrap()]));
-    let one = review(&changes, &Sample::default(), &named).unwrap();
+    let around = Surroundings::default();
+    let one = review(&changes, &Sample::default(), &around, &named).unwrap();
     assert_eq!(one.approved.len(), 1);
     assert_eq!(one.held.iter().map(|f| f.path.path.as_str()).collect::<Vec<_>>(), ["sub/Makefile"]);
-    let all = review(&changes, &Sample::default(), &Approvals::All).unwrap();
+    let all = review(&changes, &Sample::default(), &around, &Approvals::All).unwrap();
     assert!(all.held.is_empty() && all.approved.len() == 2);
-    let git = review(&[added(".git/x", Mode::File, 0)], &Sample::default(), &Approvals::All).unwrap();
-    assert_eq!(git.refused.len(), 1, "nothing approves that");
+    let git = [added(".git/x", Mode::File, 0), added(".hg/hgrc", Mode::File, 0)];
+    let git = review(&git, &Sample::default(), &around, &Approvals::All).unwrap();
+    assert_eq!(git.refused.len(), 2, "nothing approves that");
 }
 
 #[test]
-fn removing_is_held_only_where_it_changes_what_git_does() {
-    let removed =
-        |path: &str| Change { path: RelPath::new(path).unwrap(), old: Some(entry(Mode::File, 0)), new: None };
+fn removing_is_held_where_a_guard_goes() {
     assert!(rules_for(removed("Makefile"), &Sample::default()).0.is_empty());
-    assert_eq!(rules_for(removed(".gitattributes"), &Sample::default()).0, [".gitattributes"]);
+    assert!(rules_for(removed("src/main.rs"), &Sample::default()).0.is_empty());
+    for path in [
+        ".gitattributes",
+        ".gitignore",
+        "sub/.dockerignore",
+        ".npmignore",
+        ".npmrc",
+        ".cargo/config.toml",
+        "pip.conf",
+        "Cargo.lock",
+        "package-lock.json",
+        "requirements.txt",
+        ".github/workflows/ci.yml",
+        ".gitlab-ci.yml",
+        "CODEOWNERS",
+        ".github/CODEOWNERS",
+        ".pre-commit-config.yaml",
+    ] {
+        assert!(!rules_for(removed(path), &Sample::default()).0.is_empty(), "{path}");
+    }
+}
+
+#[test]
+fn a_path_is_judged_by_every_name_that_a_link_gives_it() {
+    let path = |path: &str| RelPath::new(path).unwrap();
+    let mut around = Surroundings::default();
+    let links =
+        [(".vscode", "tools/editor"), ("Makefile", "meta/rules.make"), ("dev/x", "../y"), (".hg", "data/hg")];
+    around.links.add(links.map(|(link, text)| (path(link), text.as_bytes().to_vec())));
+    let of = |name: &str| {
+        let changes = [modified(name, Mode::File)];
+        review(&changes, &Sample::default(), &around, &Approvals::None).unwrap()
+    };
+    for (name, alias) in [("tools/editor/tasks.json", ".vscode/tasks.json"), ("meta/rules.make", "Makefile")]
+    {
+        let held = of(name).held;
+        assert_eq!(held.len(), 1, "{name}: {held:?}");
+        assert_eq!(
+            (held[0].path.path.as_str(), held[0].alias.as_ref().unwrap().path.as_str()),
+            (name, alias)
+        );
+    }
+    assert_eq!(of("data/hg/hgrc").refused.len(), 1);
+    for name in ["tools/other/tasks.json", "meta/rules", "y/z", "tools/editors/tasks.json"] {
+        assert_eq!(of(name), Review::default(), "{name}");
+    }
+}
+
+#[test]
+fn every_rule_is_matched_by_what_it_says_and_tells_why() {
+    for rule in &RULES.path {
+        assert!(rule.described.reason.len() > 10 && !rule.patterns.is_empty());
+        for pattern in &rule.patterns {
+            let sample = pattern.text().trim_end_matches('/').replace('*', "x");
+            let change = if rule.when == When::Removed {
+                removed(&sample)
+            } else {
+                added(sample.as_str(), Mode::File, 0)
+            };
+            let found = alone(change, &Sample::default());
+            let list = [found.held, found.flagged, found.refused].concat();
+            assert!(list.iter().any(|finding| finding.reason.len() > 10), "{}", pattern.text());
+        }
+    }
 }

@@ -56,6 +56,19 @@ impl Settings {
         Ok(settings)
     }
 
+    /// Every value of every setting, by name.
+    pub(in crate::merge) fn all(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.values
+            .iter()
+            .flat_map(|(name, values)| values.iter().map(|value| (name.as_str(), value.as_str())))
+    }
+
+    #[cfg(test)]
+    pub(in crate::merge) fn of<const N: usize>(pairs: [(&str, &str); N]) -> Self {
+        let values = pairs.map(|(name, value)| (name.to_owned(), vec![value.to_owned()]));
+        Self { values: values.into(), trusted: Vec::new() }
+    }
+
     /// The value that wins.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.values.get(name)?.last().map(String::as_str)

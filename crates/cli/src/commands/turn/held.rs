@@ -1,0 +1,89 @@
+//! What of a state that is written somewhere a merge would have held: it is told, since nobody is asked there.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use sandtable_sandbox::board::{Found, ObjectId, checkout};
+use sandtable_sandbox::merge::held_by_merge;
+use sandtable_sandbox::merge::review::Finding;
+use sandtable_sandbox::model::path::HostPath;
+use serde::Serialize;
+
+use crate::app::App;
+
+/// How many names a warning has.
+const NAMED: usize = 5;
+
+/// The answer of `checkout` as JSON.
+#[derive(Debug, Serialize)]
+pub(super) struct Answer<'a> {
+    schema: u32,
+    id: ObjectId,
+    directory: String,
+    /// What could not be written.
+    skipped: Vec<Left>,
+    /// What a merge would hold or refuse, and now lies in the directory.
+    held: &'a [Finding],
+}
+
+#[derive(Debug, Serialize)]
+struct Left {
+    path: String,
+    why: String,
+}
+
+impl<'a> Answer<'a> {
+    pub(super) fn new(
+        (id, directory): (ObjectId, &Path),
+        skipped: &[checkout::Skipped],
+        held: &'a [Finding],
+    ) -> Self {
+        let left = |entry: &checkout::Skipped| {
+            let (path, why) = (entry.path.display_escaped(), entry.why.to_string());
+            Left { path, why }
+        };
+        let directory = directory.to_string_lossy().into_owned();
+        Self { schema: 1, id, directory, skipped: skipped.iter().map(left).collect(), held }
+    }
+}
+
+/// What of a state a merge would hold. A state without another below it is the user's own, and one that cannot be compared
+/// is no reason to refuse what was asked for.
+pub(super) fn of(app: &App, found: &Found) -> Vec<Finding> {
+    let compared = || {
+        let base = app.board().ok()?.base(found).ok()?.snapshot.id;
+        let store = HostPath::new(found.store.git_dir()).ok()?;
+        held_by_merge(&store, &base, &found.snapshot.id).ok()
+    };
+    compared().unwrap_or_default()
+}
+
+/// Names the first of them.
+pub(super) fn warn(app: &App, held: &[Finding]) {
+    let paths: BTreeSet<&str> = held.iter().map(|finding| finding.path.path.as_str()).collect();
+    if paths.is_empty() {
+        return;
+    }
+    let named = paths.iter().take(NAMED).map(|path| format!("`{path}`")).collect::<Vec<_>>().join(", ");
+    let more = match paths.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        count => format!(" and {count} more"),
+    };
+    let text = format!("a merge would hold {named}{more}; look at them before anything runs there");
+    app.ui.warning("held-by-merge", &text);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_answer_has_the_shape_its_schema_promises() {
+        let id: ObjectId = "4b825dc642cb6eb9a060e54bf8d69288fbee4904".parse().expect("an id");
+        let held = crate::schema::findings();
+        assert!(!held.is_empty());
+        let mut answer = Answer::new((id, Path::new("/d")), &[], &held);
+        answer.skipped.push(Left { path: "pipe".to_owned(), why: "is a named pipe".to_owned() });
+        crate::schema::check("checkout.json", &answer);
+    }
+}
