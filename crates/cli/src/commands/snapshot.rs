@@ -94,7 +94,7 @@ pub(crate) fn run(app: &App, args: &SnapshotArgs) -> Result<ExitCode, CliError> 
         parent: parent.map(|found| found.snapshot.id),
         ..Taking::of(Ignored::All, "snapshot", &line)
     };
-    let taking = Taking { message: args.message.as_deref().unwrap_or("snapshot"), ..taking };
+    let taking = Taking { message: args.message.as_deref(), ..taking };
     let answer = match Target::of(app, args.target.as_deref())? {
         Target::Sandbox(name) => {
             let kept = states::snapshot(&app.sandboxes()?, &name, &taking)?;

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use sandtable_sandbox::board::{Direction, ObjectId, checkout};
+use sandtable_sandbox::board::{Direction, ObjectId, checkout, rollback};
+use sandtable_sandbox::merge::RelPath;
 use sandtable_sandbox::model::id::SandboxName;
 use sandtable_sandbox::session::back::{self, Logged, Step, Turned};
 use sandtable_sandbox::session::states;
@@ -81,6 +82,7 @@ pub(crate) fn rollback(app: &App, args: &RollbackArgs) -> Result<ExitCode, CliEr
         Target::Directory(path) => {
             let done = app.board()?.rollback(&found, &path)?;
             left_out(app, &done.outcome.skipped);
+            spared(app, &done.outcome);
             (done.from, done.to)
         }
     };
@@ -107,7 +109,11 @@ pub(crate) fn step(app: &App, args: &StepArgs, direction: Direction) -> Result<E
         Some(Step::Directory) => {
             let (step, done) = app.board()?.step(&root, direction)?;
             left_out(app, &done.outcome.skipped);
+            spared(app, &done.outcome);
             said_kind(app, &step.over.kind, direction);
+            if step.over.only_recorded() {
+                app.ui.say("it recorded a state, so no file was changed");
+            }
             said(app, &root.to_string_lossy(), done.from, done.to);
             Ok(ExitCode::SUCCESS)
         }
@@ -159,6 +165,19 @@ fn left_out(app: &App, skipped: &[checkout::Skipped]) {
     for entry in skipped {
         app.ui.warning("not-written", &format!("`{}` {}", entry.path.display_escaped(), entry.why));
     }
+}
+
+/// Names what stayed because the state was recorded without it, the first few.
+fn spared(app: &App, outcome: &rollback::Outcome) {
+    const NAMED: usize = 5;
+    let paths: Vec<&RelPath> = outcome.spared.iter().chain(&outcome.kept).collect();
+    let Some(more) = paths.len().checked_sub(1) else { return };
+    let mut names: Vec<String> =
+        paths.iter().take(NAMED).map(|path| format!("`{}`", path.display_escaped())).collect();
+    if let Some(more @ 1..) = (more + 1).checked_sub(NAMED) {
+        names.push(format!("{more} more"));
+    }
+    app.ui.say(&format!("the state does not cover these, and they were not touched: {}", names.join(", ")));
 }
 
 fn escaped(path: &std::path::Path) -> String {

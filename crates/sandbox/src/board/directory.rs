@@ -74,16 +74,17 @@ impl Board {
         let subject = Subject::directory(worktree);
         let hearing = Silent::default();
         let taking = Taking::of(Ignored::All, "snapshot", &hearing);
-        let taking = Taking { message: "before rollback", ..taking };
+        let taking = Taking { message: Some("before rollback"), ..taking };
         mend(&found.store)?;
-        let Taken { snapshot, outcome, .. } = take(&found.store, &subject, worktree, &taking)?;
-        let to = found.state()?;
-        let outcome = turn(&found.store, worktree, (&outcome.state, &to), Verify::Trust)?;
+        let Taken { snapshot, .. } = take(&found.store, &subject, worktree, &taking)?;
+        let (from, to) = (found.store.state(&snapshot.id)?, found.state()?);
+        let outcome = turn(&found.store, worktree, (&from, &to), Verify::Trust)?;
         note(&found.store, &subject, "rollback", HeadChange::Set(found.snapshot.id))?;
         Ok(Turned { from: snapshot.id, to: found.snapshot.id, outcome })
     }
 
-    /// Takes back the last operation on a directory, or does it again.
+    /// Takes back the last operation on a directory, or does it again. One that only looked at the directory changed no
+    /// file, so that none is changed by taking it back.
     pub fn step(&self, directory: &Path, direction: Direction) -> Result<(Move, Turned), Error> {
         let subject = Subject::directory(directory);
         let store = self.keeping(&subject)?.ok_or_else(|| Error::NoStates(directory.to_owned()))?;
@@ -92,8 +93,12 @@ impl Board {
             Direction::Undo => store.meta().undo(&subject.to_string())?,
             Direction::Redo => store.meta().redo(&subject.to_string())?,
         };
-        let (from, to) = (store.state(&step.from)?, store.state(&step.to)?);
-        let outcome = turn(&store, directory, (&from, &to), Verify::Check(&|_, _| None))?;
+        let outcome = if step.over.only_recorded() {
+            rollback::Outcome::default()
+        } else {
+            let (from, to) = (store.state(&step.from)?, store.state(&step.to)?);
+            turn(&store, directory, (&from, &to), Verify::Check(&|_, _| None))?
+        };
         store.meta().record(&step, SystemTime::now(), "{}")?;
         let turned = Turned { from: step.from, to: step.to, outcome };
         Ok((step, turned))

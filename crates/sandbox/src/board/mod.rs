@@ -110,3 +110,6 @@ impl Board {
         self.root.join(format!("{name}-{}", digest.short(16))).into()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -21,7 +21,7 @@ use sandtable_store::source::index::Index;
 use sandtable_store::source::repository::Repository;
 use sandtable_store::source::{self, Before, Listing, Moment, Sightings, Stamp, scan};
 use sandtable_store::statcache;
-use sandtable_store::state::{Editor, State, What, edit};
+use sandtable_store::state::{Editor, LeftOut, State, What, edit};
 use sandtable_store::store::{Batch, SnapshotDraft, Store, StoreError, write_extra};
 
 use super::{Board, Error, Subject};
@@ -48,7 +48,8 @@ impl Hearing for Silent {
 #[derive(Clone, Copy)]
 pub struct Taking<'a> {
     pub ignored: Ignored,
-    pub message: &'a str,
+    /// The user's words; without any, the snapshot is called after the operation.
+    pub message: Option<&'a str>,
     /// The kind of the operation, as the log has it.
     pub operation: &'a str,
     pub details: &'a str,
@@ -125,8 +126,7 @@ impl Board {
             return Ok(head.clone());
         }
         let parent = head.map(|head| head.id);
-        let consistency = consistency(&outcome);
-        commit(&store, batch, &outcome.state, &Words { subject: &subject, parent, consistency, taking })
+        commit(&store, batch, &outcome, &Words { parent, ..Words::of(&subject, &outcome, taking) })
     }
 
     /// Records the state of a directory that has states already, or of a source.
@@ -137,6 +137,7 @@ impl Board {
         message: &str,
     ) -> Result<Taken, Error> {
         let hearing = Silent::default();
+        let message = Some(message);
         let taking = Taking { message, parent, ..Taking::of(Ignored::All, "snapshot", &hearing) };
         self.snapshot_directory(worktree, &taking)
     }
@@ -158,7 +159,7 @@ impl<'a> Taking<'a> {
     pub fn of(ignored: Ignored, operation: &'a str, hearing: &'a dyn Hearing) -> Self {
         Self {
             ignored,
-            message: operation,
+            message: None,
             operation,
             details: "{}",
             parent: None,
@@ -235,13 +236,8 @@ pub(crate) fn take(
     let outcome = look(&batch, subject, root, taking)?;
     let head = store.meta().head(&subject.to_string())?.map(|head| head.snapshot);
     let parent = taking.parent.or(head);
-    let consistency = consistency(&outcome);
-    let snapshot = commit(store, batch, &outcome.state, &Words { subject, parent, consistency, taking })?;
+    let snapshot = commit(store, batch, &outcome, &Words { parent, ..Words::of(subject, &outcome, taking) })?;
     Ok(Taken { snapshot, parent, outcome })
-}
-
-fn consistency(outcome: &Outcome) -> Consistency {
-    if outcome.changed.count == 0 { Consistency::Stable } else { Consistency::Torn }
 }
 
 /// The words of a snapshot.
@@ -249,23 +245,37 @@ pub(crate) struct Words<'a> {
     pub(crate) subject: &'a Subject,
     pub(crate) parent: Option<ObjectId>,
     pub(crate) consistency: Consistency,
+    /// What was done with ignored files.
+    pub(crate) ignored: Ignored,
     pub(crate) taking: &'a Taking<'a>,
 }
 
-/// Makes a state that was written to `batch` a snapshot.
+impl<'a> Words<'a> {
+    /// Of a directory that was looked at as it was asked for.
+    fn of(subject: &'a Subject, outcome: &Outcome, taking: &'a Taking<'a>) -> Self {
+        let consistency = if outcome.changed.count == 0 { Consistency::Stable } else { Consistency::Torn };
+        Self { subject, parent: None, consistency, ignored: taking.ignored, taking }
+    }
+}
+
+/// Makes a state that was written to `batch` a snapshot, and says in it what it does not hold.
 pub(crate) fn commit(
     store: &Store,
     batch: Batch<'_>,
-    state: &State,
+    outcome: &Outcome,
     words: &Words<'_>,
 ) -> Result<Snapshot, Error> {
-    let extra = write_extra(&batch, state).map_err(StoreError::from)?;
+    let skipped = (outcome.counts.skipped, outcome.skipped.as_slice());
+    let left_out = LeftOut::new(words.ignored, outcome.exclude.clone(), skipped);
+    let left_out = Some(left_out.write(&batch).map_err(StoreError::from)?);
+    let state = State { left_out, ..outcome.state };
+    let extra = write_extra(&batch, &state).map_err(StoreError::from)?;
     let draft = SnapshotDraft {
         subject: words.subject.to_string(),
         parents: words.parent.into_iter().collect(),
         tree: state.tree,
         extra,
-        message: words.taking.message.to_owned(),
+        message: words.taking.message.unwrap_or(words.taking.operation).to_owned(),
         consistency: words.consistency,
         at: SystemTime::now(),
         operation: words.taking.operation.to_owned(),

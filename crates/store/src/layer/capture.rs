@@ -146,7 +146,8 @@ impl<'a> Capture<'a, '_> {
         let (counts, skipped, changed) = self.findings.into_lists();
         let foreign = self.foreign.into_outcome().foreign;
         let git = if self.layer.is_some() { GitState::Changed } else { GitState::Untouched };
-        let outcome = snapshot::Outcome { state, counts, skipped, changed, borrowed: Vec::new() };
+        let outcome =
+            snapshot::Outcome { state, counts, skipped, changed, borrowed: Vec::new(), exclude: Vec::new() };
         Ok(Captured { outcome, foreign, git })
     }
 

@@ -58,7 +58,13 @@ pub fn open(objects: &dyn ReadObjects, layer: &ObjectId) -> Result<State, StateE
         let entry = tree.get(name.as_bytes()).filter(|entry| entry.mode == EntryMode::Tree);
         entry.map(|entry| entry.id).ok_or(StateError::Unfit { id: *layer, what: "it is no layer" })
     };
-    Ok(State { tree: part("tree")?, manifest: part("manifest")?, times: part("times")?, layer: None })
+    Ok(State {
+        tree: part("tree")?,
+        manifest: part("manifest")?,
+        times: part("times")?,
+        layer: None,
+        left_out: None,
+    })
 }
 
 /// Stores the entry `name` of an upper directory with all that is in it.

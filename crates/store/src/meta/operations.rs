@@ -32,6 +32,11 @@ impl Operation {
     pub fn at(&self) -> SystemTime {
         moment(self.nanoseconds)
     }
+
+    /// Whether it recorded what a directory was, and did nothing to it.
+    pub fn only_recorded(&self) -> bool {
+        matches!(self.kind.as_str(), "snapshot" | "onboard")
+    }
 }
 
 /// What an operation does to the head of its subject.

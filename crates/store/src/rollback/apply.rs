@@ -163,13 +163,17 @@ impl Apply<'_> {
                 }
             }
         };
-        match put() {
-            Err(Errno::NOENT) => {}
+        let failed = match put() {
+            // It was put there before, or stood there already; the staged one goes with all that is left.
+            Err(errno @ (Errno::NOENT | Errno::EXIST)) => errno,
             done => return Ok(done.map_err(write)?),
-        }
+        };
         let post = step.post.as_ref().expect("only what comes is put in place");
         if disk::is(self.maker.objects, place, post, &|_| None::<ObjectId>).map_err(write)? {
             return Ok(());
+        }
+        if failed == Errno::EXIST {
+            return Err(write(failed).into());
         }
         self.stage_one(index, step)?;
         Ok(put().map_err(write)?)

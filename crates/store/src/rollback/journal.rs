@@ -177,14 +177,20 @@ fn bytes(hex: &str) -> Option<Vec<u8>> {
 }
 
 fn states(state: &State) -> String {
-    format!("{} {} {}\n", state.tree, state.manifest, state.times)
+    let left_out = state.left_out.map(|id| format!(" {id}")).unwrap_or_default();
+    format!("{} {} {}{left_out}\n", state.tree, state.manifest, state.times)
 }
 
 /// The layer of a git directory takes no part: it is not in the tree.
 fn state(line: &str) -> Option<State> {
     let ids: Vec<ObjectId> = line.split(' ').map(str::parse).collect::<Result<_, _>>().ok()?;
-    let [tree, manifest, times] = ids.try_into().ok()?;
-    Some(State { tree, manifest, times, layer: None })
+    let (&[tree, manifest, times], rest) = ids.split_first_chunk()?;
+    let left_out = match rest {
+        [] => None,
+        [id] => Some(*id),
+        _ => return None,
+    };
+    Some(State { tree, manifest, times, layer: None, left_out })
 }
 
 #[cfg(test)]
@@ -194,9 +200,10 @@ mod tests {
     #[test]
     fn there_and_back_or_nothing() {
         let id: ObjectId = "4b825dc642cb6eb9a060e54bf8d69288fbee4904".parse().unwrap();
-        let state = State { tree: id, manifest: id, times: id, layer: None };
+        let old = State { tree: id, manifest: id, times: id, layer: None, left_out: None };
+        let state = State { left_out: Some(id), ..old };
         let staging = format!("{}x", super::super::STAGING);
-        let rollback = Work::Rollback { from: state, to: state, staging, phase: Phase::Applying };
+        let rollback = Work::Rollback { from: old, to: state, staging, phase: Phase::Applying };
         for work in [Work::Checkout { to: state }, rollback] {
             let target = PathBuf::from("/a \n/é");
             let record = Record { target, identity: ((1, 2), 3), times: Times::Now, work };

@@ -10,6 +10,8 @@
 //! Whoever finds the journal later calls [`recover`]: before that word the old state is put right, after it the new one
 //! is. There is no third.
 //!
+//! A state that was recorded without ignored files says nothing about them: none is removed on the way to it (`spare`).
+//!
 //! `root` below is always a handle, and every entry is reached beneath it without following anything.
 
 mod apply;
@@ -17,6 +19,7 @@ mod disk;
 mod journal;
 mod plan;
 mod recover;
+mod spare;
 mod verify;
 
 use std::io;
@@ -28,6 +31,7 @@ use rustix::io::Errno;
 
 pub(crate) use plan::{Holder, Plan, Step};
 pub use recover::{Recovered, Recovery, recover};
+pub(crate) use spare::Unknown;
 pub use verify::Verify;
 
 use crate::checkout::{self, Maker, SkipReason, Skipped, Times, write_error};
@@ -113,6 +117,9 @@ pub struct Outcome {
     pub removed: u64,
     /// Directories that should have gone, but hold what no state knows.
     pub kept: Vec<RelPath>,
+    /// What the state to come was recorded without, and which therefore is as it was. Of a directory only itself is
+    /// named.
+    pub spared: Vec<RelPath>,
     /// What is not there as the state has it, sorted by path.
     pub skipped: Vec<Skipped>,
 }
@@ -143,7 +150,7 @@ pub fn rollback(
     site: &Site<'_>,
     options: &Options<'_>,
 ) -> Result<Outcome, Error> {
-    let plan = Plan::new(objects, states.from, states.to, options.limits)?;
+    let plan = Plan::new(objects, states, Unknown::Partial, options.limits)?;
     if let Some(path) = plan.refused {
         return Err(checkout::Error::Git(path).into());
     }
@@ -155,9 +162,10 @@ pub fn rollback(
     let left = plan.not_stored.iter().map(|path| Skipped { path: path.clone(), why: SkipReason::NotStored });
     let left: Vec<Skipped> = left.collect();
     if plan.steps.is_empty() {
-        return Ok(Outcome { skipped: left, ..Outcome::default() });
+        return Ok(Outcome { skipped: left, spared: plan.spared, ..Outcome::default() });
     }
     let mut outcome = Turn { objects, states, site, options }.run(&plan)?;
+    outcome.spared = plan.spared;
     outcome.skipped.extend(left);
     outcome.skipped.sort_unstable();
     outcome.skipped.dedup();
@@ -238,7 +246,8 @@ impl Turn<'_> {
     fn undo(&self, aside: &OwnedFd, staging: &str, error: Error) -> Error {
         let back = || -> Result<(), Error> {
             let Move { from, to } = self.states;
-            let plan = Plan::new(self.objects, to, from, self.options.limits)?;
+            let states = Move { from: to, to: from };
+            let plan = Plan::new(self.objects, states, Unknown::Partial, self.options.limits)?;
             let apply = self.apply(aside, 'o');
             apply.stage(&plan, &|| false)?;
             apply.apply(&plan)?;

@@ -1,10 +1,14 @@
 //! What must be touched to turn one state into another, from the states alone: the same again at any later time.
 
+use std::collections::HashSet;
+
+use super::Move;
+use super::spare::{Scope, Unknown};
 use crate::diff::side_by_side;
 use crate::object::ReadObjects;
 use crate::object::name::git_refuses;
 use crate::path::RelPath;
-use crate::state::{Directory, Entry, Limits, Node, Own, State, StateError, What};
+use crate::state::{Directory, Entry, Limits, Node, Own, StateError, What};
 
 /// One path that differs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,6 +37,8 @@ pub(crate) struct Plan {
     pub(crate) locked: Vec<RelPath>,
     /// Files whose content is not in the store; they stay as they are.
     pub(crate) not_stored: Vec<RelPath>,
+    /// What the state to come does not have and never spoke of; it stays as it is, and so do the directories above it.
+    pub(crate) spared: Vec<RelPath>,
     /// A name that must not be written.
     pub(crate) refused: Option<RelPath>,
 }
@@ -40,8 +46,8 @@ pub(crate) struct Plan {
 impl Plan {
     pub(crate) fn new(
         objects: &dyn ReadObjects,
-        from: &State,
-        to: &State,
+        Move { from, to }: Move<'_>,
+        unknown: Unknown,
         limits: Limits,
     ) -> Result<Self, StateError> {
         let mut plan = Self::default();
@@ -55,8 +61,11 @@ impl Plan {
             let node = |own: &Own| Some(Node { what: What::Directory(Box::default()), own: own.clone() });
             plan.steps.push(Step { path: root.clone(), pre: node(&old.own), post: node(&new.own) });
         }
-        let mut maker = Making { objects, plan, waiting: Vec::new() };
-        maker.pair(Pair { path: root, old: Some(old.own), new: Some(new.own) }, old.entries, new.entries);
+        let scope = Scope::new(objects, (from, to), unknown);
+        let mut maker =
+            Making { objects, plan, waiting: Vec::new(), kept: HashSet::new(), going: Vec::new() };
+        let top = Pair { path: root, old: Some(old.own), new: Some(new.own), scope };
+        maker.pair(top, old.entries, new.entries);
         while let Some((pair, below)) = maker.waiting.pop() {
             let read = |side: Option<Directory>| side.map_or(Ok(Vec::new()), |one| one.read(objects));
             let (old, new) = (read(below.0)?, read(below.1)?);
@@ -66,7 +75,7 @@ impl Plan {
             }
             maker.pair(pair, old, new);
         }
-        let mut plan = maker.plan;
+        let mut plan = maker.without_spared();
         plan.steps.sort_by(|one, two| one.path.components().cmp(two.path.components()));
         plan.holders.sort_by(|one, two| one.path.components().cmp(two.path.components()));
         plan.locked.sort_by(|one, two| one.components().cmp(two.components()));
@@ -83,18 +92,29 @@ struct Making<'a> {
     objects: &'a dyn ReadObjects,
     plan: Plan,
     waiting: Vec<(Pair, Sides)>,
+    /// Directories that hold something that is spared.
+    kept: HashSet<RelPath>,
+    /// Directories that the state to come does not have.
+    going: Vec<Holder>,
 }
 
 impl Making<'_> {
     /// One directory, with its entries on both sides.
     fn pair(&mut self, pair: Pair, old_entries: Vec<Entry>, new_entries: Vec<Entry>) {
-        let Pair { path: at, old, new } = pair;
+        let Pair { path: at, old, new, scope } = pair;
         let before = self.plan.steps.len();
+        let scope = scope.map(|scope| scope.with(self.objects, &at, (&old_entries, &new_entries)));
         for (name, pre, post) in side_by_side(old_entries, new_entries) {
             let path = at.join(&name).expect("a state has names only");
             if let (Some(pre), Some(post)) = (&pre, &post)
                 && pre.same(post)
             {
+                continue;
+            }
+            if let (Some(scope), Some(pre), None) = (&scope, &pre, &post)
+                && scope.spares(&path, pre)
+            {
+                self.spare(path);
                 continue;
             }
             let below = |node: &Option<Node>| node.as_ref().and_then(Node::as_directory).copied();
@@ -103,9 +123,13 @@ impl Making<'_> {
             };
             let sides = (below(&pre), below(&post));
             let (old, new) = (own(&pre), own(&post));
+            if let (Some(own), None) = (&old, &post) {
+                self.going.push(Holder { path: path.clone(), own: own.clone(), is_moved: true });
+            }
             self.step(Step { path: path.clone(), pre, post });
             if sides.0.is_some() || sides.1.is_some() {
-                self.waiting.push((Pair { path, old, new }, sides));
+                let scope = scope.as_ref().map(|scope| scope.below(&path));
+                self.waiting.push((Pair { path, old, new, scope }, sides));
             }
         }
         if let Some(own) = new {
@@ -120,6 +144,23 @@ impl Making<'_> {
         if old.is_some_and(|own| own.bits & 0o700 != 0o700) {
             self.plan.locked.push(at);
         }
+    }
+
+    fn spare(&mut self, path: RelPath) {
+        let mut above = path.parent();
+        // Whatever is above one that is known is known.
+        while let Some(directory) = above.filter(|directory| self.kept.insert(directory.clone())) {
+            above = directory.parent();
+        }
+        self.plan.spared.push(path);
+    }
+
+    /// A directory that must not go, for what is in it, is one like those that stay.
+    fn without_spared(self) -> Plan {
+        let Self { mut plan, kept, going, .. } = self;
+        plan.steps.retain(|step| step.post.is_some() || !kept.contains(&step.path));
+        plan.holders.extend(going.into_iter().filter(|holder| kept.contains(&holder.path)));
+        plan
     }
 
     fn step(&mut self, step: Step) {
@@ -152,4 +193,6 @@ struct Pair {
     path: RelPath,
     old: Option<Own>,
     new: Option<Own>,
+    /// The rules about ignored files; none if nothing is to be spared.
+    scope: Option<Scope>,
 }

@@ -8,7 +8,7 @@ use super::apply::{Apply, Strangers, remove_staging};
 use super::journal::{Phase, Place, Record, UNFINISHED, Work};
 use super::plan::Plan;
 use super::verify::{Moment, Verifier, Verify};
-use super::{Durability, Error, make_staging, settle_root};
+use super::{Durability, Error, Move, Unknown, make_staging, settle_root};
 use crate::checkout::{Maker, take_away, write_error};
 use crate::dir::{names, open_named, reopen, stat_fd};
 use crate::object::ReadObjects;
@@ -91,7 +91,7 @@ fn finish(
 ) -> Result<Recovery, Error> {
     let (root, record, staging) = site;
     let (from, to) = states;
-    let plan = Plan::new(objects, from, to, Limits::default())?;
+    let plan = Plan::new(objects, Move { from, to }, Unknown::Partial, Limits::default())?;
     if matches!(verify, Verify::Check(_)) {
         let verifier = Verifier { objects, root, verify, moment: Moment::Between };
         let changed = verifier.changed(&plan).map_err(|errno| write_error(&RelPath::root(), errno))?;

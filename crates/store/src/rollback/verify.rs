@@ -86,6 +86,12 @@ impl Verifier<'_> {
             Verify::Trust => None,
             Verify::Check(known) => known(&step.path, meta),
         };
+        // What stands there may be what shall come: the state to leave was recorded without it.
+        let may_have_come = self.moment == Moment::Between || step.pre.is_none();
+        if step.pre.is_none() && meta.kind == Kind::Directory && step.post.as_ref().is_some_and(is_directory)
+        {
+            return Ok(true);
+        }
         let is = |node: &Option<Node>| match node {
             Some(node) => disk::is(self.objects, place, node, known),
             None => Ok(false),
@@ -93,8 +99,9 @@ impl Verifier<'_> {
         Ok(match self.verify {
             Verify::Trust if self.moment == Moment::Before => {
                 step.pre.as_ref().is_some_and(|pre| kind(pre) == meta.kind)
+                    || (may_have_come && is(&step.post)?)
             }
-            _ => is(&step.pre)? || (self.moment == Moment::Between && is(&step.post)?),
+            _ => is(&step.pre)? || (may_have_come && is(&step.post)?),
         })
     }
 

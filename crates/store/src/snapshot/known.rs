@@ -8,7 +8,7 @@ use super::file::{Nothing, attributes, judge};
 use super::{Ignored, Options, Store};
 use crate::dir::{Kind, Meta, Mounts, open_unseen, still};
 use crate::id::ObjectId;
-use crate::ignore::{EntryKind, Rules, Verdict};
+use crate::ignore::{EntryKind, FILE, Rules, Verdict};
 use crate::source::attributes::{Conversion, Conversions};
 use crate::source::cursor::Cursor;
 use crate::statcache::{Cached, InStore};
@@ -116,6 +116,14 @@ impl<'a> Knowing<'a> {
         let is_directory = meta.kind == Kind::Directory;
         // Git keeps what it knows, whatever the rules say, and to ask it is quicker than to ask them.
         if !is_directory && self.cursor.as_mut().is_some_and(|cursor| cursor.find(path).is_some()) {
+            return false;
+        }
+        // A list of rules that is obeyed belongs to the state, even where it ignores itself: it says what the state is
+        // silent about.
+        if !inside.ignored
+            && meta.kind == Kind::File
+            && path.rsplit(|byte| *byte == b'/').next() == Some(FILE)
+        {
             return false;
         }
         let kind = if is_directory { EntryKind::Directory } else { EntryKind::Other };

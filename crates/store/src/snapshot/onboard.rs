@@ -93,7 +93,8 @@ pub fn onboard(
         let outcome = take(dir.as_fd(), store, &options, cache)?;
         return Ok(Onboarded { outcome, repository: None, index: IndexUse::None });
     };
-    let rules = rules.and(&repository.exclude()?, b"").unwrap_or(rules);
+    let exclude = repository.exclude()?;
+    let rules = rules.and(&exclude, b"").unwrap_or(rules);
     let Configuration { conversion, .. } = repository.configuration()?;
     let conversions = Conversions::everywhere(conversion.max(settings.conversion))
         .and(&settings.attributes, b"")
@@ -105,7 +106,7 @@ pub fn onboard(
     let usable = read.or(index.as_ref().and_then(|index| index.as_ref().ok()));
     let known = usable.map(|index| Known { index, conversions: &conversions, objects: sizes });
     let options = Options { rules: &rules, index: known.as_ref(), ..options };
-    let outcome = take(dir.as_fd(), store, &options, cache)?;
+    let outcome = Outcome { exclude, ..take(dir.as_fd(), store, &options, cache)? };
     let index = match (usable, &index) {
         (Some(index), _) => IndexUse::Asked { entries: index.len(), sparse: index.is_sparse() },
         (None, Some(Err(why))) => IndexUse::Refused(*why),

@@ -16,6 +16,8 @@ pub struct Outcome {
     pub changed: Changed,
     /// Ids taken from the git index, and of trees that git has too, whose objects are in no pack of the store yet; sorted.
     pub borrowed: Vec<ObjectId>,
+    /// The rules of the repository about ignored files that are not in the tree.
+    pub exclude: Vec<u8>,
 }
 
 /// How much there was.
@@ -73,6 +75,52 @@ pub enum SkipReason {
     Attributes,
     /// The ignore rules in it are too many and are not obeyed; the file itself is there.
     Rules,
+}
+
+impl SkipReason {
+    pub const ALL: [Self; 13] = [
+        Self::Fifo,
+        Self::Socket,
+        Self::Device,
+        Self::Mount,
+        Self::Unreadable,
+        Self::TooLarge,
+        Self::Torn,
+        Self::Moved,
+        Self::Name,
+        Self::Repository,
+        Self::Submodule,
+        Self::Attributes,
+        Self::Rules,
+    ];
+
+    /// The word for it in a store, and for programs.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Fifo => "fifo",
+            Self::Socket => "socket",
+            Self::Device => "device",
+            Self::Mount => "mount",
+            Self::Unreadable => "unreadable",
+            Self::TooLarge => "too-large",
+            Self::Torn => "torn",
+            Self::Moved => "moved",
+            Self::Name => "name",
+            Self::Repository => "repository",
+            Self::Submodule => "submodule",
+            Self::Attributes => "attributes",
+            Self::Rules => "rules",
+        }
+    }
+
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|one| one.name() == name)
+    }
+
+    /// Whether the entry itself is in the state all the same.
+    pub const fn is_there(self) -> bool {
+        matches!(self, Self::Attributes | Self::Rules)
+    }
 }
 
 impl fmt::Display for SkipReason {

@@ -77,7 +77,7 @@ pub(super) fn run(
     borrowed.sort_unstable();
     borrowed.dedup();
     let state = state.expect("without an error the root is complete");
-    Ok(Outcome { state, counts, skipped, changed, borrowed })
+    Ok(Outcome { state, counts, skipped, changed, borrowed, exclude: Vec::new() })
 }
 
 struct Walk<'a, 's> {

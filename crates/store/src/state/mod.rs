@@ -11,6 +11,7 @@
 mod directory;
 pub mod edit;
 mod escape;
+mod left_out;
 pub mod manifest;
 pub mod times;
 mod walk;
@@ -20,6 +21,7 @@ use sha2::Digest as _;
 
 pub use directory::{Contents, Directory};
 pub use edit::{Below, Editor};
+pub use left_out::LeftOut;
 pub use manifest::{Attribute, Attributes};
 pub use walk::{Limits, Visit, Walk};
 pub(crate) use write::write_directory;
@@ -37,6 +39,8 @@ pub struct State {
     pub times: ObjectId,
     /// The layer of the sandbox's own git directory, where it has one.
     pub layer: Option<ObjectId>,
+    /// What it does not hold, as [`LeftOut`] has it; nothing where that is not known. It takes no part in its identity.
+    pub left_out: Option<ObjectId>,
 }
 
 /// One name of a directory and what it stands for.
@@ -96,7 +100,7 @@ impl State {
     /// The state of an empty directory.
     pub fn empty(sink: &dyn WriteObjects) -> Result<Self, WriteError> {
         let tree = sink.write(ObjectKind::Tree, b"")?;
-        Ok(Self { tree, manifest: tree, times: tree, layer: None })
+        Ok(Self { tree, manifest: tree, times: tree, layer: None, left_out: None })
     }
 
     /// From a root that was written.
@@ -104,7 +108,7 @@ impl State {
         let empty = Self::empty(sink)?.tree;
         let or_empty = |id: Option<ObjectId>| id.unwrap_or(empty);
         let (tree, manifest, times) = (or_empty(root.tree), or_empty(root.manifest), or_empty(root.times));
-        Ok(Self { tree, manifest, times, layer: None })
+        Ok(Self { tree, manifest, times, layer: None, left_out: None })
     }
 
     /// Equal exactly for states that are equal; times take no part in it. Hexadecimal, 64 digits.

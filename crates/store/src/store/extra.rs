@@ -17,6 +17,7 @@ pub fn write_extra(to: &dyn WriteObjects, state: &State) -> Result<ObjectId, Wri
         entry(EntryMode::File, "version", version),
     ];
     entries.extend(state.layer.map(|layer| entry(EntryMode::Tree, "layer", layer)));
+    entries.extend(state.left_out.map(|left_out| entry(EntryMode::File, "left-out", left_out)));
     let tree = Tree::new(entries).expect("these names are different and plain");
     to.write(ObjectKind::Tree, &tree.encode())
 }
@@ -36,6 +37,7 @@ pub fn read_extra(from: &dyn ReadObjects, tree: ObjectId, extra: &ObjectId) -> R
         manifest: part("manifest").ok_or_else(|| wrong("it has no manifest"))?.id,
         times: part("times").ok_or_else(|| wrong("it has no times"))?.id,
         layer: part("layer").map(|entry| entry.id),
+        left_out: parts.get(b"left-out").filter(|entry| entry.mode == EntryMode::File).map(|entry| entry.id),
     })
 }
 

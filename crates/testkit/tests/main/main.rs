@@ -20,6 +20,7 @@ mod floods;
 mod freeze;
 mod git_base;
 mod git_inside;
+mod going_back;
 mod ground;
 mod hosts;
 mod image;

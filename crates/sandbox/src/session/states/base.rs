@@ -123,7 +123,7 @@ fn record_source(
     seen: &Seen,
 ) -> Result<ObjectId, board::Error> {
     let taking = Taking {
-        message: "the source",
+        message: Some("the source"),
         sightings: Some(&seen.sightings),
         ..Taking::of(Ignored::None, "onboard", hearing)
     };

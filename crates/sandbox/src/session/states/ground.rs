@@ -106,7 +106,7 @@ fn record_all(
     watcher: &dyn Watcher,
 ) -> Result<ObjectId, Error> {
     let hearing = Heard::new(watcher);
-    let taking = Taking { message: "the source", ..Taking::of(Ignored::All, "onboard", &hearing) };
+    let taking = Taking { message: Some("the source"), ..Taking::of(Ignored::All, "onboard", &hearing) };
     let source = record.resolved.source.root.as_path();
     let recorded = directory.board().onboard_changed(source, &taking);
     watcher.recorded();

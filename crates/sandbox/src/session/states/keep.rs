@@ -9,7 +9,7 @@ use sandtable_store::layer::{CaptureOptions, Captured, Run, Watch, capture};
 use sandtable_store::meta::Snapshot;
 use sandtable_store::object::commit::Consistency;
 use sandtable_store::snapshot::{FILE_LIMIT, Ignored, Outcome, Store as Objects};
-use sandtable_store::state::State;
+use sandtable_store::state::{LeftOut, State};
 use sandtable_store::store::{Batch, Store};
 
 use super::super::directory::{Part, SandboxDirectory};
@@ -63,11 +63,13 @@ pub(in crate::session) fn keep(
         board::mend(&store)?;
     }
     let batch = store.begin().map_err(board::Error::from)?;
-    let outcome = if plain::root(directory, record).is_some() {
-        plain::look(directory, record, &batch, taking)?
+    let (ignored, outcome) = if plain::root(directory, record).is_some() {
+        (Ignored::All, plain::look(directory, record, &batch, taking)?)
     } else {
         let upper = open(directory.layer(WORKSPACE, Part::Upper).as_path())?;
-        read_layer(record, upper.as_fd(), (&batch, &base), stillness)?
+        // The layer has all that was changed, ignored or not: the state speaks of whatever its base speaks of.
+        let LeftOut { ignored, exclude, .. } = left_out(&store, &base).unwrap_or_default();
+        (ignored, Outcome { exclude, ..read_layer(record, upper.as_fd(), (&batch, &base), stillness)? })
     };
     if let Some(snapshot) = same(&store, before.as_ref(), &outcome, taking)? {
         settled(directory, stillness);
@@ -76,8 +78,8 @@ pub(in crate::session) fn keep(
     let parent = taking.parent.or(before.map(|snapshot| snapshot.id));
     let consistency = consistency(stillness, &outcome);
     let subject = subject(record);
-    let words = Words { subject: &subject, parent, consistency, taking };
-    let snapshot = commit(&store, batch, &outcome.state, &words)?;
+    let words = Words { subject: &subject, parent, consistency, ignored, taking };
+    let snapshot = commit(&store, batch, &outcome, &words)?;
     settled(directory, stillness);
     Ok(Kept { snapshot, parent, unchanged: false, outcome })
 }
@@ -120,10 +122,18 @@ fn same(
     outcome: &Outcome,
     taking: &Taking<'_>,
 ) -> Result<Option<Snapshot>, Error> {
-    let Some(before) = before.filter(|_| taking.message == taking.operation) else { return Ok(None) };
+    let Some(before) = before.filter(|_| taking.message.is_none()) else { return Ok(None) };
     let old = state(store, &before.id)?;
-    let same = old.hash() == outcome.state.hash() && old.layer == outcome.state.layer;
+    let told = left_out(store, &old).unwrap_or_default();
+    let skipped = (outcome.counts.skipped, outcome.skipped.as_slice());
+    let same = (old.hash(), old.layer) == (outcome.state.hash(), outcome.state.layer)
+        && LeftOut::new(told.ignored, told.exclude.clone(), skipped) == told;
     Ok(same.then(|| before.clone()))
+}
+
+/// What a state does not hold, where that is known.
+fn left_out(store: &Store, state: &State) -> Option<LeftOut> {
+    state.left_out.and_then(|id| LeftOut::read(store.objects(), &id))
 }
 
 fn consistency(stillness: Stillness, outcome: &Outcome) -> Consistency {

@@ -44,7 +44,7 @@ pub(in crate::session) fn begin(directory: &SandboxDirectory, record: &mut Recor
     }
     let Some(root) = root(directory, record) else { return };
     let hearing = Heard::new(watcher);
-    let taking = Taking { message: "the source", ..Taking::of(Ignored::All, "onboard", &hearing) };
+    let taking = Taking { message: Some("the source"), ..Taking::of(Ignored::All, "onboard", &hearing) };
     let head = base_head(&record.resolved.source.root);
     let recorded = match record.resolved.mode.value {
         WorkspaceMode::Live => directory.board().onboard_changed(&root, &taking).map(|snapshot| snapshot.id),
@@ -75,8 +75,9 @@ fn record_copy(
     {
         return Ok(head);
     }
-    let words = Words { subject: &owner, parent: head, consistency: Consistency::Frozen, taking };
-    Ok(commit(&store, batch, &outcome.state, &words)?.id)
+    let consistency = Consistency::Frozen;
+    let words = Words { subject: &owner, parent: head, consistency, ignored: Ignored::All, taking };
+    Ok(commit(&store, batch, &outcome, &words)?.id)
 }
 
 /// The state of such a workspace now.

@@ -11,7 +11,6 @@ use std::time::{Duration, UNIX_EPOCH};
 use fs_err as fs;
 use sandtable_store::id::ObjectId;
 use sandtable_store::source::{self, Options, Stamp};
-use sandtable_store::state::State;
 
 use super::super::capture::drift_entry;
 use super::super::directory::{Part, SandboxDirectory};
@@ -50,23 +49,22 @@ fn record_ground(directory: &SandboxDirectory, record: &Record) -> Result<Object
     let hearing = Silent::default();
     let subject = Subject::directory(source);
     let batch = store.begin().map_err(board::Error::from)?;
-    let taking = Taking { message: "the source", ..Taking::of(Ignored::None, "onboard", &hearing) };
-    let seen: State = if record.sees_source() {
-        look(&batch, &subject, source, &taking)?.state
+    let taking = Taking { message: Some("the source"), ..Taking::of(Ignored::None, "onboard", &hearing) };
+    let (ignored, mut seen) = if record.sees_source() {
+        (Ignored::None, look(&batch, &subject, source, &taking)?)
     } else {
-        look_alone(&batch, &super::subject(record), record.ground().as_path(), &taking)?.state
+        (Ignored::All, look_alone(&batch, &super::subject(record), record.ground().as_path(), &taking)?)
     };
     let pins = directory.layer(WORKSPACE, Part::Pins);
-    let state = if pins.as_path().is_dir() {
+    if pins.as_path().is_dir() {
         let pins = open(pins.as_path())?;
-        read_layer(record, pins.as_fd(), (&batch, &seen), Stillness::Stopped)?.state
-    } else {
-        seen
-    };
+        seen.state = read_layer(record, pins.as_fd(), (&batch, &seen.state), Stillness::Stopped)?.state;
+    }
     let parent = store.meta().head(&subject.to_string()).map_err(board::Error::from)?;
     let parent = parent.map(|head| head.snapshot);
-    let words = Words { subject: &subject, parent, consistency: Consistency::Stable, taking: &taking };
-    Ok(commit(&store, batch, &state, &words)?.id)
+    let consistency = Consistency::Stable;
+    let words = Words { subject: &subject, parent, consistency, ignored, taking: &taking };
+    Ok(commit(&store, batch, &seen, &words)?.id)
 }
 
 /// What changed in the source since the sandbox was made.

@@ -18,6 +18,7 @@ use super::plain::{self, Trust};
 use super::{open, state, subject};
 use crate::board::{self, Found};
 use crate::model::id::SandboxName;
+use crate::model::spec::WorkspaceMode;
 use crate::resolve::WORKSPACE;
 
 /// A sandbox that was brought to another state.
@@ -71,7 +72,10 @@ pub fn step(
     };
     let planned = planned.map_err(board::Error::from)?;
     let to = state(&store, &planned.to)?;
-    let outcome = if plain {
+    let outcome = if record.resolved.mode.value == WorkspaceMode::Live && planned.over.only_recorded() {
+        // The files are the user's own, and no file was changed by it.
+        Outcome::default()
+    } else if plain {
         // Who worked there since must not lose it.
         let there = state(&store, &planned.from)?;
         plain::turn(&directory, &record, (&store, Trust::Check), (&there, &to))?

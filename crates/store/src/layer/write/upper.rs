@@ -11,7 +11,7 @@ use crate::checkout::{self, Lost, MakeError, Maker, SkipReason, Skipped, make_er
 use crate::dir::open_below;
 use crate::object::{ReadError, ReadObjects};
 use crate::path::RelPath;
-use crate::rollback::{Holder, Plan, Step};
+use crate::rollback::{Holder, Move, Plan, Step, Unknown};
 use crate::state::{Node, State, What};
 
 /// Fills the empty directory `upper` with what turns `base` into `to`.
@@ -23,15 +23,15 @@ pub fn write_upper(
 ) -> Result<Outcome, Error> {
     let (base, to) = states;
     must_be_empty(upper)?;
-    let plan = Plan::new(objects, base, to, options.limits)?;
+    let plan = Plan::new(objects, Move { from: base, to }, Unknown::Whole, options.limits)?;
     if let Some(path) = plan.refused {
         return Err(checkout::Error::Git(path).into());
     }
     let mut writing = Writing::new(objects, upper, options);
     let turned: HashMap<&RelPath, &Step> = plan.steps.iter().map(|step| (&step.path, step)).collect();
     for holder in plan.holders.iter().filter(|holder| !holder.path.is_root()) {
-        let fresh = turned.get(&holder.path).is_some_and(|step| !is_directory(step.pre.as_ref()));
-        writing.directory(&holder.path, if fresh { Merge::Nothing } else { Merge::Below })?;
+        let merge = turned.get(&holder.path).map_or(Merge::Below, |step| writing.shows(step));
+        writing.directory(&holder.path, merge)?;
     }
     for step in &plan.steps {
         let held = step.path.parent().is_some_and(|parent| plan.holds(&parent));
@@ -85,6 +85,17 @@ impl<'a> Writing<'a> {
             }
         }
         Ok(made)
+    }
+
+    /// What a directory of the state to come shows of the tree below. That the base has nothing there does not mean that
+    /// there is nothing: it may have been recorded without ignored files. Whatever came there since is hidden by pins.
+    fn shows(&self, step: &Step) -> Merge {
+        let has_below = || self.lower.is_some_and(|lower| open_below(lower, &step.path).is_ok());
+        match &step.pre {
+            Some(pre) if !is_directory(Some(pre)) => Merge::Nothing,
+            None if !has_below() => Merge::Nothing,
+            _ => Merge::Below,
+        }
     }
 
     /// One entry in a directory that is there.
