@@ -5,7 +5,7 @@ use sandtable_sandbox::model::mount::{MountTable, Pins};
 use sandtable_sandbox::model::path::{BoxPath, HostPath};
 use sandtable_sandbox::model::profile::BuiltIn;
 use sandtable_sandbox::model::resolved::{
-    EngineName, HelperKind, Identity, Mode, NetworkHelper, Source, Warning,
+    EngineName, HelperKind, Identity, Mode, NetworkHelper, RepositoryConfig, Source, Warning,
 };
 use sandtable_sandbox::model::spec::{
     Base, EngineChoice, EnvRequest, EnvValue, GitConfig, Network, Secrets, SshAgent, WorkspaceMode,
@@ -79,6 +79,7 @@ pub(crate) fn resolved(spec: &Spec) -> ResolvedSpec {
     let variable = |value: &str| Variable::open(value, Origin::Default);
     let flag = |name: &str| Origin::Flag { name: name.to_owned() };
     ResolvedSpec {
+        repository_config: RepositoryConfig::default(),
         engine: EngineName::Native,
         engine_reason: "the only one here".to_owned(),
         platform: sandtable_sandbox::model::platform::Platform::default(),

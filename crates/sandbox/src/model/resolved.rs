@@ -110,6 +110,7 @@ pub enum RepositoryConfig {
 }
 
 impl RepositoryConfig {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks with a reference")]
     fn is_as_it_is(&self) -> bool {
         *self == Self::AsItIs
     }

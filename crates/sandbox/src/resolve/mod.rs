@@ -110,9 +110,8 @@ pub fn resolve(spec: &Spec, host: &Host, facts: &dyn Facts) -> Result<ResolvedSp
     let sights =
         Sights { mounts: &mounts, rootfs: rootfs.as_ref(), network: network.value, agent: &ssh_agent };
     let environment = environment::whole(&case, &sights, exposed, &mut warnings)?;
-    let repository_config = gitconfig::of_repository(&case, &workspace, &mode, &mut warnings);
     card::with_card(ResolvedSpec {
-        repository_config,
+        repository_config: gitconfig::of_repository(&case, &workspace, &mode, &mut warnings),
         engine: chosen.engine,
         engine_reason: chosen.reason,
         platform: chosen.platform,

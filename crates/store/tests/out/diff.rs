@@ -237,7 +237,7 @@ fn large_binary_and_odd_entries_are_told_and_bounded() {
     let cut = render::Options { output_bytes: 10, ..render::Options::default() };
     assert!(render::unified(&mut Vec::new(), &objects, &found, &cut).unwrap().truncated);
     // Within a hunk too, and within a line.
-    let lines: String = (0..50_000).map(|n| format!("line {n}\n")).collect();
+    let lines = "line\n".repeat(50_000);
     let long = "x".repeat(100_000);
     for text in [lines, long] {
         let (objects, one) =
