@@ -37,6 +37,7 @@ pub mod owner;
 pub mod pack;
 pub mod path;
 mod reach;
+pub mod regular;
 pub mod remove;
 pub mod rollback;
 pub mod safe;

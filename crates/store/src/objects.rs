@@ -16,9 +16,12 @@ use crate::object::{
     Collision, Hasher, Object, ObjectKind, ReadError, ReadObjects, hash, hash_again, of_kind,
 };
 use crate::pack::{BaseCache, EntryError, Pack, PackError, loose};
+use crate::regular;
 
 /// As many borrow from each other at most; git allows five.
 const BORROWING: usize = 5;
+/// The largest list of directories to borrow from.
+const LIST: u64 = 1 << 20;
 
 /// Whether a directory may hold objects outside of packs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -188,7 +191,7 @@ impl Objects {
 
     /// The directories that this one borrows from.
     fn others(&self, known: &[Arc<Self>]) -> io::Result<Vec<Arc<Self>>> {
-        let list = match fs_err::read(self.dir.join("info/alternates")) {
+        let list = match regular::read(&self.dir.join("info/alternates"), LIST) {
             Ok(list) if self.depth < BORROWING => list,
             Ok(_) => return Ok(vec![]),
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(vec![]),

@@ -10,6 +10,7 @@ use sandtable_store::RelPath;
 use sandtable_store::dir::Meta;
 use sandtable_store::id::{HashKind, ObjectId};
 use sandtable_store::object::Hasher;
+use sandtable_store::regular;
 use sandtable_store::source::index::Index as Plain;
 
 use super::error::Error;
@@ -43,10 +44,13 @@ pub(super) struct Indexed {
     pub(super) skipped: bool,
 }
 
+/// The largest index that is taken.
+const LARGEST: u64 = 1 << 30;
+
 impl Index {
     /// Copies the index of a worktree.
     pub(super) fn copy(git_dir: &Path) -> Result<Self, Error> {
-        let data = match fs::read(git_dir.join("index")) {
+        let data = match regular::read(&git_dir.join("index"), LARGEST) {
             Ok(bytes) => Some(bytes),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
             Err(error) => return Err(error.into()),
@@ -63,7 +67,7 @@ impl Index {
             let path = entry?.path();
             let name = path.file_name().unwrap_or_default();
             if name.as_encoded_bytes().starts_with(b"sharedindex.") {
-                fs::copy(&path, scratch.path().join(name))?;
+                std::io::copy(&mut regular::open(&path)?, &mut fs::File::create(scratch.path().join(name))?)?;
             }
         }
         fs::write(&copy, data)?;

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use fs_err as fs;
 use sandtable_store::id::{HashKind, ObjectId};
+use sandtable_store::regular;
 
 pub use settings::Settings;
 
@@ -202,8 +203,10 @@ impl Repository {
         let others = fs::read_dir(self.common_dir.join("worktrees")).into_iter().flatten().flatten();
         let mut dirs: Vec<PathBuf> = others.map(|entry| entry.path()).collect();
         dirs.push(self.common_dir.clone());
-        let names_it =
-            |dir: &PathBuf| fs::read_to_string(dir.join("HEAD")).is_ok_and(|text| text.trim_end() == wanted);
+        let names_it = |dir: &PathBuf| {
+            regular::read(&dir.join("HEAD"), 1 << 16)
+                .is_ok_and(|text| text.trim_ascii_end() == wanted.as_bytes())
+        };
         dirs.into_iter().filter(|dir| *dir != self.git_dir).find(names_it)
     }
 }

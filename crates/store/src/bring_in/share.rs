@@ -9,6 +9,7 @@ use rustix::process::geteuid;
 use super::Way;
 use crate::os::share_content;
 use crate::pack::Pack;
+use crate::regular;
 use crate::store::{Store, StoreError};
 
 /// Shares the pack at `path` and its index with the store; gives the way and the bytes. `None` if it cannot be
@@ -41,7 +42,7 @@ fn both(path: &Path, (pack, index): (&Path, &Path), first: Way) -> Result<Option
     let Some(way) = one(path, pack, first)? else { return Ok(None) };
     let user_index = path.with_extension("idx");
     if one(&user_index, index, way)?.is_none() {
-        fs_err::copy(&user_index, index)?;
+        io::copy(&mut regular::open(&user_index)?, &mut fs_err::File::create(index)?)?;
         fs_err::File::open(index)?.sync_all()?;
     }
     Ok(Some(way))
@@ -49,7 +50,7 @@ fn both(path: &Path, (pack, index): (&Path, &Path), first: Way) -> Result<Option
 
 /// Shares one file.
 fn one(from: &Path, to: &Path, first: Way) -> Result<Option<Way>, StoreError> {
-    let source = fs_err::File::open(from)?;
+    let source = regular::open(from)?;
     if first == Way::Reflink {
         let target = fs_err::File::create_new(to)?;
         if share_content(&target, &source).is_ok() {

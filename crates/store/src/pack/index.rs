@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use super::PackError;
 use crate::id::{HashKind, ObjectId};
 use crate::object::Hasher;
+use crate::regular;
 
 const HEAD: [u8; 8] = [0xff, b't', b'O', b'c', 0, 0, 0, 2];
 const NAMES: u64 = 8 + 256 * 4;
@@ -49,7 +50,7 @@ pub struct Located {
 
 impl Index {
     pub fn open(path: &Path, hash: HashKind) -> Result<Self, PackError> {
-        let file = fs_err::File::open(path).map_err(PackError::io(path))?.into_file();
+        let file = regular::open(path).map_err(PackError::io(path))?;
         let length = file.metadata().map_err(PackError::io(path))?.len();
         let mut index = Self {
             path: path.to_owned(),

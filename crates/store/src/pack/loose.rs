@@ -10,6 +10,7 @@ use super::input::Input;
 use super::{EntryError, limit};
 use crate::id::{HashKind, ObjectId};
 use crate::object::{Object, ObjectKind, WriteError};
+use crate::regular;
 
 /// The longest header that there can be, and some more.
 const HEAD: usize = 64;
@@ -70,9 +71,11 @@ pub fn write(
 }
 
 fn open(objects: &Path, id: &ObjectId) -> Result<Option<std::fs::File>, EntryError> {
-    match fs_err::File::open(path(objects, id)) {
-        Ok(file) if file.metadata()?.is_file() => Ok(Some(file.into_file())),
-        Ok(_) => Err(EntryError::damaged("it is no file")),
+    match regular::open(&path(objects, id)) {
+        Ok(file) => Ok(Some(file)),
+        Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
+            Err(EntryError::damaged("it is no file"))
+        }
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error.into()),
     }

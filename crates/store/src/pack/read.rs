@@ -14,6 +14,7 @@ use super::input::Input;
 use super::{DEPTH_LIMIT, EntryError, OBJECT_LIMIT, PackError, delta, limit};
 use crate::id::{HashKind, ObjectId};
 use crate::object::{Object, ObjectKind};
+use crate::regular;
 
 /// A pack with its index, both open: it can be read even after its name is gone.
 #[derive(Debug)]
@@ -42,7 +43,7 @@ static SERIAL: AtomicU64 = AtomicU64::new(0);
 impl Pack {
     /// Opens `pack-….pack` and the index beside it.
     pub fn open(path: &Path, hash: HashKind) -> Result<Self, PackError> {
-        let file = fs_err::File::open(path).map_err(PackError::io(path))?.into_file();
+        let file = regular::open(path).map_err(PackError::io(path))?;
         let index = Index::open(&path.with_extension("idx"), hash)?;
         let length = file.metadata().map_err(PackError::io(path))?.len();
         let hash_bytes = hash.bytes() as u64;

@@ -6,14 +6,13 @@
 
 use std::io::{self, Read as _};
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-
-use rustix::fs::OFlags;
 
 use super::attributes::Conversion;
 use super::index::{self, Index, Unusable};
 use crate::id::HashKind;
+use crate::regular;
 
 /// Larger files of a repository than this are not read, its index aside.
 const SMALL: u64 = 1 << 20;
@@ -153,16 +152,13 @@ fn small(path: &Path) -> Result<Option<Vec<u8>>, RepositoryError> {
 /// A file's bytes and modification time, from one look at it.
 fn read(path: &Path, limit: u64) -> Result<Option<(Vec<u8>, i64)>, RepositoryError> {
     let failed = |source| RepositoryError::Io { path: path.to_owned(), source };
-    // A pipe of this name must not hold anybody up.
-    let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
-    let file = match std::fs::OpenOptions::new().read(true).custom_flags(flags).open(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+    let file = match regular::open(path) {
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::InvalidInput) => {
+            return Ok(None);
+        }
         result => result.map_err(failed)?,
     };
     let meta = file.metadata().map_err(failed)?;
-    if !meta.is_file() {
-        return Ok(None);
-    }
     let mut data = Vec::new();
     file.take(limit + 1).read_to_end(&mut data).map_err(failed)?;
     if data.len() as u64 > limit {

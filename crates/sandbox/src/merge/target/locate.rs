@@ -6,11 +6,15 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use fs_err as fs;
+use sandtable_store::regular;
 
 use super::Place;
 use crate::merge::error::Error;
 use crate::merge::outcome::{Reason, Refusal};
 use crate::model::path::HostPath;
+
+/// The largest file that names a directory.
+const LINE: u64 = 1 << 16;
 
 /// What was found.
 pub(super) enum Found {
@@ -52,7 +56,7 @@ pub(super) fn repository(root: &HostPath) -> Result<Found, Error> {
 
 /// `.git` is a file: a linked worktree, a submodule, or a git directory kept elsewhere.
 fn named_by_file(root: &HostPath, dot_git: &Path) -> Result<Found, Error> {
-    let text = fs::read(dot_git)?;
+    let text = regular::read(dot_git, LINE)?;
     let Some(name) = text.strip_prefix(b"gitdir: ") else {
         return Ok(refused(dot_git, "does not name a git directory"));
     };
@@ -80,14 +84,14 @@ fn named_by_file(root: &HostPath, dot_git: &Path) -> Result<Found, Error> {
 }
 
 fn points_back(git_dir: &Path, dot_git: &Path) -> bool {
-    let Ok(text) = fs::read(git_dir.join("gitdir")) else { return false };
+    let Ok(text) = regular::read(&git_dir.join("gitdir"), LINE) else { return false };
     let named = git_dir.join(OsStr::from_bytes(text.trim_ascii_end()));
     let (named, ours) = (fs::canonicalize(named), fs::canonicalize(dot_git));
     matches!((named, ours), (Ok(named), Ok(ours)) if named == ours)
 }
 
 fn common(git_dir: &Path) -> Result<PathBuf, Error> {
-    match fs::read(git_dir.join("commondir")) {
+    match regular::read(&git_dir.join("commondir"), LINE) {
         Ok(text) => Ok(fs::canonicalize(git_dir.join(OsStr::from_bytes(text.trim_ascii_end())))?),
         Err(_) => Ok(git_dir.to_owned()),
     }

@@ -7,8 +7,13 @@ use std::path::Path;
 
 use fs_err as fs;
 use sandtable_store::id::ObjectId;
+use sandtable_store::regular;
 
 use super::Head;
+
+/// The largest file with one reference, and with all that are packed.
+const LINE: u64 = 1 << 16;
+const PACKED: u64 = 256 << 20;
 
 /// References of one worktree alone, which lie elsewhere.
 const OWN: [&str; 3] = ["refs/bisect/", "refs/worktree/", "refs/rewritten/"];
@@ -20,7 +25,7 @@ pub(super) fn head(git_dir: &Path, common_dir: &Path) -> Option<Head> {
     if !fs::symlink_metadata(&file).ok()?.is_file() || (tables.exists() && !is_whiteout(&tables)) {
         return None;
     }
-    let text = fs::read_to_string(file).ok()?;
+    let text = regular::read_to_string(&file, LINE).ok()?;
     let text = text.trim_end();
     let Some(name) = text.strip_prefix("ref: ").map(str::trim_start) else {
         return Some(Head::Detached { tip: text.parse().ok()? });
@@ -47,7 +52,7 @@ fn tip(common_dir: &Path, name: &str) -> Option<Place> {
     let file = common_dir.join(name);
     match fs::symlink_metadata(&file) {
         Ok(meta) if meta.is_file() => {
-            return Some(Place::At(fs::read_to_string(file).ok()?.trim_end().parse().ok()?));
+            return Some(Place::At(regular::read_to_string(&file, LINE).ok()?.trim_end().parse().ok()?));
         }
         Ok(meta) if meta.is_dir() => {}
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
@@ -58,7 +63,7 @@ fn tip(common_dir: &Path, name: &str) -> Option<Place> {
     if is_whiteout(&packed) {
         return Some(Place::Nowhere);
     }
-    let packed = match fs::read(packed) {
+    let packed = match regular::read(&packed, PACKED) {
         Ok(packed) => packed,
         Err(error) if error.kind() == ErrorKind::NotFound => return Some(Place::Nowhere),
         Err(_) => return None,
