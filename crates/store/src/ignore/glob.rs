@@ -3,6 +3,8 @@
 //! The pattern is a row of steps; all places in it that the text read so far can lead to are carried along together. So
 //! there is nothing to go back to, and no pattern that takes for ever.
 
+use super::Effort;
+
 /// Whether a slash in the text is more than a byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Slash {
@@ -38,13 +40,13 @@ impl Glob {
         Self(compile(pattern, slash).map(Vec::into_boxed_slice))
     }
 
-    pub(super) fn matches(&self, text: &[u8]) -> bool {
-        let Some(steps) = &self.0 else { return false };
+    pub(super) fn matches(&self, text: &[u8], effort: &Effort) -> bool {
+        let Some(steps) = self.0.as_ref().filter(|_| !effort.is_spent()) else { return false };
         let mut places = vec![false; steps.len() + 1];
         places[0] = true;
         reach(steps, &mut places);
         let mut next = vec![false; steps.len() + 1];
-        for byte in text {
+        for (read, byte) in text.iter().enumerate() {
             next.fill(false);
             for (at, step) in steps.iter().enumerate().filter(|(at, _)| places[*at]) {
                 match step {
@@ -59,9 +61,11 @@ impl Glob {
             reach(steps, &mut next);
             std::mem::swap(&mut places, &mut next);
             if !places.contains(&true) {
+                effort.spend(steps.len() * (read + 1));
                 return false;
             }
         }
+        effort.spend(steps.len() * text.len());
         places[steps.len()]
     }
 }

@@ -2,13 +2,15 @@
 //!
 //! The rules are git's, read here without git and without following anything. They come out of foreign trees, so a
 //! pattern costs time in proportion to its length and that of the name, whatever its stars, and the number of rules that
-//! are in force at once is bounded.
+//! are in force at once is bounded, as is the work for all paths together: once that is done, nothing more is ignored.
 
+mod effort;
 mod glob;
 mod pattern;
 
 use std::sync::Arc;
 
+pub(crate) use effort::Effort;
 pub use pattern::Pattern;
 
 /// The name of the file with the rules of a directory.
@@ -32,6 +34,8 @@ struct Level {
     patterns: Vec<Pattern>,
     /// How many there are with those above.
     count: usize,
+    /// Shared with those above and all beside them.
+    effort: Arc<Effort>,
 }
 
 /// What the rules say about an entry.
@@ -57,7 +61,8 @@ impl Rules {
             return Some(self.clone());
         }
         let count = patterns.len() + self.0.as_ref().map_or(0, |level| level.count);
-        let level = Level { above: self.clone(), base: base.len(), patterns, count };
+        let effort = self.0.as_ref().map_or_else(Arc::default, |level| Arc::clone(&level.effort));
+        let level = Level { above: self.clone(), base: base.len(), patterns, count, effort };
         (count <= RULES).then(|| Self(Some(Arc::new(level))))
     }
 
@@ -66,8 +71,12 @@ impl Rules {
         let start = path.iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
         let mut rules = self;
         while let Some(level) = &rules.0 {
-            let (below, name) = (&path[level.base..], &path[start..]);
-            let last = level.patterns.iter().rev().find(|pattern| pattern.matches(below, name, kind));
+            if level.effort.is_spent() {
+                return Verdict::Kept;
+            }
+            level.effort.spend(level.patterns.len());
+            let (effort, names) = (&*level.effort, (&path[level.base..], &path[start..]));
+            let last = level.patterns.iter().rev().find(|pattern| pattern.matches(names, kind, effort));
             if let Some(pattern) = last {
                 return pattern.verdict();
             }

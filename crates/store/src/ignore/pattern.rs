@@ -1,7 +1,10 @@
 //! One line of an ignore file.
 
 use super::glob::{Glob, Slash};
-use super::{EntryKind, Verdict};
+use super::{Effort, EntryKind, Verdict};
+
+/// A longer line is no rule: no path is that long.
+const LONGEST: usize = 4096;
 
 /// A rule.
 #[derive(Clone, Debug)]
@@ -58,7 +61,7 @@ impl Pattern {
         };
         let subject = if line.contains(&b'/') { Subject::Path } else { Subject::Name };
         let line = line.strip_prefix(b"/").unwrap_or(line);
-        if line.is_empty() {
+        if line.is_empty() || line.len() > LONGEST {
             return None;
         }
         let (literal, rest) = line.split_at(line.iter().position(is_special).unwrap_or(line.len()));
@@ -80,8 +83,9 @@ impl Pattern {
         self.verdict
     }
 
-    /// `path` is relative to the directory of the file, `name` its last component.
-    pub(crate) fn matches(&self, path: &[u8], name: &[u8], kind: EntryKind) -> bool {
+    /// `path` is relative to the directory of the file, `name` its last component. With no effort left a wildcard
+    /// matches nothing.
+    pub(crate) fn matches(&self, (path, name): (&[u8], &[u8]), kind: EntryKind, effort: &Effort) -> bool {
         if self.directories_only && kind != EntryKind::Directory {
             return false;
         }
@@ -90,7 +94,7 @@ impl Pattern {
         match &self.rest {
             Rest::Nothing => rest.is_empty(),
             Rest::EndsWith(tail) => rest.ends_with(tail),
-            Rest::Glob(glob) => glob.matches(rest),
+            Rest::Glob(glob) => glob.matches(rest, effort),
         }
     }
 }

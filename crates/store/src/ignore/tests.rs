@@ -70,3 +70,32 @@ fn ten_thousand_levels_of_rules_are_let_go() {
     let many = "x\n".repeat(RULES + 1);
     assert!(Rules::default().and(many.as_bytes(), b"").is_none());
 }
+
+/// Stars upon stars: what takes other matchers for ever takes this one pattern times name.
+#[test]
+fn no_pattern_costs_more_than_its_length_times_the_name() {
+    use super::effort::Effort;
+    const STEPS: u64 = 1 << 40;
+    let path = ["a"; 400].join("/");
+    for pattern in
+        ["**/".repeat(20) + "x", "*a/".repeat(40) + "b", "a/**/".repeat(60) + "b", "a/[a-b]*".repeat(30)]
+    {
+        let effort = Effort::of(STEPS);
+        let rule = Pattern::parse(pattern.as_bytes()).unwrap();
+        assert!(!rule.matches((path.as_bytes(), b"a"), EntryKind::Other, &effort), "{pattern}");
+        let spent = STEPS - effort.left();
+        let most = (pattern.len() + 1) as u64 * path.len() as u64;
+        assert!(0 < spent && spent <= most, "{pattern}: {spent} of {most}");
+    }
+}
+
+#[test]
+fn rules_that_cost_too_much_ignore_nothing_more() {
+    let rules = Rules::default().and(b"*.o\nx", b"").unwrap();
+    let level = rules.0.as_ref().unwrap();
+    assert_eq!(rules.verdict(b"x", EntryKind::Other), Verdict::Ignored);
+    level.effort.spend(usize::MAX);
+    assert_eq!(rules.verdict(b"x", EntryKind::Other), Verdict::Kept);
+    let below = rules.and(b"y", b"d/").unwrap();
+    assert_eq!(below.verdict(b"d/y", EntryKind::Other), Verdict::Kept, "one effort for a whole tree");
+}

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use crate::ignore::{EntryKind, Pattern};
+use crate::ignore::{Effort, EntryKind, Pattern};
 
 /// The name of the file with the attributes of a directory.
 pub const FILE: &[u8] = b".gitattributes";
@@ -42,6 +42,7 @@ struct Level {
     /// Names of groups of attributes, as `[attr]` makes them.
     groups: Vec<(Vec<u8>, Conversion)>,
     count: usize,
+    effort: Arc<Effort>,
 }
 
 impl Conversions {
@@ -55,7 +56,9 @@ impl Conversions {
     #[must_use]
     pub fn and(&self, text: &[u8], base: &[u8]) -> Self {
         let above = self.level.clone();
-        let mut level = Level { count: 0, above, base: base.len(), rules: Vec::new(), groups: Vec::new() };
+        let effort = above.as_ref().map_or_else(Arc::default, |level| Arc::clone(&level.effort));
+        let (rules, groups) = (Vec::new(), Vec::new());
+        let mut level = Level { count: 0, above, base: base.len(), rules, groups, effort };
         let mut everywhere = self.everywhere;
         for line in text.split(|byte| *byte == b'\n') {
             everywhere = everywhere.max(level.line(line.trim_ascii()));
@@ -76,11 +79,15 @@ impl Conversions {
         let mut worst = self.everywhere;
         let mut level = self.level.as_ref();
         while let Some(at) = level {
+            at.effort.spend(at.rules.len());
+            let names = (&path[at.base..], &path[start..]);
             for (pattern, conversion) in &at.rules {
-                if *conversion > worst && pattern.matches(&path[at.base..], &path[start..], EntryKind::Other)
-                {
+                if *conversion > worst && pattern.matches(names, EntryKind::Other, &at.effort) {
                     worst = *conversion;
                 }
+            }
+            if at.effort.is_spent() {
+                return Conversion::Anything;
             }
             level = at.above.as_ref();
         }
