@@ -1,17 +1,18 @@
 //! From the bytes of a file to the blob that git keeps of it, and back, as far as git does this without another
 //! program: line ends, encodings, `$Id$`. Filters that programs implement are never run; their paths are known.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use sandtable_store::RelPath;
 use sandtable_store::id::ObjectId;
 use sandtable_store::object::{ObjectKind, hash};
 
 use super::error::Error;
-use super::lookup::lookup;
 use super::scratch::Scratch;
 
 const ATTRIBUTES: [&str; 6] = ["text", "crlf", "eol", "ident", "working-tree-encoding", "filter"];
+/// How many bytes of paths git is asked about at once.
+const CHUNK: usize = 1 << 20;
 
 /// What the attributes and settings say about some paths.
 #[derive(Debug, Default)]
@@ -58,16 +59,32 @@ impl Conversion {
         if paths.is_empty() {
             return Ok(());
         }
-        if !says_anything(scratch, tree, paths)? {
+        if !says_anything(scratch, tree, paths) {
             self.paths.extend(paths.iter().map(|path| ((*path).clone(), self.default.clone())));
             return Ok(());
         }
-        let input: Vec<u8> = paths.iter().flat_map(|path| [path.as_bytes(), b"\0"].concat()).collect();
-        let call = scratch.call().attributes(tree).args(["check-attr", "-z", "--stdin"]).args(ATTRIBUTES);
-        let answer = call.output_with(&input)?;
         for path in paths {
             self.paths.insert((*path).clone(), self.default.clone());
         }
+        // Git answers with every path as often as there are attributes.
+        let call = scratch.call().attributes(tree).args(["check-attr", "-z", "--stdin"]).args(ATTRIBUTES);
+        let mut rest = paths;
+        while !rest.is_empty() {
+            let mut size = 0;
+            let fits = |path: &&&RelPath| {
+                size += path.as_bytes().len();
+                size < CHUNK
+            };
+            let (chunk, after) = rest.split_at(rest.iter().take_while(fits).count().max(1));
+            let input: Vec<u8> = chunk.iter().flat_map(|path| [path.as_bytes(), b"\0"].concat()).collect();
+            self.learn(&call.output_with(&input)?)?;
+            rest = after;
+        }
+        Ok(())
+    }
+
+    /// Takes in what git says: path, attribute and value, again and again.
+    fn learn(&mut self, answer: &[u8]) -> Result<(), Error> {
         let fields: Vec<&[u8]> = answer.split(|byte| *byte == 0).collect();
         for triple in fields.chunks_exact(3) {
             let path = super::tree::foreign(triple[0])?;
@@ -146,14 +163,9 @@ impl Conversion {
     }
 }
 
-/// Whether any directory above these paths has attributes in a tree.
-fn says_anything(scratch: &Scratch, tree: &ObjectId, paths: &[&RelPath]) -> Result<bool, Error> {
-    let folders: BTreeSet<RelPath> =
-        paths.iter().flat_map(|path| std::iter::successors(path.parent(), RelPath::parent)).collect();
-    let files: Vec<RelPath> =
-        folders.iter().filter_map(|folder| folder.join(b".gitattributes").ok()).collect();
-    // A path too long to have a file of attributes beside it.
-    Ok(files.len() < folders.len() || !lookup(scratch, tree, files.iter())?.is_empty())
+/// Whether any directory above these paths has attributes in a tree; git is asked where that cannot be told.
+fn says_anything(scratch: &Scratch, tree: &ObjectId, paths: &[&RelPath]) -> bool {
+    scratch.trees().has_beside(tree, paths, b".gitattributes").unwrap_or(true)
 }
 
 impl Rule {

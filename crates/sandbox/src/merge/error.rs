@@ -17,6 +17,8 @@ pub enum Error {
     Io(#[from] io::Error),
     #[error(transparent)]
     Lock(#[from] LockError),
+    #[error("there is more than a merge takes: {limit}, up to `{path}`")]
+    TooMuch { limit: String, path: String },
     #[error("path `{path}` cannot be part of a tree")]
     Path { path: String, source: PathError },
     #[error("`{}` is not a journal this version understands", path.display())]
@@ -38,6 +40,7 @@ impl Error {
             Self::Git(_) => "git",
             Self::Io(_) => "merge-io",
             Self::Lock(_) => "lock",
+            Self::TooMuch { .. } => "too-much",
             Self::Path { .. } => "unsafe-path",
             Self::Journal { .. } | Self::Schema { .. } => "journal",
         }

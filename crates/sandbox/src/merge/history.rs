@@ -14,7 +14,9 @@ use sandtable_store::id::ObjectId;
 use sandtable_store::object::commit::references;
 use sandtable_store::object::{EntryMode, ObjectKind, ReadObjects as _, Tree};
 use sandtable_store::objects::{Loose, Objects};
+use sandtable_store::regular;
 
+use super::error::Error;
 use super::outcome::{Note, Reason, Refusal};
 use super::plan::{Halt, Plan, Report};
 use super::request::History;
@@ -22,11 +24,18 @@ use super::review::Surroundings;
 use super::select::Selector;
 use super::target::Target;
 use super::tree::Change;
+use super::trees::Failed;
 use files::Layer;
 
 /// As many commits, and objects, come along at most.
 const COMMITS: usize = 10_000;
 const OBJECTS: usize = 1_000_000;
+/// As many bytes, unpacked: a few thousand can become gigabytes.
+const BYTES: usize = 256 << 20;
+/// All commits together change as many paths at most.
+const CHANGES: usize = 1_000_000;
+/// A tree of a million entries.
+const TREE_BYTES: usize = 32 << 20;
 /// A commit is a page of text.
 const COMMIT_BYTES: usize = 1 << 20;
 
@@ -61,7 +70,7 @@ pub(super) fn bring(
     let place = plan.scratch.path().join("history");
     layer.write_objects(&place)?;
     let inside = Objects::new(&place, plan.scratch.format(), Loose::Read);
-    let mut walk = Walk { inside: &inside, theirs: &theirs, plan, taken: BTreeSet::new() };
+    let mut walk = Walk { inside: &inside, theirs: &theirs, plan, taken: BTreeSet::new(), bytes: BYTES };
     let commits = walk.commits(tip)?;
     let new = new_commits(plan, &tip)?;
     if new.is_empty() {
@@ -72,8 +81,12 @@ pub(super) fn bring(
         let text = format!("with them come {known} commits that your repository has, but not on this branch");
         report.notes.push(Note { code: "other-commits", text });
     }
+    let mut left = CHANGES;
     for (commit, tree, parent) in commits.iter().rev() {
         let changes = changes(plan, (commit, tree, parent.as_ref()))?;
+        left = left.checked_sub(changes.len()).ok_or_else(|| {
+            broken(format!("the commits made inside change more than {CHANGES} paths, one after the other"))
+        })?;
         selector.look_over((&changes, tree), around, report)?;
     }
     Ok(Some(Commits { tip, objects: walk.taken }))
@@ -85,7 +98,8 @@ fn new_commits(plan: &Plan, tip: &ObjectId) -> Result<Vec<ObjectId>, Halt> {
     let Target::Repository(repository) = &plan.target else { return Ok(Vec::new()) };
     let shallow = repository.common_dir.join("shallow");
     if shallow.exists() {
-        fs_err::copy(shallow, plan.scratch.path().join("shallow"))?;
+        let mut copy = fs_err::File::create(plan.scratch.path().join("shallow"))?;
+        std::io::copy(&mut regular::open(&shallow)?, &mut copy)?;
     }
     let mut call = plan.scratch.call().args(["rev-list", "--objects"]).id(tip);
     if let Some(head) = repository.head.tip() {
@@ -114,8 +128,10 @@ fn changes(
         Some(parent) => plan.scratch.tree_of(parent)?,
         None => plan.scratch.empty_tree()?,
     };
-    let changes = plan.scratch.trees().changes(&before, tree);
-    changes.map_err(|_| broken(format!("commit `{commit}` has a tree that is not in order")))
+    plan.scratch.trees().changes(&before, tree).map_err(|failed| match failed {
+        Failed::Error(error @ Error::TooMuch { .. }) => error.into(),
+        _ => broken(format!("commit `{commit}` has a tree that is not in order")),
+    })
 }
 
 fn broken(text: impl Into<String>) -> Halt {
@@ -128,6 +144,8 @@ struct Walk<'a> {
     theirs: &'a Objects,
     plan: &'a Plan,
     taken: BTreeSet<ObjectId>,
+    /// How many more may be taken.
+    bytes: usize,
 }
 
 impl Walk<'_> {
@@ -176,10 +194,22 @@ impl Walk<'_> {
 
     /// Reads an object, holds it against its name, and puts it into the scratch repository.
     fn take(&mut self, id: &ObjectId, kind: ObjectKind) -> Result<Vec<u8>, Halt> {
+        let most = match kind {
+            ObjectKind::Commit => COMMIT_BYTES,
+            ObjectKind::Tree => TREE_BYTES,
+            _ => self.bytes,
+        };
+        // Before it is unpacked. What has no size cannot be read either, and that is said below.
+        if self.inside.header(id).is_ok_and(|(_, size)| size > most as u64) {
+            return Err(broken(format!("{kind} `{id}` of the commits made inside is too large")));
+        }
         // Blobs of the snapshot itself are in the store.
         let data = self.inside.read_kind(id, kind).or_else(|error| {
             let text = format!("an object of the commits made inside cannot be used: {error}");
             self.plan.scratch.trees().read(id, kind).map_err(|_| broken(text))
+        })?;
+        self.bytes = self.bytes.checked_sub(data.len()).ok_or_else(|| {
+            broken(format!("the commits made inside have more than {} MiB of content", BYTES >> 20))
         })?;
         self.plan.scratch.trees().write(kind, &data)?;
         self.taken.insert(*id);

@@ -1,26 +1,22 @@
 //! Which new files a repository would not track: build results and the like stay where they are.
 
 use std::collections::BTreeSet;
-use std::os::unix::ffi::OsStrExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use fs_err as fs;
 use sandtable_store::RelPath;
 use sandtable_store::id::ObjectId;
+use sandtable_store::ignore::{self, EntryKind, FILE_LIMIT, Rules, Verdict};
+use sandtable_store::object::{EntryMode, TreeEntry};
+use sandtable_store::regular;
 
 use super::error::Error;
-use super::lookup::lookup;
 use super::scratch::Scratch;
 use super::target::Repository;
-use super::tree::Mode;
 use crate::model::path::HostPath;
 
-/// The longest path for which a rule file is made; nobody has rules that deep.
-const LONGEST: usize = 2000;
-
-/// The paths that the rules in `tree`, and those of the user, ignore.
+/// The paths that the rules in `tree`, and those of the user, ignore. The paths come sorted.
 ///
-/// The rule files are written alone into a directory of the scratch repository, and git is asked there.
+/// The rules are a sandbox's, so they are read by our own matcher: there are patterns that keep git's busy for ever.
 pub(super) fn ignored(
     scratch: &Scratch,
     repository: &Repository,
@@ -30,39 +26,87 @@ pub(super) fn ignored(
     if paths.is_empty() {
         return Ok(BTreeSet::new());
     }
-    let folder = scratch.path().join("rules");
-    fs::create_dir_all(&folder)?;
-    let wanted: BTreeSet<RelPath> = paths.iter().flat_map(|path| rule_files(path)).collect();
-    for (path, entry) in lookup(scratch, tree, wanted.iter())? {
-        let name = Path::new(std::ffi::OsStr::from_bytes(path.as_bytes())).to_owned();
-        if entry.mode.is_regular() && entry.mode != Mode::Gitlink {
-            let file = folder.join(&name);
-            fs::create_dir_all(file.parent().expect("it is below the folder"))?;
-            fs::write(file, scratch.blob(&entry.id)?)?;
+    let rules = Rules::default().and(&users_rules(repository, home), b"").unwrap_or_default();
+    let mut walk = Walk { scratch, folder: Vec::new(), levels: Vec::new() };
+    walk.enter(Some(*tree), (rules, Verdict::Kept))?;
+    let mut ignored = BTreeSet::new();
+    for path in paths {
+        if walk.verdict(path)? == Verdict::Ignored {
+            ignored.insert((*path).clone());
         }
     }
-    fs::create_dir_all(scratch.path().join("info"))?;
-    fs::write(scratch.path().join("info/exclude"), users_rules(repository, home))?;
-    // Here alone git takes no literal paths. A name that it would take for a pattern is not ignored, so it is seen.
-    let plain = paths.iter().filter(|path| !path.as_bytes().starts_with(b":"));
-    let input: Vec<u8> = plain.flat_map(|path| [path.as_bytes(), b"\0"].concat()).collect();
-    let call = scratch.call().work_tree(&folder).without("GIT_LITERAL_PATHSPECS");
-    let call = call.args(["check-ignore", "--no-index", "-z", "--stdin"]);
-    let answer = call.finished(Some(&input), &[0, 1])?.stdout;
-    answer.split(|byte| *byte == 0).filter(|name| !name.is_empty()).map(super::tree::foreign).collect()
+    Ok(ignored)
 }
 
-/// The rule files that have a say about a path.
-fn rule_files(path: &RelPath) -> Vec<RelPath> {
-    let mut files = Vec::new();
-    let mut folder = path.parent();
-    while let Some(at) = folder {
-        if at.as_bytes().len() < LONGEST {
-            files.extend(at.join(b".gitignore"));
+/// The way to the directory of the path that was asked about last.
+struct Walk<'a> {
+    scratch: &'a Scratch,
+    /// With a slash at its end, unless it is the root.
+    folder: Vec<u8>,
+    levels: Vec<Level>,
+}
+
+struct Level {
+    /// How long the way to it is, with the slash.
+    length: usize,
+    tree: Option<ObjectId>,
+    rules: Rules,
+    verdict: Verdict,
+}
+
+impl Walk<'_> {
+    fn verdict(&mut self, path: &RelPath) -> Result<Verdict, Error> {
+        let path = path.as_bytes();
+        while !path.starts_with(&self.folder) {
+            self.levels.pop();
+            self.folder.truncate(self.here().length);
         }
-        folder = at.parent();
+        while let Some(end) = path[self.folder.len()..].iter().position(|byte| *byte == b'/') {
+            let (start, end) = (self.folder.len(), self.folder.len() + end);
+            let here = self.here();
+            let verdict = here.about(&path[..end], EntryKind::Directory);
+            let tree = here.tree.and_then(|tree| self.entry(&tree, &path[start..end]));
+            let tree = tree.filter(|found| found.mode == EntryMode::Tree).map(|found| found.id);
+            let rules = here.rules.clone();
+            self.folder.extend_from_slice(&path[start..=end]);
+            self.enter(tree, (rules, verdict))?;
+        }
+        Ok(self.here().about(path, EntryKind::Other))
     }
-    files
+
+    /// Goes into `folder`, where the rules above hold and its own, which have more weight.
+    fn enter(&mut self, tree: Option<ObjectId>, (above, verdict): (Rules, Verdict)) -> Result<(), Error> {
+        let file = tree.and_then(|tree| self.entry(&tree, ignore::FILE));
+        let file = file.filter(|found| matches!(found.mode, EntryMode::File | EntryMode::Executable));
+        let rules = match file {
+            Some(file) if self.scratch.trees().blob_size(&file.id).is_ok_and(|size| size <= FILE_LIMIT) => {
+                above.and(&self.scratch.blob(&file.id)?, &self.folder).unwrap_or(above)
+            }
+            _ => above,
+        };
+        self.levels.push(Level { length: self.folder.len(), tree, rules, verdict });
+        Ok(())
+    }
+
+    /// What cannot be read has no rules: then nothing is left out.
+    fn entry(&self, tree: &ObjectId, name: &[u8]) -> Option<TreeEntry> {
+        let name = RelPath::root().join(name).ok()?;
+        self.scratch.trees().at(tree, &name).ok().flatten()
+    }
+
+    fn here(&self) -> &Level {
+        self.levels.last().expect("the root is never left")
+    }
+}
+
+impl Level {
+    /// What is in an ignored directory is ignored, whatever else is said about it.
+    fn about(&self, path: &[u8], kind: EntryKind) -> Verdict {
+        match self.verdict {
+            Verdict::Ignored => Verdict::Ignored,
+            Verdict::Kept => self.rules.verdict(path, kind),
+        }
+    }
 }
 
 /// Rules that are in no tree.
@@ -78,7 +122,7 @@ fn users_rules(repository: &Repository, home: Option<&HostPath>) -> Vec<u8> {
     let files = [global, Some(repository.common_dir.join("info/exclude"))];
     let mut rules = Vec::new();
     for file in files.into_iter().flatten() {
-        rules.extend(fs::read(file).unwrap_or_default());
+        rules.extend(regular::read(&file, FILE_LIMIT).unwrap_or_default());
         rules.push(b'\n');
     }
     rules

@@ -95,6 +95,7 @@ choice! {
         Filtered = "filtered", CaseCollision = "case-collision", Moved = "moved", BranchName = "branch-name",
         BranchExists = "branch-exists", FileExists = "file-exists", Selection = "selection",
         Approval = "approval",
+        TooMuch = "too-much",
     }
 }
 

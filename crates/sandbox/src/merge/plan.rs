@@ -64,7 +64,11 @@ impl From<Refusal> for Halt {
 
 impl<E: Into<Error>> From<E> for Halt {
     fn from(error: E) -> Self {
-        Self::Failed(error.into())
+        match error.into() {
+            // Work that is too much is the sandbox's doing, not a failure of ours.
+            error @ Error::TooMuch { .. } => Refusal::new(Reason::TooMuch, error.to_string()).into(),
+            error => Self::Failed(error),
+        }
     }
 }
 

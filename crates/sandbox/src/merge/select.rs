@@ -19,6 +19,11 @@ use super::scratch::Scratch;
 use super::target::{Repository, Target};
 use super::tree::{Change, Entry};
 
+/// The longest name of a file that the system takes, with its end.
+const LONGEST: usize = 4096;
+/// How many of the paths that are too long are named.
+const SHOWN: usize = 3;
+
 /// Two trees whose difference is what is brought over.
 #[derive(Debug)]
 pub(super) struct Selection {
@@ -49,6 +54,7 @@ impl Selector<'_> {
         let asked = self.asked_for(all.clone(), report)?;
         let chosen = self.chosen(asked, report)?;
         let tracked = self.tracked(chosen, &snapshot, report)?;
+        refuse_long(&tracked)?;
         around.with(self.scratch, &tracked)?;
         self.refuse_unsafe(&tracked, &snapshot, around)?;
         let amount = if tracked == all { Amount::All } else { Amount::Some };
@@ -267,6 +273,18 @@ impl Selection {
 enum Amount {
     All,
     Some,
+}
+
+/// A path that no program can open: git's `status` would fail on it from then on.
+fn refuse_long(changes: &[Change]) -> Result<(), Halt> {
+    let long =
+        changes.iter().filter(|change| change.new.is_some() && change.path.as_bytes().len() >= LONGEST);
+    let paths: Vec<Named> = long.take(SHOWN).map(|change| Named::new(&change.path, "too long")).collect();
+    if paths.is_empty() {
+        return Ok(());
+    }
+    let text = format!("a path is longer than the {LONGEST} bytes that programs can open");
+    Err(Refusal::of(Reason::TooMuch, text, paths).into())
 }
 
 /// What no approval lets through.

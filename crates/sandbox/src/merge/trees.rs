@@ -4,7 +4,7 @@
 //! whoever computes it; a tree that is not exactly as git would write it is not understood, and git is asked instead.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -18,8 +18,15 @@ use sandtable_store::pack::loose;
 use super::error::Error;
 use super::tree::{Change, Entry, Mode, foreign};
 
-/// More paths than this are no work of anybody's.
-const MOST: usize = 5_000_000;
+/// More paths than this are not taken at once. A tree can name another one ten times and that one ten more, so that a
+/// few objects make as many paths as anybody likes.
+const MOST: usize = 250_000;
+/// How many bytes these paths may have: with the depth of a tree they grow by its square.
+const PATH_BYTES: usize = 32 << 20;
+/// More entries than this no tree of the target's has.
+const WHOLE: usize = 5_000_000;
+/// How much of the end of a path an error shows.
+const SHOWN: usize = 200;
 
 /// The objects of a scratch repository and of all it borrows from.
 #[derive(Debug)]
@@ -122,9 +129,10 @@ impl Trees {
     /// Goes through everything that differs between two trees: first whole directories, then what is in them.
     fn compare(&self, (from, to): (&ObjectId, &ObjectId), each: &mut Each<'_>) -> Result<(), Failed> {
         let mut waiting = vec![(Vec::new(), Some(*from), Some(*to))];
+        let (mut count, mut bytes) = (MOST, PATH_BYTES);
         while let Some((above, from, to)) = waiting.pop() {
             let (old, new) = (self.entries(from.as_ref())?, self.entries(to.as_ref())?);
-            let names: std::collections::BTreeSet<&Vec<u8>> = old.keys().chain(new.keys()).collect();
+            let names: BTreeSet<&Vec<u8>> = old.keys().chain(new.keys()).collect();
             for name in names {
                 let (old, new) = (old.get(name), new.get(name));
                 if old == new {
@@ -132,6 +140,7 @@ impl Trees {
                 }
                 let mut path = above.clone();
                 path.extend_from_slice(name);
+                (count, bytes) = room_behind((count, bytes), &path)?;
                 each(&path, old, new)?;
                 let below = |entry: Option<&TreeEntry>| {
                     entry.filter(|entry| entry.mode == EntryMode::Tree).map(|entry| entry.id)
@@ -153,10 +162,6 @@ impl Trees {
             if old.is_some() || new.is_some() {
                 found.push(Change { path: foreign(path)?, old, new });
             }
-            if found.len() > MOST {
-                let text = format!("more than {MOST} paths differ");
-                return Err(Error::from(std::io::Error::other(text)).into());
-            }
             Ok(())
         })?;
         found.sort_by(|one, other| one.path.cmp(&other.path));
@@ -175,7 +180,7 @@ impl Trees {
 
     /// The links of a tree, by path.
     pub(super) fn symlinks(&self, tree: &ObjectId) -> Result<Vec<(RelPath, ObjectId)>, Failed> {
-        let (mut found, mut seen) = (Vec::new(), 0);
+        let (mut found, mut seen, mut room) = (Vec::new(), 0, (MOST, PATH_BYTES));
         // One path for all: as deep as a tree may be, only those of links are kept.
         let mut path: Vec<u8> = Vec::new();
         let mut waiting = vec![(self.tree(tree)?, 0, 0)];
@@ -190,15 +195,43 @@ impl Trees {
                     path.push(b'/');
                     waiting.push((self.tree(&entry.id)?, 0, path.len()));
                 }
-                EntryMode::Symlink => found.push((foreign(&path)?, entry.id)),
+                EntryMode::Symlink => {
+                    room = room_behind(room, &path)?;
+                    found.push((foreign(&path)?, entry.id));
+                }
                 _ => {}
             }
-            if seen > MOST {
-                let text = format!("there are more than {MOST} paths");
-                return Err(Error::from(std::io::Error::other(text)).into());
+            if seen > WHOLE {
+                let limit = format!("{WHOLE} entries of one tree");
+                return Err(Error::TooMuch { limit, path: shown(&path) }.into());
             }
         }
         Ok(found)
+    }
+
+    /// Whether a directory above one of these paths has an entry of this name. Of a path, only as much is looked at as
+    /// the tree has.
+    pub(super) fn has_beside(
+        &self,
+        tree: &ObjectId,
+        paths: &[&RelPath],
+        name: &[u8],
+    ) -> Result<bool, NotUnderstood> {
+        let mut seen = BTreeSet::new();
+        for path in paths {
+            let mut folder = *tree;
+            for step in path.components() {
+                let tree = self.tree(&folder)?;
+                if seen.insert(folder) && tree.get(name).is_some() {
+                    return Ok(true);
+                }
+                match tree.get(step) {
+                    Some(found) if found.mode == EntryMode::Tree => folder = found.id,
+                    _ => break,
+                }
+            }
+        }
+        Ok(false)
     }
 
     /// What a tree has at a path.
@@ -296,6 +329,20 @@ impl From<Error> for Failed {
     fn from(error: Error) -> Self {
         Self::Error(error)
     }
+}
+
+/// What is left of the room for paths behind one more.
+fn room_behind((count, bytes): (usize, usize), path: &[u8]) -> Result<(usize, usize), Error> {
+    let left = count.checked_sub(1).zip(bytes.checked_sub(path.len()));
+    left.ok_or_else(|| {
+        let limit = format!("{MOST} paths, or {} MiB of names", PATH_BYTES >> 20);
+        Error::TooMuch { limit, path: shown(path) }
+    })
+}
+
+/// The end of a path, for an error.
+fn shown(path: &[u8]) -> String {
+    sandtable_store::path::escape(&path[path.len().saturating_sub(SHOWN)..])
 }
 
 /// The answer, or git's where there is none.

@@ -7,6 +7,7 @@ use sandtable_store::id::ObjectId;
 
 use super::error::Error;
 use super::scratch::Scratch;
+use super::select::is_below;
 use super::tree::{Change, Entry};
 
 /// The result where it is beyond doubt: nothing is gone on either side, so nothing can have been renamed, and where both
@@ -25,15 +26,35 @@ pub(super) fn union(
     };
     let (mine, other) = (by_path(&mine), by_path(&other));
     let agree = other.iter().all(|(path, new)| mine.get(path).is_none_or(|known| known == new));
-    if !agree || is_below_one_of(&mine, &other) || is_below_one_of(&other, &mine) {
+    if !agree || is_nested(&mine, &other) {
         return Ok(None);
     }
     let edits = other.iter().filter(|(path, _)| !mine.contains_key(path));
     scratch.edited(ours, edits.map(|(path, new)| (path, *new))).map(Some)
 }
 
-/// Whether a file of one side is a directory for the other.
-fn is_below_one_of(one: &BTreeMap<RelPath, Option<Entry>>, other: &BTreeMap<RelPath, Option<Entry>>) -> bool {
-    let above = |path: &RelPath| std::iter::successors(path.parent(), RelPath::parent).collect::<Vec<_>>();
-    one.keys().any(|path| above(path).iter().any(|folder| other.contains_key(folder)))
+/// Whether a file of one side is a directory for the other. With all paths in the order of a walk, what is above a path
+/// is on the way to it, so nothing is looked up.
+fn is_nested(mine: &BTreeMap<RelPath, Option<Entry>>, other: &BTreeMap<RelPath, Option<Entry>>) -> bool {
+    let sides =
+        mine.keys().map(|path| (path, Side::Mine)).chain(other.keys().map(|path| (path, Side::Other)));
+    let mut all: Vec<(&RelPath, Side)> = sides.collect();
+    all.sort_by(|one, two| one.0.components().cmp(two.0.components()));
+    let mut above: Vec<(&RelPath, Side)> = Vec::new();
+    for (path, side) in all {
+        while above.last().is_some_and(|(folder, _)| !is_below(path, folder)) {
+            above.pop();
+        }
+        if above.iter().any(|(folder, of)| *of != side && *folder != path) {
+            return true;
+        }
+        above.push((path, side));
+    }
+    false
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Mine,
+    Other,
 }

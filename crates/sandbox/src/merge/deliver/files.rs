@@ -222,8 +222,11 @@ fn plan_folders(worktree: &Worktree, journal: &mut Journal) -> Result<(), Error>
     let mut made: BTreeSet<RelPath> = BTreeSet::new();
     let mut touched: BTreeSet<RelPath> = BTreeSet::new();
     for step in &journal.steps {
-        let above: Vec<RelPath> = std::iter::successors(step.path.parent(), RelPath::parent).collect();
-        for folder in above.into_iter().rev() {
+        // What is above a known directory is known.
+        let known = |folder: &RelPath| made.contains(folder) || touched.contains(folder);
+        let above = std::iter::successors(step.path.parent(), RelPath::parent);
+        let above: Vec<RelPath> = above.take_while(|folder| !known(folder)).collect();
+        for folder in above {
             let there = worktree.see(&folder)? == Seen::Directory || folder.is_root();
             let set = if there { &mut touched } else { &mut made };
             set.insert(folder);
