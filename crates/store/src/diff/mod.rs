@@ -8,6 +8,7 @@
 //! attributes of its own, or these changed. Times and owners are no difference. States are foreign: the number of
 //! changes, the size of what is read and the time it takes are bounded, and an answer that is not whole says so.
 
+mod compare;
 mod hunks;
 mod record;
 mod rename;
@@ -16,7 +17,7 @@ mod similar;
 mod text;
 mod walk;
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 pub use hunks::Hunks;
 pub use record::{Record, RecordedChange, RecordedSide, SCHEMA};
@@ -27,6 +28,9 @@ use crate::object::{ObjectKind, ReadError, ReadObjects};
 use crate::path::RelPath;
 use crate::state::{State, StateError};
 
+/// How long lines are counted and contents compared, unless somebody says otherwise.
+const TIME: Duration = Duration::from_secs(8);
+
 /// How far to go.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
@@ -36,6 +40,8 @@ pub struct Options {
     pub file_bytes: u64,
     /// After how many changes to stop.
     pub changes: usize,
+    /// After how many bytes of paths: with the depth of a tree they grow by its square.
+    pub path_bytes: usize,
     /// How many pairs of contents may be read to find renames with an edit.
     pub pairs: usize,
     /// After this moment nothing more is counted or compared.
@@ -44,7 +50,20 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { renames: Renames::Find, file_bytes: 8 << 20, changes: 1_000_000, pairs: 20_000, until: None }
+        Self {
+            renames: Renames::Find,
+            file_bytes: 8 << 20,
+            changes: 1_000_000,
+            path_bytes: 32 << 20,
+            pairs: 20_000,
+            until: Some(Instant::now() + TIME),
+        }
+    }
+}
+
+impl Options {
+    fn is_over(&self) -> bool {
+        self.until.is_some_and(|until| Instant::now() >= until)
     }
 }
 
@@ -193,7 +212,7 @@ fn measure(objects: &dyn ReadObjects, change: &mut Change, options: &Options) ->
     if !change.touches_content() || change.flags.contains(&Flag::Missing) {
         return Ok(Measured::Whole);
     }
-    if options.until.is_some_and(|until| Instant::now() >= until) {
+    if options.is_over() {
         change.flags.push(Flag::OutOfTime);
         return Ok(Measured::InPart);
     }

@@ -12,6 +12,10 @@ use crate::object::{ReadError, ReadObjects};
 
 /// The largest file that is compared for likeness.
 const LARGEST: u64 = 1 << 20;
+/// How many pieces all files that are compared may have; a file of short lines has many.
+const PIECES: usize = 2_000_000;
+/// How many pieces may be looked up.
+const LOOKS: usize = 50_000_000;
 
 /// Replaces pairs of a removal and an addition by a rename.
 pub(super) fn pair(objects: &dyn ReadObjects, diff: &mut Diff, options: &Options) -> Result<(), Error> {
@@ -86,12 +90,13 @@ fn alike(
     options: &Options,
 ) -> Result<Vec<Change>, Error> {
     let (old, new) = (bags(objects, removed, options)?, bags(objects, added, options)?);
-    let mut scores = Vec::new();
+    let (mut scores, mut looks) = (Vec::new(), LOOKS);
     for (from, (old_size, old_bag)) in &old {
         for (to, (new_size, new_bag)) in &new {
-            if !could_be_alike(*old_size, *new_size) {
+            if !could_be_alike(*old_size, *new_size) || looks == 0 {
                 continue;
             }
+            looks = looks.saturating_sub(old_bag.pieces());
             let likeness = old_bag.likeness(new_bag);
             if likeness >= ALIKE {
                 let name = |list: &[Option<Change>], index: usize| {
@@ -120,7 +125,7 @@ fn bags(
     list: &[Option<Change>],
     options: &Options,
 ) -> Result<BTreeMap<usize, (u64, Bag)>, Error> {
-    let mut bags = BTreeMap::new();
+    let (mut bags, mut pieces) = (BTreeMap::new(), 0);
     for (index, change) in list.iter().enumerate() {
         let Some(side) = change.as_ref().and_then(|change| change.old.as_ref().or(change.new.as_ref()))
         else {
@@ -129,9 +134,14 @@ fn bags(
         if side.entry != EntryType::File || side.size == 0 || side.size > LARGEST {
             continue;
         }
+        if pieces > PIECES || options.is_over() {
+            break;
+        }
         match content(objects, Some(side), options) {
             Ok(Some(data)) => {
-                bags.insert(index, (side.size, Bag::new(&data)));
+                let bag = Bag::new(&data);
+                pieces += bag.pieces();
+                bags.insert(index, (side.size, bag));
             }
             Ok(None) | Err(ReadError::Missing(_)) => {}
             Err(error) => return Err(error.into()),

@@ -34,6 +34,11 @@ impl Bag {
         bag
     }
 
+    /// How many different pieces it has.
+    pub(super) fn pieces(&self) -> usize {
+        self.pieces.len()
+    }
+
     /// The likeness in percent; empty files are like nothing.
     pub(super) fn likeness(&self, other: &Self) -> u8 {
         if !could_be_alike(self.size, other.size) {

@@ -1,8 +1,9 @@
 //! Two texts, line by line.
 
+use std::iter::once;
 use std::ops::Range;
 
-use imara_diff::{Algorithm, Diff, InternedInput, Token};
+use super::compare::{Changed, changes};
 
 /// How much of a file is looked at to tell text from other things, as git does it.
 const SNIFFED: usize = 8000;
@@ -12,17 +13,25 @@ pub(super) fn is_binary(content: &[u8]) -> bool {
     content[..content.len().min(SNIFFED)].contains(&0)
 }
 
+/// A text and where its lines begin: a file may be nothing but line feeds, so a line costs four bytes.
+pub(super) struct Lines<'a> {
+    text: &'a [u8],
+    /// One more than there are lines.
+    starts: Vec<u32>,
+}
+
 /// Which lines went and which came.
 pub(super) struct Comparison<'a> {
-    input: InternedInput<&'a [u8]>,
-    diff: Diff,
+    old: Lines<'a>,
+    new: Lines<'a>,
+    changes: Vec<Changed>,
 }
 
 /// Changes that are near enough to be shown together, with the lines around them.
 pub(super) struct Group {
     pub(super) old: Range<u32>,
     pub(super) new: Range<u32>,
-    changes: Vec<(Range<u32>, Range<u32>)>,
+    changes: Vec<Changed>,
 }
 
 /// One line of a group. It ends in a line feed, unless it is the last of its file and that has none.
@@ -33,39 +42,59 @@ pub(super) enum Line<'a> {
     New(&'a [u8]),
 }
 
+impl<'a> Lines<'a> {
+    fn of(text: &'a [u8]) -> Self {
+        let ends = text.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at + 1);
+        let last = text.last().filter(|byte| **byte != b'\n').map(|_| text.len());
+        let place = |at: usize| u32::try_from(at).expect("larger files are not compared");
+        Self { text, starts: once(0).chain(ends).chain(last).map(place).collect() }
+    }
+
+    pub(super) fn all(&self) -> Range<u32> {
+        0..u32::try_from(self.starts.len() - 1).expect("a line has a byte at least")
+    }
+
+    pub(super) fn line(&self, number: u32) -> &'a [u8] {
+        let number = number as usize;
+        &self.text[self.starts[number] as usize..self.starts[number + 1] as usize]
+    }
+
+    pub(super) fn some(&self, range: Range<u32>) -> impl Iterator<Item = &'a [u8]> {
+        range.map(|number| self.line(number))
+    }
+}
+
 impl<'a> Comparison<'a> {
     pub(super) fn new(old: &'a [u8], new: &'a [u8]) -> Self {
-        let input = InternedInput::new(old, new);
-        let mut diff = Diff::compute(Algorithm::Histogram, &input);
-        diff.postprocess_lines(&input);
-        Self { input, diff }
+        let (old, new) = (Lines::of(old), Lines::of(new));
+        let changes = changes(&old, &new);
+        Self { old, new, changes }
     }
 
     pub(super) fn added(&self) -> u64 {
-        self.diff.count_additions().into()
+        self.changes.iter().map(|(_, new)| new.len() as u64).sum()
     }
 
     pub(super) fn removed(&self) -> u64 {
-        self.diff.count_removals().into()
+        self.changes.iter().map(|(old, _)| old.len() as u64).sum()
     }
 
     /// The changes in order, with `context` lines around each; those that would touch are one group.
     pub(super) fn groups(&self, context: u32) -> Vec<Group> {
-        let length = |tokens: &[Token]| u32::try_from(tokens.len()).unwrap_or(u32::MAX);
-        let (old_end, new_end) = (length(&self.input.before), length(&self.input.after));
+        let (old_end, new_end) = (self.old.all().end, self.new.all().end);
         let mut groups: Vec<Group> = Vec::new();
-        for hunk in self.diff.hunks() {
+        for (before, after) in self.changes.iter().cloned() {
             let stop = |at: u32, end: u32| at.saturating_add(context).min(end);
-            let (old, new) = (stop(hunk.before.end, old_end), stop(hunk.after.end, new_end));
+            let (old, new) = (stop(before.end, old_end), stop(after.end, new_end));
             match groups.last_mut() {
-                Some(group) if hunk.before.start.saturating_sub(context) <= group.old.end => {
+                Some(group) if before.start.saturating_sub(context) <= group.old.end => {
                     (group.old.end, group.new.end) = (old, new);
-                    group.changes.push((hunk.before, hunk.after));
+                    group.changes.push((before, after));
                 }
                 _ => groups.push(Group {
-                    old: hunk.before.start.saturating_sub(context)..old,
-                    new: hunk.after.start.saturating_sub(context)..new,
-                    changes: vec![(hunk.before, hunk.after)],
+                    old: before.start.saturating_sub(context)..old,
+                    new: after.start.saturating_sub(context)..new,
+                    changes: vec![(before, after)],
                 }),
             }
         }
@@ -74,24 +103,13 @@ impl<'a> Comparison<'a> {
 
     /// The lines of a group, as a patch has them.
     pub(super) fn lines(&self, group: &Group) -> impl Iterator<Item = Line<'a>> {
-        let mut lines = Vec::new();
-        let mut at = group.old.start;
-        for (old, new) in &group.changes {
-            lines.extend(self.old(at..old.start).map(Line::Both));
-            lines.extend(self.old(old.clone()).map(Line::Old));
-            lines.extend(self.new_side(new.clone()).map(Line::New));
-            at = old.end;
-        }
-        lines.extend(self.old(at..group.old.end).map(Line::Both));
-        lines.into_iter()
-    }
-
-    fn old(&self, range: Range<u32>) -> impl Iterator<Item = &'a [u8]> {
-        range.map(|line| self.input.interner[self.input.before[line as usize]])
-    }
-
-    fn new_side(&self, range: Range<u32>) -> impl Iterator<Item = &'a [u8]> {
-        range.map(|line| self.input.interner[self.input.after[line as usize]])
+        let from = once(group.old.start).chain(group.changes.iter().map(|(old, _)| old.end));
+        let to = group.changes.iter().map(|(old, _)| old.start).chain(once(group.old.end));
+        let changed = group.changes.iter().cloned().chain(once((0..0, 0..0)));
+        from.zip(to).zip(changed).flat_map(|((from, to), (old, new))| {
+            let both = self.old.some(from..to).map(Line::Both);
+            both.chain(self.old.some(old).map(Line::Old)).chain(self.new.some(new).map(Line::New))
+        })
     }
 }
 

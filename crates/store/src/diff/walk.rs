@@ -16,7 +16,7 @@ pub(super) fn changes(
     to: &State,
     options: &Options,
 ) -> Result<Diff, Error> {
-    let mut walk = Walk { diff: Diff::default(), waiting: Vec::new() };
+    let mut walk = Walk { diff: Diff::default(), waiting: Vec::new(), path_bytes: options.path_bytes };
     if from.root().same(&to.root()) {
         return Ok(walk.diff);
     }
@@ -29,7 +29,7 @@ pub(super) fn changes(
         let (old, new) = (read(old)?, read(new)?);
         looks = looks.saturating_sub(1 + old.len() + new.len());
         walk.entries(&path, old, new);
-        if looks == 0 || walk.diff.changes.len() > options.changes {
+        if looks == 0 || walk.path_bytes == 0 || walk.diff.changes.len() > options.changes {
             walk.diff.changes.truncate(options.changes);
             walk.diff.truncated = true;
             break;
@@ -41,6 +41,8 @@ pub(super) fn changes(
 struct Walk {
     diff: Diff,
     waiting: Vec<Pair>,
+    /// How many more there may be.
+    path_bytes: usize,
 }
 
 /// A directory that differs.
@@ -58,6 +60,9 @@ impl Walk {
     fn entries(&mut self, at: &RelPath, old: Vec<Entry>, new: Vec<Entry>) {
         for (name, old, new) in side_by_side(old, new) {
             let path = at.join(&name).expect("a state has names only");
+            if self.path_bytes == 0 {
+                return;
+            }
             self.entry(path, old.as_ref(), new.as_ref());
         }
     }
@@ -68,6 +73,7 @@ impl Walk {
         {
             return;
         }
+        self.path_bytes = self.path_bytes.saturating_sub(path.as_bytes().len());
         let below = |node: Option<&Node>| node.and_then(Node::as_directory).copied();
         let (old_below, new_below) = (below(old), below(new));
         match (old, new) {

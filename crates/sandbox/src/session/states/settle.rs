@@ -51,7 +51,9 @@ pub(in crate::session) fn settle(
     let taking = Taking::of(Ignored::None, "onboard", &hearing);
     let batch = store.begin().map_err(board::Error::from)?;
     let now = board::take::look(&batch, &Subject::directory(&source), &source, &taking)?;
-    let options = diff::Options { renames: Renames::Ignore, file_bytes: 0, ..diff::Options::default() };
+    // All of it, or the sandbox would see part of another state.
+    let (file_bytes, path_bytes) = (0, usize::MAX);
+    let options = diff::Options { renames: Renames::Ignore, file_bytes, path_bytes, ..Default::default() };
     let moved = diff::diff(&batch, &now.state, &base, &options).map_err(board::Error::from)?;
     if moved.changes.is_empty() {
         return Ok(Settled::Pinned(0));

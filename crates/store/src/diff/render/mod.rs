@@ -14,6 +14,7 @@ mod stat;
 mod unified;
 
 use std::io::{self, Write};
+use std::time::{Duration, Instant};
 
 pub use content::Content;
 pub use names::name_status;
@@ -22,6 +23,9 @@ pub(super) use unified::hunk;
 pub use unified::unified;
 
 use crate::object::ReadError;
+
+/// How long contents are compared and shown, unless somebody says otherwise.
+const TIME: Duration = Duration::from_secs(8);
 
 /// How to render.
 #[derive(Clone, Copy, Debug)]
@@ -34,6 +38,8 @@ pub struct Options {
     pub file_bytes: u64,
     /// After how many bytes to stop.
     pub output_bytes: u64,
+    /// After this moment no more contents are shown.
+    pub until: Option<Instant>,
 }
 
 impl Default for Options {
@@ -44,6 +50,7 @@ impl Default for Options {
             context: 3,
             file_bytes: 8 << 20,
             output_bytes: 256 << 20,
+            until: Some(Instant::now() + TIME),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The comparison as a patch, in the form git writes and reads.
 
 use std::io::Write;
+use std::time::Instant;
 
 use super::content::{self, Shown};
 use super::name::quote;
@@ -132,6 +133,10 @@ impl Patch<'_> {
         let id = |side: Option<&Side>| side.and_then(|side| side.id);
         if id(part.old) == id(part.new) {
             return Ok(());
+        }
+        if self.options.until.is_some_and(|until| Instant::now() >= until) {
+            self.note(&format!("{}: not shown, the time was up", quote("", part.path.as_bytes())))?;
+            return self.not_shown(part);
         }
         let (Some(old), Some(new)) = (self.read(part.old)?, self.read(part.new)?) else {
             self.note(&format!("{}: too large to show, or not stored", quote("", part.path.as_bytes())))?;
