@@ -22,8 +22,8 @@ use crate::object::ObjectKind;
 use crate::object::name::{git_refuses, git_refuses_symlink};
 use crate::path::RelPath;
 use crate::snapshot::{
-    self, Error, FileReader, Findings, Ignored, Nothing, SkipReason, Small, Store, attributes, judge, link,
-    small_file,
+    self, Error, FileReader, Findings, Holes, Ignored, Nothing, SkipReason, Small, Store, attributes, judge,
+    link, small_file,
 };
 use crate::source::Stamp;
 use crate::statcache::{self, Block, Cached, CachedDirectory, InStore, Key, Look, Settled, StatCache};
@@ -88,6 +88,7 @@ pub fn capture(
         frames: Vec::new(),
         findings: Findings::default(),
         foreign: findings::Findings::new(super::Options::default()),
+        holes: Holes::default(),
         layer: None,
     };
     capture.begin(Place::Top, run.options.rules.clone(), Key::ROOT)?;
@@ -113,6 +114,7 @@ struct Capture<'a, 'c> {
     frames: Vec<Frame<'a>>,
     findings: Findings,
     foreign: findings::Findings,
+    holes: Holes,
     layer: Option<ObjectId>,
 }
 
@@ -291,8 +293,9 @@ impl<'a> Capture<'a, '_> {
     }
 
     fn read(&mut self, name: &[u8], meta: &Meta) -> Result<(), Stop> {
+        let limit = self.options.file_limit;
         let reader =
-            FileReader { sink: self.store.sink, limit: self.options.file_limit, cancel: self.options.cancel };
+            FileReader { sink: self.store.sink, limit, holes: &self.holes, cancel: self.options.cancel };
         let given = reader.read(self.upper.fd(), name, meta)?;
         self.findings.counts.files_read += 1;
         self.findings.counts.bytes_read += given.meta.size;

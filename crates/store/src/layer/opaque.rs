@@ -15,7 +15,9 @@ use crate::dir::{Kind, Meta, Name, names, open_below, reopen, stat_at, stat_fd};
 use crate::id::ObjectId;
 use crate::object::{EntryMode, ObjectKind, ReadObjects, Tree, TreeEntry};
 use crate::path::RelPath;
-use crate::snapshot::{Error, FileReader, Findings, Nothing, SkipReason, Store, attributes, judge, link};
+use crate::snapshot::{
+    Error, FILE_LIMIT, FileReader, Findings, Holes, Nothing, SkipReason, Store, attributes, judge, link,
+};
 use crate::state::{Attributes, Entry, Node, Own, State, StateError, What, write_directory};
 
 /// What a name in the stored layer stands for.
@@ -73,8 +75,14 @@ pub(crate) fn store(
     name: &[u8],
     store: Store<'_>,
 ) -> Result<(ObjectId, Findings), Error> {
-    let mut keeper =
-        Keeper { upper, store, frames: Vec::new(), findings: Findings::default(), path: RelPath::root() };
+    let mut keeper = Keeper {
+        upper,
+        store,
+        frames: Vec::new(),
+        findings: Findings::default(),
+        holes: Holes::default(),
+        path: RelPath::root(),
+    };
     let root = Own::usual(EntryMode::Tree);
     let top = vec![Name { bytes: name.to_vec(), kind: None }].into_iter();
     let dir = reopen(upper).map_err(|errno| keeper.failed(errno))?;
@@ -93,6 +101,7 @@ struct Keeper<'a> {
     store: Store<'a>,
     frames: Vec<Frame>,
     findings: Findings,
+    holes: Holes,
     path: RelPath,
 }
 
@@ -161,7 +170,12 @@ impl Keeper<'_> {
         match meta.kind {
             Kind::Directory => self.directory(name),
             Kind::File => {
-                let reader = FileReader { sink: self.store.sink, limit: u64::MAX, cancel: &NEVER };
+                let reader = FileReader {
+                    sink: self.store.sink,
+                    limit: FILE_LIMIT,
+                    holes: &self.holes,
+                    cancel: &NEVER,
+                };
                 let given = reader.read(dir, name, &meta)?;
                 if given.torn {
                     self.findings.changed(self.path.clone());

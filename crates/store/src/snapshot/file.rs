@@ -8,6 +8,7 @@ use rustix::fs::{SeekFrom, readlinkat, seek};
 use rustix::io::Errno;
 
 use super::content::Content;
+use super::holes::Holes;
 use super::outcome::SkipReason;
 use crate::dir::{Kind, Meta, attribute_names, attribute_value, open_file, stat_at, stat_fd};
 use crate::id::ObjectId;
@@ -25,6 +26,7 @@ const ATTRIBUTE_BYTES: usize = 1 << 20;
 pub(crate) struct FileReader<'a> {
     pub(crate) sink: &'a dyn WriteObjects,
     pub(crate) limit: u64,
+    pub(crate) holes: &'a Holes,
     pub(crate) cancel: &'a AtomicBool,
 }
 
@@ -75,6 +77,9 @@ impl FileReader<'_> {
         let before = stat_fd(file.as_fd()).map_err(judge)?;
         if before.size > self.limit {
             return Err(Nothing::Skip(SkipReason::TooLarge));
+        }
+        if !self.holes.fit(file.as_fd(), before.size) {
+            return Err(Nothing::Skip(SkipReason::Holes));
         }
         let (attributes, attributes_cut) = attributes(file.as_fd()).map_err(judge)?;
         wait_for_writes(file.as_fd());

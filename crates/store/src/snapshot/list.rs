@@ -8,6 +8,7 @@ use rustix::io::Errno;
 
 use super::file::{FileReader, Nothing, attributes, judge, link};
 use super::found::Findings;
+use super::holes::Holes;
 use super::known::{Found, Inside, Knowing, KnownFile};
 use super::noticing::Noticing;
 use super::outcome::SkipReason;
@@ -28,6 +29,7 @@ pub(super) struct Shared<'a> {
     /// Whatever changes from here on has this change time or a later one, and nothing before has.
     pub(super) moment: Stamp,
     pub(super) borrowed: Mutex<Vec<ObjectId>>,
+    pub(super) holes: Holes,
     pub(super) cache: Option<Mutex<&'a mut statcache::Writer>>,
 }
 
@@ -279,8 +281,13 @@ impl<'a, 's> Lister<'a, 's> {
     }
 
     fn file(&mut self, inside: &Inside<'_>, Found { name, meta }: Found<'_>) -> Result<(), Nothing> {
-        let reader =
-            FileReader { sink: self.store.sink, limit: self.options.file_limit, cancel: self.options.cancel };
+        let limit = self.options.file_limit;
+        let reader = FileReader {
+            sink: self.store.sink,
+            limit,
+            holes: &self.shared.holes,
+            cancel: self.options.cancel,
+        };
         let given = reader.read(inside.dir, name, meta)?;
         self.findings.counts.files_read += 1;
         self.findings.counts.bytes_read += given.meta.size;

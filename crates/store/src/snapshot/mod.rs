@@ -10,6 +10,7 @@
 mod content;
 mod file;
 mod found;
+mod holes;
 mod known;
 mod list;
 mod noticing;
@@ -28,6 +29,7 @@ pub use outcome::{Changed, Counts, Outcome, SkipReason, Skipped};
 
 pub(crate) use file::{FileReader, Nothing, attributes, judge, link};
 pub(crate) use found::Findings;
+pub(crate) use holes::Holes;
 pub(crate) use list::{Small, small_file};
 
 use crate::ignore::Rules;

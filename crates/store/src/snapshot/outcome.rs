@@ -61,6 +61,8 @@ pub enum SkipReason {
     Mount,
     Unreadable,
     TooLarge,
+    /// The holes of all files together are more than a state takes.
+    Holes,
     /// It never held still, and what was read has no length.
     Torn,
     /// It was gone or another when it was looked at again.
@@ -132,6 +134,7 @@ impl fmt::Display for SkipReason {
             Self::Mount => "is a mount point",
             Self::Unreadable => "may not be read",
             Self::TooLarge => "is larger than 4 GiB, the most for one file",
+            Self::Holes => "is sparse, and a state takes 256 MiB of holes in all files",
             Self::Torn => "was written to all the time",
             Self::Moved => "was exchanged while it was read",
             Self::Name => "has a name that git does not allow",

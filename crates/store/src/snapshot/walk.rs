@@ -50,6 +50,7 @@ pub(super) fn run(
     let shared = Shared {
         moment: options.began.unwrap_or_else(Moment::now).passed(),
         borrowed: Mutex::default(),
+        holes: super::holes::Holes::default(),
         cache: cache.map(Mutex::new),
     };
     let walk = Walk {
