@@ -2,17 +2,24 @@
 //! nothing from our standard input, and never goes through a shell.
 
 use std::ffi::{OsStr, OsString};
-use std::io::{self, BufRead as _, Write as _};
+use std::io::{self, BufRead as _, Read, Write as _};
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc;
+use std::thread::{Builder, Scope, ScopedJoinHandle};
 use std::time::{Duration, Instant};
+
+use rustix::io::retry_on_intr;
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 
 use crate::model::path::HostPath;
 
 /// How much of the end of standard error an error carries.
 const TAIL: usize = 4096;
+/// How much of standard error is kept of a program with bounds.
+const ERRORS: u64 = 1 << 20;
 /// How often a program with a time limit is looked at.
 const PAUSE: Duration = Duration::from_millis(5);
 
@@ -23,6 +30,17 @@ pub struct Cli {
     arguments: Vec<OsString>,
     variables: Vec<(OsString, OsString)>,
     directory: Option<PathBuf>,
+    bounds: Option<Bounds>,
+}
+
+/// What a program may take. It is ended when it takes more.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    pub time: Duration,
+    /// Memory of its own; what it maps of files does not count.
+    pub memory: u64,
+    /// What it may say.
+    pub output: u64,
 }
 
 /// What a program left behind.
@@ -42,11 +60,13 @@ pub enum CliError {
     Failed { argv: Vec<String>, status: ExitStatus, stderr: String },
     #[error("`{}` did not end within {} ms", argv.join(" "), limit.as_millis())]
     TooSlow { argv: Vec<String>, limit: Duration },
+    #[error("`{}` said more than {} MiB", argv.join(" "), limit >> 20)]
+    TooMuch { argv: Vec<String>, limit: u64 },
 }
 
 impl Cli {
     pub fn new(program: HostPath) -> Self {
-        Self { program, arguments: Vec::new(), variables: Vec::new(), directory: None }
+        Self { program, arguments: Vec::new(), variables: Vec::new(), directory: None, bounds: None }
     }
 
     #[must_use]
@@ -74,6 +94,13 @@ impl Cli {
         self
     }
 
+    /// Ends the program when it takes more than this, whichever way it is run to its end.
+    #[must_use]
+    pub const fn within(mut self, bounds: Bounds) -> Self {
+        self.bounds = Some(bounds);
+        self
+    }
+
     /// The program and its arguments, for people.
     pub fn argv(&self) -> Vec<String> {
         let program = self.program.as_path().as_os_str();
@@ -83,6 +110,9 @@ impl Cli {
 
     /// Runs the program to its end, however it ends.
     pub fn finish(&self) -> Result<Finished, CliError> {
+        if let Some(bounds) = self.bounds {
+            return self.finish_bounded(&[], bounds);
+        }
         let mut command = self.command();
         command.stdin(Stdio::null());
         let output = command.output().map_err(|source| CliError::Start { argv: self.argv(), source })?;
@@ -120,6 +150,9 @@ impl Cli {
 
     /// Runs the program to its end with these bytes on its standard input.
     pub fn finish_with(&self, input: &[u8]) -> Result<Finished, CliError> {
+        if let Some(bounds) = self.bounds {
+            return self.finish_bounded(input, bounds);
+        }
         let failed = |source| CliError::Start { argv: self.argv(), source };
         let mut command = self.command();
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -178,6 +211,84 @@ impl Cli {
         let stderr = String::from_utf8_lossy(tail).trim().to_owned();
         CliError::Failed { argv: self.argv(), status: finished.status, stderr }
     }
+}
+
+/// Programs with bounds.
+impl Cli {
+    fn finish_bounded(&self, input: &[u8], bounds: Bounds) -> Result<Finished, CliError> {
+        let failed = |source| CliError::Start { argv: self.argv(), source };
+        let mut command = self.command();
+        let stdin = if input.is_empty() { Stdio::null() } else { Stdio::piped() };
+        command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().map_err(failed)?;
+        let pid = Pid::from_child(&child);
+        crate::os::limit_memory(pid, bounds.memory);
+        let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let watched = std::thread::scope(|scope| {
+            let (ended, end) = mpsc::channel::<()>();
+            let watch = spawn(scope, move || {
+                let late = end.recv_timeout(bounds.time) == Err(mpsc::RecvTimeoutError::Timeout);
+                if late {
+                    end_now(pid);
+                }
+                late
+            })?;
+            // A program that has heard enough closes its end; what it made of the rest, its status says.
+            let said = spawn(scope, move || stdin.map(|mut stdin| stdin.write_all(input)))
+                .and_then(|_| spawn(scope, move || stderr.map(|stderr| up_to(stderr, ERRORS))));
+            let heard = said.and_then(|said| {
+                let stdout = up_to(stdout.expect("it was asked for"), bounds.output)?;
+                if stdout.len() as u64 > bounds.output {
+                    end_now(pid);
+                }
+                Ok((stdout, said))
+            });
+            if heard.is_err() {
+                end_now(pid);
+            }
+            // It is waited for without being taken off the list, so that its number stays its own.
+            let waited =
+                retry_on_intr(|| waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT));
+            drop(ended);
+            let late = watch.join().unwrap_or(false);
+            let (stdout, said) = heard?;
+            waited?;
+            let stderr = said.join().ok().flatten().transpose()?.unwrap_or_default();
+            io::Result::Ok((late, stdout, stderr))
+        });
+        let status = child.wait().map_err(failed)?;
+        let (late, stdout, stderr) = watched.map_err(failed)?;
+        if late {
+            return Err(CliError::TooSlow { argv: self.argv(), limit: bounds.time });
+        }
+        if stdout.len() as u64 > bounds.output {
+            return Err(CliError::TooMuch { argv: self.argv(), limit: bounds.output });
+        }
+        Ok(Finished { status, stdout, stderr })
+    }
+}
+
+/// A thread, or why there can be none.
+fn spawn<'scope, T: Send + 'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    work: impl FnOnce() -> T + Send + 'scope,
+) -> io::Result<ScopedJoinHandle<'scope, T>> {
+    Builder::new().spawn_scoped(scope, work)
+}
+
+/// Only for a child that nobody has waited for yet.
+fn end_now(pid: Pid) {
+    let _already_gone = kill_process(pid, Signal::KILL);
+}
+
+/// What a stream says, up to one byte more than `limit`; the rest is heard and forgotten.
+fn up_to(mut stream: impl Read, limit: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    (&mut stream).take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
+    if limit == ERRORS {
+        io::copy(&mut stream, &mut io::sink())?;
+    }
+    Ok(bytes)
 }
 
 /// What can be read from a pipe at once. A child of the program may hold its other end for ever.
@@ -251,6 +362,22 @@ mod tests {
         let said = program("/bin/sh").args(["-c", "echo said >&2; sleep 600 & exit 3"]);
         let said = said.finish_within(Duration::from_mins(10)).unwrap();
         assert_eq!((said.status.code(), said.stderr.as_slice()), (Some(3), &b"said\n"[..]));
+    }
+
+    #[test]
+    fn a_program_with_bounds_is_ended_at_each_of_them() {
+        let bounds = Bounds { time: Duration::from_mins(10), memory: 64 << 20, output: 1 << 20 };
+        let shell = |script: &str, bounds| program("/bin/sh").args(["-c", script]).within(bounds).finish();
+        let slow = shell("exec sleep 600", Bounds { time: Duration::from_millis(50), ..bounds });
+        assert!(matches!(slow, Err(CliError::TooSlow { .. })), "{slow:?}");
+        let loud = shell("exec cat /dev/zero", bounds);
+        assert!(matches!(loud, Err(CliError::TooMuch { limit: 1_048_576, .. })), "{loud:?}");
+        let large = shell("sleep 0.1; x=$(head -c 256M /dev/zero | tr '\\0' x)", bounds).unwrap();
+        assert!(!large.status.success(), "{large:?}");
+        let noisy = shell("head -c 4M /dev/zero >&2; echo said; exit 3", bounds).unwrap();
+        assert_eq!((noisy.status.code(), noisy.stdout.as_slice()), (Some(3), &b"said\n"[..]));
+        let fed = program("/bin/cat").within(bounds).finish_with(&[b'x'; 1 << 20]).unwrap();
+        assert!(fed.status.success() && fed.stdout.len() == 1 << 20);
     }
 
     #[test]

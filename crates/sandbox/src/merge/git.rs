@@ -12,15 +12,19 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::LazyLock;
+use std::time::Duration;
 
 use sandtable_store::id::{IdError, ObjectId};
 use serde::{Deserialize, Serialize};
 
 use crate::model::path::HostPath;
-use crate::process::{Cli, CliError, Finished};
+use crate::process::{Bounds, Cli, CliError, Finished};
 
 /// The oldest git that merges trees in memory and takes attributes from a tree.
 pub const MINIMUM: Version = Version(2, 41, 0);
+
+/// What one call may take: it works on what a sandbox wrote. The largest honest work is far below this.
+const BOUNDS: Bounds = Bounds { time: Duration::from_mins(1), memory: 1 << 30, output: 1 << 30 };
 
 /// Where git is looked for when the caller names no place.
 pub const FOLDERS: [&str; 5] =
@@ -63,7 +67,7 @@ impl Git {
         let found = folders.iter().map(|folder| folder.join("git")).find(|path| path.is_file());
         let program = found.and_then(|path| HostPath::new(path).ok());
         let Some(program) = program else { return Err(GitError::Missing { folders }) };
-        let answer = hardened(Cli::new(program.clone())).arg("--version").output()?;
+        let answer = hardened(Cli::new(program.clone())).within(BOUNDS).arg("--version").output()?;
         let text = String::from_utf8_lossy(&answer).into_owned();
         let version = parsed_version(&text).ok_or(GitError::Answer(text))?;
         if version < MINIMUM {
@@ -248,7 +252,7 @@ impl Call {
     }
 
     fn cli(&self) -> Cli {
-        let mut cli = Cli::new(self.program.clone()).arg("--no-pager");
+        let mut cli = Cli::new(self.program.clone()).within(BOUNDS).arg("--no-pager");
         let kept = HARDENING.variables.iter().filter(|line| !self.dropped.contains(&line.name));
         cli = kept.fold(cli, |cli, line| cli.variable(&line.name, &line.value));
         let given = self.settings.iter().map(|(name, value)| (name.as_str(), value.as_str()));

@@ -10,6 +10,7 @@ use rustix::io::Result;
 use rustix::net::sockopt::socket_peercred;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with};
 use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use rustix::rand::{GetRandomFlags, getrandom};
 
 use super::{Peer, Waiting};
@@ -42,6 +43,12 @@ pub(crate) fn random_bytes() -> [u8; 8] {
 /// A file without a name, in memory.
 pub(crate) fn memory_file(name: &str) -> Result<OwnedFd> {
     memfd_create(name, MemfdFlags::CLOEXEC)
+}
+
+/// Lets a process have so much memory of its own, beside what it maps of files. One that is gone already needs no limit.
+pub(crate) fn limit_memory(pid: Pid, bytes: u64) {
+    let limit = Rlimit { current: Some(bytes), maximum: Some(bytes) };
+    let _gone = prlimit(Some(pid), Resource::Data, limit);
 }
 
 pub(crate) fn pipe() -> Result<(OwnedFd, OwnedFd)> {

@@ -36,6 +36,9 @@ pub(crate) fn random_bytes() -> [u8; 8] {
     bytes
 }
 
+/// There is no such call for another process; its time is limited all the same.
+pub(crate) const fn limit_memory(_pid: rustix::process::Pid, _bytes: u64) {}
+
 /// There are none; only who starts a container needs one.
 pub(crate) fn memory_file(_name: &str) -> Result<OwnedFd> {
     Err(Errno::NOSYS)
