@@ -235,9 +235,9 @@ impl Cli {
             })?;
             // A program that has heard enough closes its end; what it made of the rest, its status says.
             let said = spawn(scope, move || stdin.map(|mut stdin| stdin.write_all(input)))
-                .and_then(|_| spawn(scope, move || stderr.map(|stderr| up_to(stderr, ERRORS))));
+                .and_then(|_| spawn(scope, move || stderr.map(complaints)));
             let heard = said.and_then(|said| {
-                let stdout = up_to(stdout.expect("it was asked for"), bounds.output)?;
+                let stdout = up_to(&mut stdout.expect("it was asked for"), bounds.output)?;
                 if stdout.len() as u64 > bounds.output {
                     end_now(pid);
                 }
@@ -281,13 +281,17 @@ fn end_now(pid: Pid) {
     let _already_gone = kill_process(pid, Signal::KILL);
 }
 
-/// What a stream says, up to one byte more than `limit`; the rest is heard and forgotten.
-fn up_to(mut stream: impl Read, limit: u64) -> io::Result<Vec<u8>> {
+/// What a stream says, up to one byte more than `limit`.
+fn up_to(stream: &mut impl Read, limit: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    (&mut stream).take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
-    if limit == ERRORS {
-        io::copy(&mut stream, &mut io::sink())?;
-    }
+    stream.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// What a program complains of. The rest is heard and forgotten: it must be able to go on.
+fn complaints(mut stream: impl Read) -> io::Result<Vec<u8>> {
+    let bytes = up_to(&mut stream, ERRORS)?;
+    io::copy(&mut stream, &mut io::sink())?;
     Ok(bytes)
 }
 

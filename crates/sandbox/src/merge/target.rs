@@ -137,6 +137,9 @@ pub fn read(means: &Means, directory: &HostPath) -> Result<Result<Target, Refusa
         locate::Found::Refused(refusal) => return Ok(Err(refusal)),
         locate::Found::Repository(found) => found,
     };
+    if let Some(refusal) = locate::no_file(&found) {
+        return Ok(Err(refusal));
+    }
     let settings = Settings::read(means, &found.git_dir)?;
     if let Some(refusal) = foreign_owner(&found, &settings)? {
         return Ok(Err(refusal));

@@ -22,6 +22,7 @@ mod git_base;
 mod git_inside;
 mod going_back;
 mod ground;
+mod hostile_trees;
 mod hosts;
 mod image;
 mod inside;

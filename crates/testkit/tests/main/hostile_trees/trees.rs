@@ -1,0 +1,127 @@
+//! The trees. Each is made inside, by a script that knows nothing of the host; some need something in the source before.
+
+use std::path::Path;
+
+use rustix::fs::{CWD, Mode, mkfifoat};
+use sandtable_testkit::counts;
+use sandtable_testkit::env::TestEnv;
+
+pub(super) struct Tree {
+    pub(super) name: &'static str,
+    /// What is in the source.
+    pub(super) before: fn(&TestEnv, &Path),
+    /// What the sandbox makes, in perl.
+    pub(super) script: String,
+    /// Commands before those that every tree goes through.
+    pub(super) more: &'static [&'static str],
+}
+
+/// All of them. Their size is so many percent of the full one.
+pub(super) fn all() -> Vec<Tree> {
+    let percent = counts::of("hostile-percent") as usize;
+    let size = |full: usize| full * percent / 100;
+    let tree = |name, script: String| Tree { name, before: |_, _| {}, script, more: &[] };
+    vec![
+        tree("deep, long names", deep(size(2000), 250)),
+        tree("deep, short names", deep(size(1500), 1)),
+        tree("ignore rules", ignore_rules(size(2000))),
+        Tree { before: alternating, ..tree("lines that repeat", repeated(size(1_000_000))) },
+        tree(
+            "nothing but line feeds",
+            format!("open F,'>lines'; print F \"\\n\" x {}; close F", size(8 << 20)),
+        ),
+        tree("one long line", format!("open F,'>line'; print F 'x' x {}; close F", size(8 << 20))),
+        tree("sparse files", "for (1..100) { open F,\">s$_\"; truncate F, 4<<30; close F }".to_owned()),
+        tree("many files", format!("for (1..{}) {{ open F,\">f$_\"; print F $_; close F }}", size(20_000))),
+        tree("long names", format!("for (1..{}) {{ open F,'>'.sprintf('%0250d',$_); close F }}", size(5000))),
+        tree("links", links(size(10_000))),
+        Tree { before: pipes, ..tree("pipes", "use POSIX; mkfifo(\"p$_\",0600) for 1..100".to_owned()) },
+        tree("many references", references(size(5000))),
+        tree("renames", renames(size(140))),
+        Tree { more: &HISTORY, ..tree("a tree that names itself", bomb(8)) },
+        Tree { more: &HISTORY, ..tree("objects that swell", swelling(size(400))) },
+    ]
+}
+
+/// The commits made inside are asked for too.
+const HISTORY: [&str; 2] = ["merge --history --dry-run box", "export --history --bundle DIR.bundle box"];
+
+/// Directories in directories, with a file in each.
+fn deep(levels: usize, name: usize) -> String {
+    format!(
+        "for (1..{levels}) {{ open F,'>f'; print F 'x'; close F; mkdir 'd' x {name}; chdir 'd' x {name} or die }}"
+    )
+}
+
+/// Rules that take other matchers for ever, and many of them.
+fn ignore_rules(rules: usize) -> String {
+    let many = format!("print F '*a' x 40, $_, \"\\n\" for 1..{rules};");
+    let tree = "my $d = '.'; for (1..100) { $d .= '/'.('a' x 20); mkdir $d } open F,\">$d/f$_\" for 1..50;";
+    format!("open F,'>.gitignore'; print F '**/' x 20, \"x\\n\"; {many} close F; {tree}")
+}
+
+/// Two lines in random order, and others after.
+fn repeated(lines: usize) -> String {
+    format!("srand 2; open F,'>random'; print F int(rand 2), \"\\n\" for 1..{lines}; close F")
+}
+
+fn alternating(env: &TestEnv, source: &Path) {
+    let lines = 10_000 * counts::of("hostile-percent");
+    let bit = |at: u32| if at.wrapping_mul(2_654_435_761) >> 31 == 0 { b'0' } else { b'1' };
+    let text: Vec<u8> = (0..lines).flat_map(|at| [bit(at), b'\n']).collect();
+    env.file(&source.join("random"), text);
+    env.git(source, &["add", "-A"]);
+    env.git(source, &["commit", "-q", "-m", "random"]);
+}
+
+/// Each leads to the next, the last to the first, and one out of the tree.
+fn links(count: usize) -> String {
+    format!(
+        "symlink 'l'.($_ % {count} + 1), \"l$_\" for 1..{count}; symlink '../' x 100 .'etc/passwd', 'out'"
+    )
+}
+
+/// Named pipes where git keeps lists: whoever opens one waits for ever.
+fn pipes(_: &TestEnv, source: &Path) {
+    for name in
+        ["objects/info/alternates", "info/exclude", "info/attributes", "info/grafts", "shallow", "gitk.cache"]
+    {
+        let path = source.join(".git").join(name);
+        let _none = fs_err::remove_file(&path);
+        mkfifoat(CWD, &path, Mode::RUSR | Mode::WUSR).unwrap();
+    }
+}
+
+fn references(count: usize) -> String {
+    format!(
+        "my $h=`git rev-parse HEAD`; chomp $h; open G,'|git update-ref --stdin'; \
+         print G \"create refs/heads/b$_ $h\\n\" for 1..{count}; close G; open F,'>new'; print F 'x'; close F"
+    )
+}
+
+/// Files of many different short lines, removed here and added there with a change.
+fn renames(files: usize) -> String {
+    format!(
+        "mkdir 'a'; for my $f (1..{files}) {{ open F,\">a/$f\"; print F $f*100000+$_, \"\\n\" for 1..50000; close F }} \
+         system 'git add -A; git -c user.name=a -c user.email=a commit -qm a; mv a b; for f in b/*; do echo x >> $f; done'"
+    )
+}
+
+/// Ten entries that are all the same tree, as often as there are levels.
+fn bomb(levels: usize) -> String {
+    format!(
+        "my $b=`git hash-object -w README`; chomp $b; my ($k,$t)=('100644 blob',$b); \
+         for (1..{levels}) {{ open G,\"|git mktree >/tmp/t\"; print G \"$k $t\\te$_\\n\" for 0..9; close G; \
+         $t=`cat /tmp/t`; chomp $t; $k='040000 tree' }} \
+         my $c=`git -c user.name=a -c user.email=a commit-tree -p HEAD -m bomb $t`; chomp $c; \
+         system \"git update-ref HEAD $c\"; open F,'>new'; print F 'x'; close F"
+    )
+}
+
+/// Zeros by the megabyte, which are nothing as long as they are packed.
+fn swelling(mebibytes: usize) -> String {
+    format!(
+        "system 'head -c {mebibytes}M /dev/zero > zeros; git add -A; git -c user.name=a -c user.email=a commit -qm zeros; \
+         rm zeros; git add -A; git -c user.name=a -c user.email=a commit -qm none'; open F,'>new'; print F 'x'; close F"
+    )
+}
