@@ -80,13 +80,14 @@ pub enum SkipReason {
 }
 
 impl SkipReason {
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Fifo,
         Self::Socket,
         Self::Device,
         Self::Mount,
         Self::Unreadable,
         Self::TooLarge,
+        Self::Holes,
         Self::Torn,
         Self::Moved,
         Self::Name,
@@ -105,6 +106,7 @@ impl SkipReason {
             Self::Mount => "mount",
             Self::Unreadable => "unreadable",
             Self::TooLarge => "too-large",
+            Self::Holes => "holes",
             Self::Torn => "torn",
             Self::Moved => "moved",
             Self::Name => "name",
