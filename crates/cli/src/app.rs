@@ -1,14 +1,17 @@
 //! What the commands share: the environment, the terminal, the way from a request to what it means here.
 
+use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use sandtable_sandbox::board::Board;
 use sandtable_sandbox::facts::{Facts, MachineFacts, Recorded};
+use sandtable_sandbox::merge::Recovered;
 use sandtable_sandbox::model::id::SandboxName;
 use sandtable_sandbox::model::path::HostPath;
 use sandtable_sandbox::model::resolved::ResolvedSpec;
 use sandtable_sandbox::model::spec::{MountAccess, Spec};
+use sandtable_sandbox::recovery::{self, Recovery};
 use sandtable_sandbox::resolve;
 use sandtable_sandbox::session::{self, Sandboxes};
 
@@ -31,18 +34,51 @@ fn foreign(spec: &Spec) -> impl Iterator<Item = HostPath> {
     places.filter_map(|place| HostPath::new(place).ok())
 }
 
+/// An error with its causes, on one line.
+fn chained(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(error.source(), |error| error.source());
+    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
+}
+
 /// One call of the program.
 #[derive(Debug)]
 pub(crate) struct App {
     pub(crate) environment: Environment,
     pub(crate) ui: Ui,
     started: Instant,
+    /// What this call found unfinished, and finished.
+    recovered: OnceCell<Vec<Recovery>>,
 }
 
 impl App {
     pub(crate) fn new(environment: Environment) -> Self {
         let ui = Ui::new(&environment);
-        Self { environment, ui, started: Instant::now() }
+        Self { environment, ui, started: Instant::now(), recovered: OnceCell::new() }
+    }
+
+    /// Carries to its end what an earlier command left unfinished, and says so. What cannot be carried to its end keeps
+    /// nobody from what has nothing to do with it; whoever works on the same files fails by it again.
+    pub(crate) fn recover(&self) {
+        let Ok(data) = self.environment.data() else { return };
+        let home = || self.environment.host().ok().and_then(|host| host.home);
+        let means = || commands::merge::found(data.join("merges"), home());
+        let mut done = Vec::new();
+        for found in recovery::recover(&data, &means) {
+            match found {
+                Ok(found) => {
+                    self.ui.warning("recovered", &crate::ui::recovered(&found));
+                    done.push(found);
+                }
+                Err(error) => self.ui.warning("not-recovered", &chained(&error)),
+            }
+        }
+        self.recovered.set(done).unwrap_or_default();
+    }
+
+    /// What became of something that was interrupted on this target.
+    pub(crate) fn recovered(&self, target: &HostPath) -> Option<Recovered> {
+        let found = self.recovered.get()?.iter().find(|found| found.target == target.as_path());
+        found.map(|found| found.outcome)
     }
 
     /// Milliseconds since the program started.

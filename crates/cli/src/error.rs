@@ -171,6 +171,20 @@ impl CliError {
         }
     }
 
+    /// The signal that ended it.
+    pub(crate) fn signal(&self) -> Option<i32> {
+        match self {
+            Self::Merge(merge::Error::Interrupted(signal)) => Some(*signal),
+            Self::Board(error) => error.signal(),
+            Self::Session(error) => match &**error {
+                session::Error::Merge(merge::Error::Interrupted(signal)) => Some(*signal),
+                session::Error::Board(error) => error.signal(),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
     /// The stable name of what went wrong, where there is one.
     fn code(&self) -> Option<&'static str> {
         match self {

@@ -51,12 +51,18 @@ impl From<Own> for ExitCode {
     }
 }
 
+/// The code after a signal, once everything was put back or finished.
+pub(crate) fn after_signal(signal: i32) -> ExitCode {
+    ExitCode::from(u8::try_from(128 + signal).unwrap_or(Own::Interrupted as u8))
+}
+
 /// The table in the long help.
 pub(crate) const TABLE: &str = "\
 Exit codes:
   N      the command's own code
   128+N  the command died by signal N
   130    interrupted while the source was copied; nothing ran
+  128+N  a state command was ended by signal N, after it put everything back or, too late for that, finished
   127    the command was not found in the sandbox
   126    the command was found and cannot be executed
   124    the command's time (`--timeout`) was up

@@ -46,11 +46,14 @@ fn main() -> ExitCode {
     };
     result.unwrap_or_else(|error| {
         app.ui.error(&error);
-        error.exit().into()
+        error.signal().map_or_else(|| error.exit().into(), exit::after_signal)
     })
 }
 
 fn dispatch(app: &App, command: Command) -> Result<ExitCode, CliError> {
+    if !matches!(command, Command::Completions(_) | Command::Man(_)) {
+        app.recover();
+    }
     match command {
         Command::Run(args) => commands::run::run(app, *args),
         Command::Shell(args) => commands::shell::run(app, *args),

@@ -23,7 +23,7 @@ use sandtable_sandbox::session::{self, back};
 use super::target::{ends, sandbox, state};
 use crate::app::{App, real};
 use crate::error::CliError;
-use crate::exit::Own;
+use crate::exit::{Own, after_signal};
 use crate::ui::{Ui, merge as view};
 
 /// What to bring over, and what of it.
@@ -132,6 +132,7 @@ enum Along {
 fn run(app: &App, args: &WorkArgs, mode: Mode, along: Along) -> Result<ExitCode, CliError> {
     let work = work(app, args.work.as_deref())?;
     let mut request = request(args, &work, mode)?;
+    request.log = Some(back::log(&work.store, &request.target));
     if along == Along::History {
         request.history = Some(History {
             layer: work.store.state(&work.newest.id).map_err(board::Error::from)?.layer,
@@ -149,7 +150,7 @@ fn run(app: &App, args: &WorkArgs, mode: Mode, along: Along) -> Result<ExitCode,
             return Ok(ExitCode::from(Own::Failed));
         }
     }
-    let outcome = loop {
+    let mut outcome = loop {
         let mut shown = |planned: &Planned<'_>| {
             if !args.json {
                 app.ui.answer(&view::plan(planned, Ui::answer_colour(&app.environment))).unwrap_or_default();
@@ -165,7 +166,7 @@ fn run(app: &App, args: &WorkArgs, mode: Mode, along: Along) -> Result<ExitCode,
             _ => break outcome,
         }
     };
-    back::note(&work.store, &request, &outcome)?;
+    outcome.recovered = outcome.recovered.or_else(|| app.recovered(&request.target));
     told(app, args, &outcome)
 }
 
@@ -198,17 +199,23 @@ fn request(args: &WorkArgs, work: &Work, mode: Mode) -> Result<MergeRequest, Cli
             committer: whose(&args.committer)?,
             trailers: work.trailers.clone(),
         },
+        log: None,
     })
 }
 
 /// What merges, and their way back, work with.
 pub(super) fn means(app: &App) -> Result<Means, CliError> {
     let state = app.environment.data()?.join("merges");
-    Ok(Means {
-        git: Git::find_known(FOLDERS, &state).map_err(sandtable_sandbox::merge::Error::from)?,
-        state,
-        home: app.environment.host()?.home,
-    })
+    let home = app.environment.host()?.home;
+    Ok(found(state, home)?)
+}
+
+/// The same, for whoever knows where things are.
+pub(crate) fn found(
+    state: HostPath,
+    home: Option<HostPath>,
+) -> Result<Means, sandtable_sandbox::merge::Error> {
+    Ok(Means { git: Git::find_known(FOLDERS, &state)?, state, home })
 }
 
 fn told(app: &App, args: &WorkArgs, outcome: &MergeOutcome) -> Result<ExitCode, CliError> {
@@ -217,7 +224,11 @@ fn told(app: &App, args: &WorkArgs, outcome: &MergeOutcome) -> Result<ExitCode, 
     } else {
         app.ui.answer(&view::rendered(outcome, Ui::answer_colour(&app.environment)))?;
     }
-    Ok(if outcome.success { ExitCode::SUCCESS } else { ExitCode::from(Own::Failed) })
+    Ok(match outcome.interrupted {
+        Some(signal) => after_signal(signal),
+        None if outcome.success => ExitCode::SUCCESS,
+        None => ExitCode::from(Own::Failed),
+    })
 }
 
 /// From which state to which, and what moved in the source meanwhile.

@@ -9,13 +9,13 @@ use clap::Args;
 use sandtable_sandbox::board::{Direction, ObjectId, checkout, rollback};
 use sandtable_sandbox::merge::RelPath;
 use sandtable_sandbox::model::id::SandboxName;
-use sandtable_sandbox::session::back::{self, Logged, Step, Turned};
+use sandtable_sandbox::session::back::{self, Logged, Step};
 use sandtable_sandbox::session::states;
 
 use super::target::{Target, state};
 use crate::app::{App, real};
 use crate::error::CliError;
-use crate::exit::Own;
+use crate::exit::{Own, after_signal};
 
 /// What `checkout` takes.
 #[derive(Debug, Args)]
@@ -135,9 +135,12 @@ fn step_merge(
     direction: Direction,
 ) -> Result<ExitCode, CliError> {
     let turned = logged.turn(&super::merge::means(app)?, direction)?;
-    if let Turned::Not(outcome) = &turned {
-        app.ui.write(&crate::ui::merge::stopped(outcome, app.ui.colour));
-        return Ok(ExitCode::from(Own::Failed));
+    for note in &turned.notes {
+        app.ui.warning(note.code, &note.text);
+    }
+    if !turned.outcome.is_success() {
+        app.ui.write(&crate::ui::merge::stopped(&turned.outcome, app.ui.colour));
+        return Ok(turned.interrupted.map_or_else(|| ExitCode::from(Own::Failed), after_signal));
     }
     said_kind(app, logged.done.kind(), direction);
     let verb = match direction {
@@ -145,7 +148,7 @@ fn step_merge(
         Direction::Redo => "has the work again",
     };
     app.ui.say(&format!("{} {verb}", escaped(root)));
-    Ok(ExitCode::SUCCESS)
+    Ok(turned.interrupted.map_or(ExitCode::SUCCESS, after_signal))
 }
 
 fn said_kind(app: &App, kind: &str, direction: Direction) {

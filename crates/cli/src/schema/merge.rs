@@ -84,6 +84,7 @@ fn outcomes() -> Vec<Outcome> {
         Outcome::Held { held: samples() },
         Outcome::Refused { refusal },
         Outcome::RolledBack { reason: "`HEAD` moved".to_owned() },
+        Outcome::Unfinished { reason: "the disk failed".to_owned() },
     ]
 }
 
@@ -112,6 +113,7 @@ fn every_outcome_of_a_merge_has_the_shape_its_schema_promises() {
             flagged: some(findings(&Approvals::None).flagged),
             plan: Some("0123456789ab".to_owned()),
             recovered: Some(Recovered::Undone),
+            interrupted: Some(2),
             notes: vec![Note { code: "hooks-not-run", text: "not run".to_owned() }],
             kept_at: host("/store"),
             next: vec!["try again".to_owned()],

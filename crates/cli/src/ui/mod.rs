@@ -5,6 +5,8 @@
 
 use std::io::{self, IsTerminal, Write as _};
 
+use sandtable_sandbox::merge::Recovered;
+use sandtable_sandbox::recovery::Recovery;
 use sandtable_sandbox::session::Stream;
 
 use crate::env::{self, Environment};
@@ -30,6 +32,27 @@ fn colour(environment: &Environment, stream: &impl IsTerminal) -> Colour {
     let refused = environment.get(env::NO_COLOR).is_some()
         || environment.get(env::TERM).is_some_and(|term| term == "dumb");
     if !refused && stream.is_terminal() { Colour::Ansi } else { Colour::Never }
+}
+
+/// What became of something that was interrupted, in a sentence.
+pub(crate) fn recovered(found: &Recovery) -> String {
+    let became = match found.outcome {
+        Recovered::Finished => "completed",
+        Recovered::Undone => "put back",
+    };
+    let target = found.target.to_string_lossy();
+    let mut text = format!("an interrupted {} in `{target}` was {became}", found.what);
+    const MOST: usize = 5;
+    let paths = found.left_alone.iter().take(MOST).map(|path| format!("`{}`", path.display_escaped()));
+    let paths: Vec<String> = paths.collect();
+    if !paths.is_empty() {
+        text.push_str("; left as they are, because they were changed since: ");
+        text.push_str(&paths.join(", "));
+    }
+    if found.left_alone.len() > MOST {
+        text.push_str(&format!(" and {} more", found.left_alone.len() - MOST));
+    }
+    text
 }
 
 /// The terminal.

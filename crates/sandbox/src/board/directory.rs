@@ -7,15 +7,13 @@ use std::time::SystemTime;
 use sandtable_store::checkout;
 use sandtable_store::dir::{names, open_named, reopen};
 use sandtable_store::id::ObjectId;
-use sandtable_store::lock::FileLock;
 use sandtable_store::meta::{Direction, Durability, HeadChange, Move, OperationDraft};
 use sandtable_store::rollback::{self, Site, Verify, checkout_journalled};
-use sandtable_store::state::State;
-use sandtable_store::store::{Store, StoreError};
+use sandtable_store::store::Store;
 
+use super::journal::{Entry, Journal, mend, new_id, turn};
 use super::take::{Silent, take};
 use super::{Board, Error, Found, Ignored, Subject, Taken, Taking};
-use crate::random::random;
 
 /// A directory that was brought from one state to another.
 #[derive(Debug)]
@@ -47,7 +45,7 @@ impl Board {
             return Ok(checkout::Outcome { files: written, skipped, ..checkout::Outcome::default() });
         }
         let journal = Journal::open(&found.store)?;
-        let id = journal_id();
+        let id = new_id();
         let site = Site { root: dir.as_fd(), path: target, journal: journal.dir.as_fd(), id: &id };
         // First of all, so that whoever dies after the last file leaves a directory that is known.
         let head = HeadChange::Set(found.snapshot.id);
@@ -78,8 +76,8 @@ impl Board {
         mend(&found.store)?;
         let Taken { snapshot, .. } = take(&found.store, &subject, worktree, &taking)?;
         let (from, to) = (found.store.state(&snapshot.id)?, found.state()?);
-        let outcome = turn(&found.store, worktree, (&from, &to), Verify::Trust)?;
-        note(&found.store, &subject, "rollback", HeadChange::Set(found.snapshot.id))?;
+        let entry = Entry::set(&subject, "rollback", found.snapshot.id);
+        let outcome = turn(&found.store, worktree, ((&from, &to), &entry), Verify::Trust)?;
         Ok(Turned { from: snapshot.id, to: found.snapshot.id, outcome })
     }
 
@@ -94,65 +92,24 @@ impl Board {
             Direction::Redo => store.meta().redo(&subject.to_string())?,
         };
         let outcome = if step.over.only_recorded() {
+            store.meta().record(&step, SystemTime::now(), "{}")?;
             rollback::Outcome::default()
         } else {
             let (from, to) = (store.state(&step.from)?, store.state(&step.to)?);
-            turn(&store, directory, (&from, &to), Verify::Check(&|_, _| None))?
+            let entry = Entry::step(&subject, direction, (step.from, step.to));
+            turn(&store, directory, ((&from, &to), &entry), Verify::Check(&|_, _| None))?
         };
-        store.meta().record(&step, SystemTime::now(), "{}")?;
         let turned = Turned { from: step.from, to: step.to, outcome };
         Ok((step, turned))
     }
 }
 
-/// Finishes or undoes what somebody left in the journal of a store, before anything is read from a directory that it may
-/// be about.
-pub(crate) fn mend(store: &Store) -> Result<(), Error> {
-    let path = store.dir().join("journal");
-    let left = fs_err::read_dir(&path).map_err(|source| Error::Directory { path, source })?.next().is_some();
-    if left { Journal::open(store).map(drop) } else { Ok(()) }
-}
-
-/// The journal of a store, alone. What somebody left in it is finished or undone first.
-struct Journal {
-    dir: OwnedFd,
-    _lock: FileLock,
-}
-
-impl Journal {
-    fn open(store: &Store) -> Result<Self, Error> {
-        let path = store.dir().join("journal");
-        let lock = FileLock::exclusive(&store.dir().join("journal.lock")).map_err(StoreError::from)?;
-        let dir = open_named(&path).map_err(|errno| Error::Directory { path, source: errno.into() })?;
-        let found = rollback::recover(store.objects(), dir.as_fd(), Verify::Check(&|_, _| None));
-        for one in found.map_err(StoreError::from)? {
-            one.result.map_err(|error| turn_error(&one.target, error))?;
-        }
-        Ok(Self { dir, _lock: lock })
-    }
-}
-
-/// Brings a directory from one state to another, journalled.
-pub(crate) fn turn(
-    store: &Store,
-    directory: &Path,
-    states: (&State, &State),
-    verify: Verify<'_>,
-) -> Result<rollback::Outcome, Error> {
-    let (dir, journal) = (open(directory)?, Journal::open(store)?);
-    let id = journal_id();
-    let site = Site { root: dir.as_fd(), path: directory, journal: journal.dir.as_fd(), id: &id };
-    let (from, to) = states;
-    let options = rollback::Options { verify, ..rollback::Options::default() };
-    rollback::rollback(store.objects(), rollback::Move { from, to }, &site, &options)
-        .map_err(|error| turn_error(directory, error))
-}
-
-fn turn_error(directory: &Path, error: rollback::Error) -> Error {
+pub(super) fn turn_error(directory: &Path, error: rollback::Error) -> Error {
     let path = directory.to_owned();
     match error {
         rollback::Error::Changed(paths) => Error::Changed { root: path, paths },
         rollback::Error::Write(source) => Error::Checkout { path, source },
+        rollback::Error::Incomplete(source) => Error::Incomplete { path, source: *source },
         source => Error::Rollback { path, source },
     }
 }
@@ -182,7 +139,7 @@ fn make(target: &Path) -> Result<(), Error> {
     }
 }
 
-fn open(directory: &Path) -> Result<OwnedFd, Error> {
+pub(super) fn open(directory: &Path) -> Result<OwnedFd, Error> {
     open_named(directory).map_err(|errno| match errno {
         rustix::io::Errno::NOTDIR => Error::NotDirectory(directory.to_owned()),
         errno => Error::Directory { path: directory.to_owned(), source: errno.into() },
@@ -193,8 +150,4 @@ fn is_empty(dir: &OwnedFd, target: &Path) -> Result<bool, Error> {
     let found = reopen(dir.as_fd()).and_then(|again| names(again.as_fd()));
     let found = found.map_err(|errno| Error::Directory { path: target.to_owned(), source: errno.into() })?;
     Ok(found.is_empty())
-}
-
-fn journal_id() -> String {
-    format!("{:016x}", random())
 }

@@ -49,6 +49,12 @@ pub enum Error {
     Changed { root: PathBuf, paths: Vec<RelPath> },
     #[error("cannot bring `{}` to that state", path.display())]
     Rollback { path: PathBuf, source: rollback::Error },
+    #[error("`{}` is in its new state, but the last steps are left to the next command", path.display())]
+    Incomplete { path: PathBuf, source: rollback::Error },
+    #[error("signal {signal} came, and `{}` is as it was", path.display())]
+    Interrupted { path: PathBuf, signal: i32 },
+    #[error("signal {signal} came too late to put `{}` back: it is in its new state", path.display())]
+    InterruptedLate { path: PathBuf, signal: i32 },
     #[error("cannot compare the two states")]
     Diff(#[from] diff::Error),
     #[error("the state is damaged")]
@@ -78,6 +84,14 @@ impl From<MetaError> for Error {
 }
 
 impl Error {
+    /// The signal that ended it.
+    pub const fn signal(&self) -> Option<i32> {
+        match self {
+            Self::Interrupted { signal, .. } | Self::InterruptedLate { signal, .. } => Some(*signal),
+            _ => None,
+        }
+    }
+
     /// Whose move it is.
     pub fn blame(&self) -> Blame {
         match self {
@@ -109,6 +123,8 @@ impl Error {
             Self::Snapshot { .. } | Self::Repository { .. } => "snapshot",
             Self::Checkout { .. } => "checkout",
             Self::Rollback { .. } => "rollback",
+            Self::Incomplete { .. } => "incomplete",
+            Self::Interrupted { .. } | Self::InterruptedLate { .. } => "interrupted",
             Self::Diff(_) => "diff",
             Self::State(_) => "damaged",
         }

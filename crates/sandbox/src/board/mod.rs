@@ -12,6 +12,7 @@ mod directory;
 mod error;
 mod find;
 mod history;
+mod journal;
 mod look;
 mod subject;
 pub(crate) mod take;
@@ -24,10 +25,10 @@ use sandtable_store::store::StoreError;
 use sha2::Digest as _;
 
 pub use directory::Turned;
-pub(crate) use directory::{mend, turn};
 pub use error::Error;
 pub use find::{Found, blob};
 pub use history::{Descendant, history};
+pub(crate) use journal::{Entry, mend, recover_marked, turn};
 pub use look::{format_diff_for_display, is_path_safe};
 pub use sandtable_store::id::ObjectId;
 pub use sandtable_store::meta::{Direction, Filter, Operation, Snapshot};
@@ -41,6 +42,7 @@ pub use take::{Hearing, Silent, Taken, Taking};
 pub use told::{Payload, Telling, Told};
 
 use crate::model::path::HostPath;
+use crate::pending::Pending;
 
 /// All stores of a user.
 #[derive(Clone, Debug)]
@@ -84,6 +86,20 @@ impl Board {
             }
         }
         Ok((stores, broken))
+    }
+
+    /// The marks of what is under way in stores, among others.
+    fn pending(&self) -> Pending {
+        Pending::beside(self.root.as_path())
+    }
+
+    /// The store in the directory of this name, if there is one.
+    pub(crate) fn named(&self, name: &str) -> Result<Option<Store>, Error> {
+        match Store::open(self.root.join(name).as_path()) {
+            Ok(store) => Ok(Some(store)),
+            Err(StoreError::Missing(_)) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Where stores are.

@@ -4,11 +4,12 @@ use std::io;
 
 use sandtable_store::lock::LockError;
 use sandtable_store::path::PathError;
+use sandtable_store::store::StoreError;
 
 use super::git::GitError;
 use crate::model::blame::Blame;
 
-/// Why an operation could not be carried to an outcome. The user's files are as they were.
+/// Why an operation could not be carried to an outcome. Nothing was touched.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error(transparent)]
@@ -25,6 +26,10 @@ pub enum Error {
     Journal { path: std::path::PathBuf, source: serde_json::Error },
     #[error("`{}` has schema {found}, this version knows {known}", path.display())]
     Schema { path: std::path::PathBuf, found: u32, known: u32 },
+    #[error("the log in `{}` cannot be written", store.display())]
+    Log { store: std::path::PathBuf, source: Box<StoreError> },
+    #[error("signal {0} came before anything was done")]
+    Interrupted(i32),
 }
 
 impl Error {
@@ -43,6 +48,8 @@ impl Error {
             Self::TooMuch { .. } => "too-much",
             Self::Path { .. } => "unsafe-path",
             Self::Journal { .. } | Self::Schema { .. } => "journal",
+            Self::Log { .. } => "log",
+            Self::Interrupted(_) => "interrupted",
         }
     }
 }

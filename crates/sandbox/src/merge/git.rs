@@ -234,10 +234,11 @@ impl Call {
         if expected { Ok(finished) } else { Err(cli.failure(&finished).into()) }
     }
 
-    /// Runs with a descriptor that stays open as long as the program lives, whatever becomes of us.
+    /// Runs with a descriptor that stays open as long as the program lives, whatever becomes of us, and out of reach of what a
+    /// terminal sends to our group: it must not be broken off.
     pub(super) fn succeeds_holding(&self, held: OwnedFd) -> Result<bool, GitError> {
         let cli = self.cli();
-        let mut child = cli.start(Stdio::from(held), Stdio::null())?;
+        let mut child = cli.start_apart(Stdio::from(held), Stdio::null())?;
         let status = child.wait().map_err(|source| CliError::Start { argv: cli.argv(), source })?;
         Ok(status.success())
     }

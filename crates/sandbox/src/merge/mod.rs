@@ -38,11 +38,11 @@ pub use conflict::{Conflict, ConflictKind};
 pub use error::Error;
 pub use git::Git;
 pub use index::policy_name;
-pub use outcome::{MergeOutcome, Outcome, Reason, Refusal};
+pub use outcome::{MergeOutcome, Outcome, Reason, Recovered, Refusal};
 pub use preview::held_by_merge;
 pub use recorded::Recorded;
 pub use request::{
-    Approvals, BaseHead, CommitText, Effect, History, Identity, Means, MergeRequest, Mode, Way,
+    Approvals, BaseHead, CommitText, Effect, History, Identity, Log, Means, MergeRequest, Mode, Over, Way,
 };
 /// The changes of a file, to choose from.
 pub use sandtable_store::diff::Hunks;
@@ -50,5 +50,8 @@ pub use sandtable_store::diff::Hunks;
 pub use sandtable_store::path::PathError;
 pub use sandtable_store::{RelPath, id::ObjectId};
 pub use select::is_below;
-pub use story::{Planned, Undo, merge, merge as execute_merge, merge_watched, recover, redo, undo};
+pub(crate) use story::recover_marked;
+pub use story::{
+    Planned, Recovery, Turn, Undo, merge, merge as execute_merge, merge_watched, recover, redo, undo,
+};
 pub use target::{base_head, head_in};

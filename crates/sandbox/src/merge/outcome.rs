@@ -41,6 +41,8 @@ pub struct MergeOutcome {
     pub plan: Option<String>,
     /// What an earlier call, interrupted, left to this one.
     pub recovered: Option<Recovered>,
+    /// The signal that ended it, after everything was put back or, past the point of no return, finished.
+    pub interrupted: Option<i32>,
     pub notes: Vec<Note>,
     /// Where the work is, whatever happened: this snapshot in this store.
     pub kept_at: HostPath,
@@ -81,6 +83,10 @@ pub enum Outcome {
     },
     /// Something moved while the result was written, and everything was put back.
     RolledBack {
+        reason: String,
+    },
+    /// It failed, and something kept us from putting everything back: the next call does it.
+    Unfinished {
         reason: String,
     },
 }

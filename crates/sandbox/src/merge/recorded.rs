@@ -9,9 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use super::approval::Binding;
 use super::error::Error;
-use super::outcome::{MergeOutcome, Outcome};
-use super::request::{Approvals, CommitText, Effect, Means, MergeRequest, Mode, Way};
-use super::story::{self, Undo};
+use super::request::{Approvals, CommitText, Effect, Log, Means, MergeRequest, Mode, Way};
+use super::story::{self, Turn, Undo};
 use crate::model::path::HostPath;
 
 const SCHEMA: u32 = 1;
@@ -31,16 +30,10 @@ pub struct Recorded {
 }
 
 impl Recorded {
-    /// None for what left nothing that could be taken back.
-    pub fn of(request: &MergeRequest, outcome: &MergeOutcome) -> Option<Self> {
-        let commit = match (&outcome.outcome, request.effect) {
-            (_, Effect::Plan) => return None,
-            (Outcome::FastForward { commit, .. } | Outcome::Merged { commit, .. }, _) => *commit,
-            (Outcome::Applied, _) => None,
-            _ => return None,
-        };
+    /// What a request did, with the commit that it made if it made one.
+    pub(super) fn of(request: &MergeRequest, commit: Option<ObjectId>) -> Self {
         let names = |paths: &[RelPath]| paths.iter().map(hex).collect();
-        Some(Self {
+        Self {
             schema: SCHEMA,
             base: request.base,
             snapshot: request.snapshot,
@@ -48,7 +41,7 @@ impl Recorded {
             only: names(&request.only),
             exclude: names(&request.exclude),
             hunks: request.hunks.iter().map(|(path, numbers)| (hex(path), numbers.clone())).collect(),
-        })
+        }
     }
 
     /// From the text it was written as; none for one that is not understood.
@@ -63,13 +56,21 @@ impl Recorded {
         if self.commit.is_some() { "merge" } else { "apply" }
     }
 
-    /// Takes it back, or does it again.
-    pub fn turn(&self, means: &Means, place: (&HostPath, &HostPath), way: Way) -> Result<Outcome, Error> {
-        let (target, _) = place;
+    /// Takes it back, or does it again, and enters that into the log.
+    pub fn turn(
+        &self,
+        means: &Means,
+        place: (&HostPath, &HostPath),
+        (way, log): (Way, Log),
+    ) -> Result<Turn, Error> {
+        let (target, log) = (place.0.clone(), Some(log));
         match (self.commit, way) {
-            (Some(commit), Way::Back) => story::undo(means, &Undo { target: target.clone(), commit }),
-            (Some(commit), Way::There) => story::redo(means, &Undo { target: target.clone(), commit }),
-            (None, _) => Ok(story::merge(means, &self.request(place, way))?.outcome),
+            (Some(commit), Way::Back) => story::undo(means, &Undo { target, commit, log }),
+            (Some(commit), Way::There) => story::redo(means, &Undo { target, commit, log }),
+            (None, _) => {
+                let done = story::merge(means, &MergeRequest { log, ..self.request(place, way) })?;
+                Ok(Turn { outcome: done.outcome, notes: done.notes, interrupted: done.interrupted })
+            }
         }
     }
 
@@ -94,6 +95,7 @@ impl Recorded {
             binding: Binding::default(),
             drifted: BTreeSet::new(),
             commit: CommitText::default(),
+            log: None,
         }
     }
 }

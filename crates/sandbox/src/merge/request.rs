@@ -40,6 +40,27 @@ pub struct MergeRequest {
     /// Paths that somebody changed in the source while the sandbox ran: no side is taken on them.
     pub drifted: BTreeSet<RelPath>,
     pub commit: CommitText,
+    /// Where it is written down, as a part of it; nowhere for a caller who keeps no log.
+    pub log: Option<Log>,
+}
+
+/// The log that a delivery is entered into.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Log {
+    /// The directory of the store that has the log.
+    pub store: HostPath,
+    /// What the target is called there.
+    pub subject: String,
+    /// For one that takes another back, or does it again.
+    pub over: Option<Over>,
+}
+
+/// The operation that is moved over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Over {
+    /// `undo` or `redo`.
+    pub word: &'static str,
+    pub number: i64,
 }
 
 impl MergeRequest {

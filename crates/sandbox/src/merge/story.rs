@@ -4,13 +4,15 @@ use sandtable_store::RelPath;
 use sandtable_store::id::ObjectId;
 
 use super::approval::Shown;
-use super::deliver::{self, Delivery, Move, Stop};
+pub use super::deliver::Recovery;
+use super::deliver::{self, Delivery, Move, Standing, Stop};
 use super::error::Error;
-use super::outcome::{Delivered, MergeOutcome, Outcome, Reason, Recovered, Refusal, SCHEMA};
-use super::place::Place;
+use super::outcome::{Delivered, MergeOutcome, Note, Outcome, Reason, Recovered, Refusal, SCHEMA};
+use super::place::{MARK, Place};
 use super::plan::{Concurrency, Halt, Plan, Report, plan, turn};
-use super::request::{Effect, Means, MergeRequest, Mode, Way};
+use super::request::{Effect, Log, Means, MergeRequest, Mode, Way};
 use super::target::Target;
+use crate::attention::Attention;
 use crate::model::path::HostPath;
 
 /// Brings work over, or tells how it would be brought. Whatever the outcome, nothing of the work is lost, and unless
@@ -33,10 +35,15 @@ pub fn merge_watched(
     request: &MergeRequest,
     hears: &mut dyn FnMut(&Planned<'_>),
 ) -> Result<MergeOutcome, Error> {
-    let place = Place::lock(&means.state, &request.target)?;
+    let attention = Attention::hold();
+    let place = Place::lock(&means.state, &request.target, &attention)?;
     let recovered = deliver::recover(&means.git, &place)?;
     let mut report = Report::default();
+    report.notes.extend(recovered.as_ref().and_then(left_alone));
     let planned = plan(means, &place, request, &mut report);
+    if let Some(signal) = attention.signal() {
+        return Err(Error::Interrupted(signal));
+    }
     let (outcome, changes) = match planned {
         Ok(plan) => {
             let changes: Vec<Delivered> = plan.delivery.iter().map(Delivered::from).collect();
@@ -45,8 +52,9 @@ pub fn merge_watched(
             let outcome = match request.effect {
                 Effect::Plan => planned,
                 Effect::Deliver => {
-                    let delivery = Delivery { means, place: &place, plan: &plan };
-                    let outcome = delivered(deliver::deliver(&delivery, request));
+                    let delivery = Delivery { means, place: &place, plan: &plan, attention: &attention };
+                    let (outcome, note) = delivered(deliver::deliver(&delivery, request), &attention);
+                    report.notes.extend(note);
                     if let Some(work) = request.binding.work.as_deref().filter(|_| outcome.is_success()) {
                         Shown::forget(&place, work);
                     }
@@ -57,12 +65,29 @@ pub fn merge_watched(
         }
         Err(halt) => (halted(halt)?, Vec::new()),
     };
-    Ok(told(request, outcome, changes, (report, recovered)))
+    let recovered = recovered.map(|recovery| recovery.outcome);
+    Ok(told(request, outcome, changes, (report, recovered, attention.signal())))
+}
+
+/// What somebody did since an interrupted call was not undone with it.
+fn left_alone(recovery: &Recovery) -> Option<Note> {
+    let paths: Vec<String> =
+        recovery.left_alone.iter().map(|path| format!("`{}`", path.display_escaped())).collect();
+    let text = format!("left as they are, because they were changed since: {}", paths.join(", "));
+    (!paths.is_empty()).then_some(Note { code: "left-alone", text })
 }
 
 /// Finishes or undoes what an interrupted call on this target left.
-pub fn recover(means: &Means, target: &HostPath) -> Result<Option<Recovered>, Error> {
-    let place = Place::lock(&means.state, target)?;
+pub fn recover(means: &Means, target: &HostPath) -> Result<Option<Recovery>, Error> {
+    let attention = Attention::hold();
+    let place = Place::lock(&means.state, target, &attention)?;
+    deliver::recover(&means.git, &place)
+}
+
+/// The same for the place of a mark; nothing while somebody works there.
+pub(crate) fn recover_marked(means: &Means, mark: &str) -> Result<Option<Recovery>, Error> {
+    let Some(key) = mark.strip_prefix(MARK) else { return Ok(None) };
+    let Some(place) = Place::try_lock(&means.state, key)? else { return Ok(None) };
     deliver::recover(&means.git, &place)
 }
 
@@ -72,33 +97,55 @@ pub struct Undo {
     pub target: HostPath,
     /// The commit that the merge made.
     pub commit: ObjectId,
+    /// Where it is written down, as a part of it.
+    pub log: Option<Log>,
+}
+
+/// What came of taking something back, or of doing it again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Turn {
+    pub outcome: Outcome,
+    pub notes: Vec<Note>,
+    /// The signal that ended it.
+    pub interrupted: Option<i32>,
 }
 
 /// Takes a merge back, if the branch is still where the merge left it and nobody has changed its files since.
-pub fn undo(means: &Means, request: &Undo) -> Result<Outcome, Error> {
+pub fn undo(means: &Means, request: &Undo) -> Result<Turn, Error> {
     turned(means, request, Way::Back)
 }
 
 /// Does a merge again that was taken back, under the same conditions.
-pub fn redo(means: &Means, request: &Undo) -> Result<Outcome, Error> {
+pub fn redo(means: &Means, request: &Undo) -> Result<Turn, Error> {
     turned(means, request, Way::There)
 }
 
-fn turned(means: &Means, request: &Undo, way: Way) -> Result<Outcome, Error> {
-    let place = Place::lock(&means.state, &request.target)?;
-    deliver::recover(&means.git, &place)?;
-    let (plan, to) = match turn(means, &place, request, way) {
-        Ok(planned) => planned,
-        Err(halt) => return halted(halt),
+fn turned(means: &Means, request: &Undo, way: Way) -> Result<Turn, Error> {
+    let attention = Attention::hold();
+    let place = Place::lock(&means.state, &request.target, &attention)?;
+    let recovered = deliver::recover(&means.git, &place)?;
+    let mut notes: Vec<Note> = recovered.as_ref().and_then(left_alone).into_iter().collect();
+    let planned = turn(means, &place, request, way);
+    if let Some(signal) = attention.signal() {
+        return Err(Error::Interrupted(signal));
+    }
+    let outcome = match planned {
+        Err(halt) => halted(halt)?,
+        Ok((plan, new)) => {
+            let word = match way {
+                Way::Back => "undo",
+                Way::There => "redo",
+            };
+            let to = Move { new, message: format!("sandtable: {word} of {}", request.commit.short(12)) };
+            let delivery = Delivery { means, place: &place, plan: &plan, attention: &attention };
+            let outcome = Outcome::FastForward { branch: branch_of(&plan), commit: Some(new) };
+            let moved = delivery.move_branch(&to, request.log.as_ref());
+            let (outcome, note) = delivered(moved.map(|((), left)| (outcome, left)), &attention);
+            notes.extend(note);
+            outcome
+        }
     };
-    let word = match way {
-        Way::Back => "undo",
-        Way::There => "redo",
-    };
-    let to = Move { new: to, message: format!("sandtable: {word} of {}", request.commit.short(12)) };
-    let delivery = Delivery { means, place: &place, plan: &plan };
-    let branch = branch_of(&plan);
-    Ok(delivered(delivery.move_branch(&to).map(|()| Outcome::FastForward { branch, commit: Some(to.new) })))
+    Ok(Turn { outcome, notes, interrupted: attention.signal() })
 }
 
 fn branch_of(plan: &Plan) -> String {
@@ -122,13 +169,29 @@ fn would_be(plan: &Plan, request: &MergeRequest) -> Outcome {
     }
 }
 
-fn delivered(result: Result<Outcome, Stop>) -> Outcome {
-    match result {
-        Ok(outcome) => outcome,
+/// How it ended, and what is still to be done.
+fn delivered(result: Result<Standing<Outcome>, Stop>, attention: &Attention) -> (Outcome, Option<Note>) {
+    let reason = |error: &Error| match attention.signal() {
+        // Whatever failed then failed because of it.
+        Some(signal) => format!("signal {signal} came"),
+        None => chain(error),
+    };
+    let outcome = match result {
+        Ok((outcome, None)) => outcome,
+        Ok((outcome, Some(error))) => {
+            let text = format!("the work is there, but {}; the next command completes it", chain(&error));
+            return (outcome, Some(Note { code: "incomplete", text }));
+        }
         Err(Stop::Refused(refusal)) => Outcome::Refused { refusal },
         Err(Stop::RolledBack(reason)) => Outcome::RolledBack { reason },
-        Err(Stop::Failed(error)) => Outcome::RolledBack { reason: chain(&error) },
-    }
+        Err(Stop::Interrupted) => {
+            let signal = attention.signal().map(|signal| format!(" {signal}")).unwrap_or_default();
+            Outcome::RolledBack { reason: format!("signal{signal} came") }
+        }
+        Err(Stop::Failed(error)) => Outcome::RolledBack { reason: reason(&error) },
+        Err(Stop::Unfinished(error)) => Outcome::Unfinished { reason: chain(&error) },
+    };
+    (outcome, None)
 }
 
 fn halted(halt: Halt) -> Result<Outcome, Error> {
@@ -160,7 +223,7 @@ fn told(
     request: &MergeRequest,
     outcome: Outcome,
     changes: Vec<Delivered>,
-    (report, recovered): (Report, Option<Recovered>),
+    (report, recovered, interrupted): (Report, Option<Recovered>, Option<i32>),
 ) -> MergeOutcome {
     MergeOutcome {
         schema: SCHEMA,
@@ -184,6 +247,7 @@ fn told(
         flagged: report.flagged,
         plan: report.plan,
         recovered,
+        interrupted,
         notes: report.notes,
         kept_at: request.store.clone(),
     }
@@ -231,6 +295,9 @@ impl Outcome {
             }
             Self::Refused { refusal } => format!("{}; nothing was touched", refusal.text),
             Self::RolledBack { reason } => format!("{reason}; everything was put back"),
+            Self::Unfinished { reason } => {
+                format!("{reason}; not everything could be put back, which the next command does")
+            }
         }
     }
 
@@ -246,6 +313,7 @@ impl Outcome {
                 "scripts `--approve PATH@ID`, which lets exactly this content pass",
             ],
             Self::RolledBack { .. } => &["try again"],
+            Self::Unfinished { .. } => &["`sandtable ls`, once the cause is gone: it puts everything back"],
             Self::Refused { refusal } => refusal.reason.next(),
             Self::FastForward { .. } | Self::Merged { .. } | Self::Applied => {
                 &["`undo` takes it back, while nothing else has moved"]

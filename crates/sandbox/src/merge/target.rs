@@ -13,6 +13,7 @@ use fs_err as fs;
 use sandtable_store::id::{HashKind, ObjectId};
 use sandtable_store::regular;
 
+pub(super) use refs::Place as Reference;
 pub use settings::Settings;
 
 use super::error::Error;
@@ -171,6 +172,11 @@ pub fn base_head(source: &HostPath) -> Option<BaseHead> {
 pub fn head_in(git_dir: &Path, common_dir: &Path) -> Option<BaseHead> {
     let head = refs::head(git_dir, common_dir)?;
     Some(BaseHead { branch: head.branch().map(str::to_owned), commit: head.tip().copied() })
+}
+
+/// Where a reference that is kept in files is: at a commit, or nowhere. Nothing if only git can tell.
+pub(super) fn reference_at(common_dir: &Path, name: &str) -> Option<Reference> {
+    refs::at(common_dir, name)
 }
 
 /// Where `HEAD` is now.

@@ -39,6 +39,16 @@ impl Mode {
         })
     }
 
+    /// The bits that an index has.
+    pub(super) const fn bits(self) -> u32 {
+        match self {
+            Self::File => 0o100_644,
+            Self::Executable => 0o100_755,
+            Self::Symlink => 0o120_000,
+            Self::Gitlink => 0o160_000,
+        }
+    }
+
     /// `None` for no entry; an error for what has no place in a list of files.
     fn parsed(text: &str) -> Result<Option<Self>, GitError> {
         Ok(Some(match text {

@@ -6,15 +6,13 @@
 use std::path::Path;
 use std::time::SystemTime;
 
-use sandtable_store::meta::{
-    Direction, Durability, Filter, HeadChange, MetaError, Operation, OperationDraft,
-};
+use sandtable_store::meta::{Direction, Filter, MetaError, Operation};
 use sandtable_store::store::Store;
 use serde::Deserialize;
 
 use super::error::Error;
 use crate::board::{self, Board, Subject};
-use crate::merge::{Means, MergeOutcome, MergeRequest, Outcome, Recorded, Way};
+use crate::merge::{Log, Means, Over, Recorded, Turn, Way};
 use crate::model::id::SandboxName;
 use crate::model::path::HostPath;
 
@@ -36,19 +34,10 @@ pub struct Logged {
     pub done: Recorded,
 }
 
-/// What it came to.
-#[derive(Debug)]
-pub enum Turned {
-    Done,
-    /// It was not possible, and nothing was touched.
-    Not(Outcome),
-}
-
-/// Writes down what a merge did, if it did anything.
-pub fn note(store: &Store, request: &MergeRequest, outcome: &MergeOutcome) -> Result<(), Error> {
-    let Some(done) = Recorded::of(request, outcome) else { return Ok(()) };
-    let details = serde_json::to_string(&done).expect("plain data");
-    append(store, &request.target, (done.kind(), details))
+/// Where a merge into a directory is written down.
+pub fn log(store: &Store, target: &HostPath) -> Log {
+    let subject = Subject::directory(target.as_path()).to_string();
+    Log { store: HostPath::new(store.dir()).expect("a store has an absolute path"), subject, over: None }
 }
 
 /// The last operation on a directory.
@@ -80,30 +69,16 @@ pub fn of_source(board: &Board, source: &Path, way: Direction) -> Result<Option<
 }
 
 impl Logged {
-    /// Does it, and writes it down if it worked.
-    pub fn turn(&self, means: &Means, way: Direction) -> Result<Turned, Error> {
+    /// Does it; that it was done is written down as a part of it.
+    pub fn turn(&self, means: &Means, way: Direction) -> Result<Turn, Error> {
         let store = HostPath::new(self.store.git_dir()).expect("a store has an absolute path");
         let (there, word) = match way {
             Direction::Undo => (Way::Back, "undo"),
             Direction::Redo => (Way::There, "redo"),
         };
-        let outcome = self.done.turn(means, (&self.target, &store), there)?;
-        if !outcome.is_success() {
-            return Ok(Turned::Not(outcome));
-        }
-        let details = serde_json::json!({ "over": self.number }).to_string();
-        append(&self.store, &self.target, (word, details))?;
-        Ok(Turned::Done)
+        let log = Log { over: Some(Over { word, number: self.number }), ..log(&self.store, &self.target) };
+        Ok(self.done.turn(means, (&self.target, &store), (there, log))?)
     }
-}
-
-fn append(store: &Store, target: &HostPath, (kind, details): (&str, String)) -> Result<(), Error> {
-    let subject = Subject::directory(target.as_path()).to_string();
-    let at = SystemTime::now();
-    let done = OperationDraft { subject, kind: kind.to_owned(), at, head: HeadChange::Keep, details };
-    // The target itself is no safer from a power cut.
-    store.meta().append_as(&done, Durability::Batched).map_err(board::Error::from)?;
-    Ok(())
 }
 
 fn newest(found: Vec<(SystemTime, Step)>) -> Option<Step> {

@@ -15,7 +15,7 @@ use super::directory::{SandboxDirectory, Sandboxes};
 use super::error::{Error, chained};
 use super::record::{Outcome, Record, Timings};
 use super::run::{Request, Streams};
-use super::states::{Settled, settle};
+use super::states::{Settled, settle, whole};
 use super::supervise::supervise;
 use super::task::{First, Task, exit, invocation, millis, outcome};
 use super::watcher::Watcher;
@@ -60,6 +60,7 @@ pub fn exec(sandboxes: &Sandboxes, name: &SandboxName, request: ExecRequest<'_>)
             renew_work(&directory, &record.resolved)?;
             let mut record = record.clone();
             renew(&mut record.resolved, host, &MachineFacts)?;
+            whole(&directory, &record)?;
             match settle(&directory, &mut record) {
                 Ok(Settled::Pinned(moved)) => watcher.pinned(moved),
                 Ok(Settled::Replaced) => watcher.source_replaced(),

@@ -19,6 +19,8 @@ use crate::state::State;
 
 /// The first line.
 const HEADER: &str = "sandtable-journal 1";
+/// What the line of a note begins with. There need not be one.
+const NOTE: &str = "note ";
 /// What the name of a version ends with that is not yet in place.
 pub(super) const UNFINISHED: &str = ".new";
 /// More than any record takes, with the longest path there can be.
@@ -31,6 +33,8 @@ pub(super) struct Record {
     pub(super) identity: ((u32, u32), u64),
     pub(super) times: Times,
     pub(super) work: Work,
+    /// What the caller wants to hear again once it stands.
+    pub(super) note: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -101,18 +105,16 @@ impl Record {
     /// For a directory that is open.
     pub(super) fn new(target: BorrowedFd<'_>, path: &Path, times: Times, work: Work) -> io::Result<Self> {
         let meta = stat_fd(target.as_fd())?;
-        Ok(Self { target: path.to_owned(), identity: (meta.dev, meta.ino), times, work })
+        Ok(Self { target: path.to_owned(), identity: (meta.dev, meta.ino), times, work, note: None })
     }
 
     fn encode(&self) -> String {
-        let hex: String = self
-            .target
-            .as_os_str()
-            .as_bytes()
-            .iter()
-            .flat_map(|byte| [byte >> 4, byte & 15])
-            .map(digit)
-            .collect();
+        let hex = |bytes: &[u8]| -> String {
+            bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]).map(digit).collect()
+        };
+        let target = hex(self.target.as_os_str().as_bytes());
+        let note = self.note.as_ref().map(|note| format!("{NOTE}{}\n", hex(note.as_bytes())));
+        let note = note.unwrap_or_default();
         let ((major, minor), inode) = self.identity;
         let times = match self.times {
             Times::Recorded => "recorded",
@@ -128,7 +130,7 @@ impl Record {
                 format!("rollback\n{}{}{staging}\n{phase}\n", states(from), states(to))
             }
         };
-        format!("{HEADER}\n{hex}\n{major} {minor} {inode}\n{times}\n{work}end\n")
+        format!("{HEADER}\n{target}\n{major} {minor} {inode}\n{times}\n{work}{note}end\n")
     }
 
     fn parse(text: &str) -> Option<Self> {
@@ -159,7 +161,11 @@ impl Record {
             },
             _ => return None,
         };
-        Some(Self { target, identity, times, work })
+        let note = match lines.next()?.strip_prefix(NOTE) {
+            Some(hex) => Some(String::from_utf8(bytes(hex)?).ok()?),
+            None => None,
+        };
+        Some(Self { target, identity, times, work, note })
     }
 }
 
@@ -206,7 +212,8 @@ mod tests {
         let rollback = Work::Rollback { from: old, to: state, staging, phase: Phase::Applying };
         for work in [Work::Checkout { to: state }, rollback] {
             let target = PathBuf::from("/a \n/é");
-            let record = Record { target, identity: ((1, 2), 3), times: Times::Now, work };
+            let note = matches!(work, Work::Rollback { .. }).then(|| "{\"a\":\n1}".to_owned());
+            let record = Record { target, identity: ((1, 2), 3), times: Times::Now, work, note };
             let text = record.encode();
             assert_eq!(Record::parse(&text), Some(record));
             for end in 0..text.len() {

@@ -41,10 +41,17 @@ use crate::path::RelPath;
 use crate::state::{Limits, State, StateError};
 use apply::{Apply, Strangers, remove_staging};
 use journal::{Phase, Place, Record, Work};
-use verify::{Moment, Verifier};
+use verify::{MOST, Moment, Verifier};
 
 /// What the name of the directory aside begins with.
 pub(crate) const STAGING: &str = ".sandtable-rollback-";
+
+/// Whether a name at the top of a directory is that of one of ours, in which new files wait and old ones are kept while it is
+/// turned, or while work is brought into it. It is no part of any state.
+pub(crate) fn is_aside(name: &[u8]) -> bool {
+    let rest = name.strip_prefix(STAGING.as_bytes()).or_else(|| name.strip_prefix(b".sandtable-"));
+    rest.is_some_and(|id| id.len() == 16 && id.iter().all(u8::is_ascii_hexdigit))
+}
 
 /// The directory that is turned, and where its journal is kept.
 #[derive(Clone, Copy, Debug)]
@@ -75,6 +82,10 @@ pub struct Options<'a> {
     pub progress: &'a dyn Fn(),
     /// Asked as long as nothing was touched.
     pub cancelled: &'a dyn Fn() -> bool,
+    /// For the journal: what [`recover`] hands back should this process not come to its end.
+    pub note: Option<&'a str>,
+    /// Called when the new state is in place, before the journal is removed.
+    pub done: &'a dyn Fn() -> io::Result<()>,
 }
 
 impl std::fmt::Debug for Options<'_> {
@@ -95,6 +106,8 @@ impl Default for Options<'_> {
             durability: Durability::Durable,
             progress: &|| {},
             cancelled: &|| false,
+            note: None,
+            done: &|| Ok(()),
         }
     }
 }
@@ -139,11 +152,16 @@ pub enum Error {
     #[error("it was stopped")]
     Cancelled,
     /// The journal is still there: [`recover`] finishes it.
-    #[error("the directory is between two states")]
+    #[error("the directory is between two states, until the next command puts that right")]
     Between(#[source] Box<Error>),
+    /// The journal is still there, and nothing else is left to do than what it names.
+    #[error(
+        "the directory is in its new state, but the last steps are still to be done, by the next command"
+    )]
+    Incomplete(#[source] Box<Error>),
 }
 
-/// Turns the directory. After an error other than [`Error::Between`] it is in the state it was in.
+/// Turns the directory. After an error other than [`Error::Between`] and [`Error::Incomplete`] it is in the state it was in.
 pub fn rollback(
     objects: &dyn ReadObjects,
     states: Move<'_>,
@@ -155,13 +173,14 @@ pub fn rollback(
         return Err(checkout::Error::Git(path).into());
     }
     let verifier = Verifier { objects, root: site.root, verify: options.verify, moment: Moment::Before };
-    let changed = verifier.changed(&plan).map_err(|errno| write_error(&RelPath::root(), errno))?;
+    let changed = verifier.changed(&plan, MOST).map_err(|errno| write_error(&RelPath::root(), errno))?;
     if !changed.is_empty() {
         return Err(Error::Changed(changed));
     }
     let left = plan.not_stored.iter().map(|path| Skipped { path: path.clone(), why: SkipReason::NotStored });
     let left: Vec<Skipped> = left.collect();
     if plan.steps.is_empty() {
+        (options.done)().map_err(Error::Journal)?;
         return Ok(Outcome { skipped: left, spared: plan.spared, ..Outcome::default() });
     }
     let mut outcome = Turn { objects, states, site, options }.run(&plan)?;
@@ -216,7 +235,11 @@ impl Turn<'_> {
         };
         drop(aside);
         outcome.skipped.extend(skipped);
-        self.end(&staging, self.states.to).map_err(|error| Error::Between(Box::new(error)))?;
+        let ended = self.settle(&staging, self.states.to).and_then(|()| {
+            (self.options.done)().map_err(Error::Journal)?;
+            self.place().remove().map_err(Error::Journal)
+        });
+        ended.map_err(|error| Error::Incomplete(Box::new(error)))?;
         Ok(outcome)
     }
 
@@ -261,16 +284,22 @@ impl Turn<'_> {
     }
 
     fn end(&self, staging: &str, now: &State) -> Result<(), Error> {
+        self.settle(staging, now)?;
+        self.place().remove().map_err(Error::Journal)
+    }
+
+    fn settle(&self, staging: &str, now: &State) -> Result<(), Error> {
         self.sync()?;
         remove_staging(self.site.root, staging)?;
-        settle_root(self.objects, now, self.site.root, self.options.times)?;
-        self.place().remove().map_err(Error::Journal)
+        settle_root(self.objects, now, self.site.root, self.options.times)
     }
 
     fn note(&self, staging: &str, phase: Phase) -> Result<(), Error> {
         let Move { from, to } = self.states;
         let work = Work::Rollback { from: *from, to: *to, staging: staging.to_owned(), phase };
         let record = Record::new(self.site.root, self.site.path, self.options.times, work);
+        let note = self.options.note.map(str::to_owned);
+        let record = record.map(|record| Record { note, ..record });
         record.and_then(|record| self.place().write(&record)).map_err(Error::Journal)
     }
 

@@ -48,18 +48,18 @@ pub(super) struct Verifier<'a> {
 }
 
 /// As many paths as are named in an error.
-const MOST: usize = 100;
+pub(super) const MOST: usize = 100;
 
 impl Verifier<'_> {
-    /// The paths that are something else; an empty list is good news.
-    pub(super) fn changed(&self, plan: &Plan) -> Result<Vec<RelPath>> {
+    /// The paths that are something else, about so many at most; an empty list is good news.
+    pub(super) fn changed(&self, plan: &Plan, most: usize) -> Result<Vec<RelPath>> {
         let touched: HashSet<&RelPath> = plan.steps.iter().map(|step| &step.path).collect();
         let mut changed = Vec::new();
         for step in plan.steps.iter().filter(|step| !step.path.is_root()) {
-            if changed.len() >= MOST {
+            if changed.len() >= most {
                 break;
             }
-            if !self.fits(step)? {
+            if !self.fits(step)? || self.has_lost_its_place(step, &touched) {
                 changed.push(step.path.clone());
             }
             changed.extend(self.strangers(step, &touched)?);
@@ -70,12 +70,10 @@ impl Verifier<'_> {
     fn fits(&self, step: &Step) -> Result<bool> {
         let Some((parent, name)) = disk::parent(self.root, &step.path)? else {
             // Not even its directory is there.
-            return Ok(step.pre.is_none() || self.moment == Moment::Between);
+            return Ok(self.may_be_absent(step));
         };
         let place = (parent.as_fd(), name);
-        let Some(meta) = disk::look(place.0, name)? else {
-            return Ok(step.pre.is_none() || self.moment == Moment::Between);
-        };
+        let Some(meta) = disk::look(place.0, name)? else { return Ok(self.may_be_absent(step)) };
         if self.moment == Moment::Between && meta.kind == Kind::Directory {
             let is_directory = |node: &Option<Node>| node.as_ref().is_some_and(is_directory);
             if is_directory(&step.pre) || is_directory(&step.post) {
@@ -105,6 +103,22 @@ impl Verifier<'_> {
         })
     }
 
+    /// Whether something is to come into a directory that was there, and that somebody removed.
+    fn has_lost_its_place(&self, step: &Step, touched: &HashSet<&RelPath>) -> bool {
+        let above = step.path.parent().unwrap_or_default();
+        let stood = step.post.is_some() && !above.is_root() && !touched.contains(&above);
+        stood && self.moment == Moment::Between && open_below(self.root, &above).is_err()
+    }
+
+    /// Whether nobody else need have removed it. What is replaced by one of its kind is never absent on the way.
+    fn may_be_absent(&self, step: &Step) -> bool {
+        match (&step.pre, &step.post) {
+            (None, _) => true,
+            (Some(pre), Some(post)) if is_directory(pre) == is_directory(post) => false,
+            _ => self.moment == Moment::Between,
+        }
+    }
+
     /// Entries that no state knows, in a directory that must go.
     fn strangers(&self, step: &Step, touched: &HashSet<&RelPath>) -> Result<Vec<RelPath>> {
         let goes = step.pre.as_ref().is_some_and(|pre| pre.as_directory().is_some());
@@ -121,7 +135,7 @@ impl Verifier<'_> {
         }
         let Ok(directory) = open_below(self.root, &step.path) else { return Ok(Vec::new()) };
         let found = names(directory.as_fd())?.into_iter().filter_map(|name| step.path.join(&name.bytes).ok());
-        Ok(found.filter(|path| !touched.contains(path)).take(MOST).collect())
+        Ok(found.filter(|path| !touched.contains(path)).collect())
     }
 }
 

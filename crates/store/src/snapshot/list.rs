@@ -19,6 +19,7 @@ use crate::id::ObjectId;
 use crate::ignore::{self, Rules};
 use crate::object::name::{git_refuses, git_refuses_symlink};
 use crate::path::RelPath;
+use crate::rollback::is_aside;
 use crate::source::attributes::{self as conversions, Conversions};
 use crate::source::{Sighting, Sightings, Stamp};
 use crate::statcache::{self, Block, Cached, CachedDirectory, InStore, Look, Settled, Whole};
@@ -199,6 +200,10 @@ impl<'a, 's> Lister<'a, 's> {
         if name == b".git" {
             self.sighting = None;
             return if self.path.is_root() { Ok(()) } else { Err(Nothing::Skip(SkipReason::Repository)) };
+        }
+        if self.path.is_root() && is_aside(name) {
+            self.sighting = None;
+            return Ok(());
         }
         let meta = stat_at(inside.dir, name).inspect_err(|_| self.sighting = None).map_err(judge)?;
         if let Some(sighting) = &mut self.sighting {

@@ -65,7 +65,8 @@ impl Scene {
     }
 
     fn recover(&self) -> Vec<Recovery> {
-        let all = recover(&self.objects, self.journal().as_fd(), Verify::Check(&|_, _| None)).unwrap();
+        let all = recover(&self.objects, self.journal().as_fd(), Verify::Check(&|_, _| None), &|_| Ok(()));
+        let all = all.unwrap();
         all.into_iter().map(|recovered| recovered.result.unwrap()).collect()
     }
 
@@ -364,25 +365,64 @@ fn every_moment_leads_to_one_of_both_states() {
 }
 
 #[test]
-fn an_edit_after_it_was_broken_off_is_not_lost() {
+fn what_somebody_did_after_it_was_broken_off_stays() {
+    for mine in [Some("mine"), None] {
+        let dir = tempfile::tempdir().unwrap();
+        let scene = edited(dir.path());
+        // All is staged, `goes` is gone, `comes` is there, `edited` is not yet.
+        assert!(!broken_off(dir.path(), FIXED, 9));
+        assert!(!scene.root().join("goes").exists() && scene.root().join("comes").exists());
+        match mine {
+            Some(text) => fs_err::write(scene.root().join("edited"), text).unwrap(),
+            None => fs_err::remove_file(scene.root().join("edited")).unwrap(),
+        }
+        let check = Verify::Check(&|_, _| None);
+        let all = recover(&scene.objects, scene.journal().as_fd(), check, &|_| Ok(()));
+        let done = all.unwrap().pop().unwrap();
+        assert!(matches!(&done.result, Ok(Recovery::Finished)), "{done:?}");
+        assert_eq!(done.left_alone, [path("edited")]);
+        assert_eq!((done.id.as_str(), done.target), ("one", scene.root()));
+        assert_eq!(fs_err::read_to_string(scene.root().join("edited")).ok().as_deref(), mine);
+        // All the rest is what it was to become, and nothing of ours is left.
+        let (mut found, mut new) = (timeless(&look(&scene.root())), timeless(&scene.new));
+        found.remove(&path("edited"));
+        new.remove(&path("edited"));
+        assert_eq!(found, new);
+        assert!(scene.journal_is_empty());
+    }
+}
+
+#[test]
+fn a_directory_that_somebody_removed_meanwhile_stays_removed() {
     let dir = tempfile::tempdir().unwrap();
-    let scene = edited(dir.path());
-    // All is staged, `goes` is gone, `comes` is there, `edited` is not yet.
-    assert!(!broken_off(dir.path(), FIXED, 9));
-    assert!(!scene.root().join("goes").exists() && scene.root().join("comes").exists());
-    fs_err::write(scene.root().join("edited"), "mine").unwrap();
-    let again = |verify| recover(&scene.objects, scene.journal().as_fd(), verify).unwrap().pop().unwrap();
-    let refused = again(Verify::Check(&|_, _| None));
-    assert!(
-        matches!(&refused.result, Err(Error::Changed(paths)) if *paths == [path("edited")]),
-        "{refused:?}"
-    );
-    assert_eq!(fs_err::read(scene.root().join("edited")).unwrap(), b"mine");
-    assert_eq!((refused.id.as_str(), refused.target), ("one", scene.root()));
-    // Somebody decided.
-    assert!(matches!(again(Verify::Trust).result, Ok(Recovery::Finished)));
-    assert_eq!(timeless(&look(&scene.root())), timeless(&scene.new));
-    assert!(scene.journal_is_empty());
+    let (mut old, mut new) = (Plain::new(), Plain::new());
+    set(&mut old, &path("d/f"), Thing::file("old"));
+    set(&mut new, &path("d/f"), Thing::file("new"));
+    set(&mut new, &path("d/g"), Thing::file("new"));
+    set(&mut new, &path("z"), Thing::file("new"));
+    let scene = Scene::new(dir.path(), old, new).on_disk();
+    let copy = dir.path().join("copy");
+    let steps = Cell::new(0);
+    let progress = || {
+        steps.set(steps.get() + 1);
+        drop(fs_err::copy(dir.path().join("journal/one"), &copy));
+    };
+    scene.roll(&Options { progress: &progress, note: Some("words"), ..quick() }).unwrap();
+    fs_err::rename(&copy, dir.path().join("journal/one")).unwrap();
+    fs_err::remove_dir_all(scene.root().join("d")).unwrap();
+    let heard = std::cell::RefCell::new(String::new());
+    let noted = |note: &str| {
+        heard.borrow_mut().push_str(note);
+        Ok(())
+    };
+    let check = Verify::Check(&|_, _| None);
+    let all = recover(&scene.objects, scene.journal().as_fd(), check, &noted);
+    let done = all.unwrap().pop().unwrap();
+    assert!(matches!(&done.result, Ok(Recovery::Finished)), "{done:?}");
+    assert_eq!(done.left_alone, [path("d/f"), path("d/g")]);
+    assert_eq!(look(&scene.root()).into_keys().collect::<Vec<_>>(), [path("z")]);
+    assert_eq!(heard.into_inner(), "words", "what was to be written down once it stands");
+    assert!(scene.journal_is_empty() && steps.get() > 0);
 }
 
 #[test]

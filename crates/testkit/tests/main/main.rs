@@ -5,6 +5,7 @@
 mod adversity;
 mod bad_input;
 mod board;
+mod broken_off;
 mod cli;
 mod conformance;
 mod container_errors;

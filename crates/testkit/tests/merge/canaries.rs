@@ -241,7 +241,12 @@ fn nothing_that_came_with_the_work_runs_then_or_later() {
     let sandtable_sandbox::merge::Outcome::FastForward { commit: Some(commit), .. } = outcome.outcome else {
         panic!()
     };
-    assert!(undo(&world.means, &Undo { target: host(&world.repo()), commit }).unwrap().is_success());
+    assert!(
+        undo(&world.means, &Undo { target: host(&world.repo()), commit, log: None })
+            .unwrap()
+            .outcome
+            .is_success()
+    );
     assert_eq!(world.songs(), [""; 0]);
 }
 

@@ -210,7 +210,8 @@ fn kinds_and_modes_change_as_git_would_change_them() {
     let mode = fs_err::metadata(world.repo().join("src/main.c")).unwrap().mode();
     assert_eq!(mode & 0o777, 0o700, "who may read is the user's choice");
 
-    let undone = undo(&world.means, &Undo { target: host(&world.repo()), commit }).unwrap();
+    let undone =
+        undo(&world.means, &Undo { target: host(&world.repo()), commit, log: None }).unwrap().outcome;
     assert!(undone.is_success(), "{undone:?}");
     world.sound();
     assert_eq!((world.status(), world.read("README")), (String::new(), "A sample.\n".into()));
@@ -225,14 +226,14 @@ fn a_merge_is_undone_only_while_nothing_has_moved() {
     world.inside_write("README", "Another.\n");
     let outcome = world.succeeds(&world.request(base, Mode::Merge));
     let Outcome::FastForward { commit: Some(commit), .. } = outcome.outcome else { panic!() };
-    let request = Undo { target: host(&world.repo()), commit };
+    let request = Undo { target: host(&world.repo()), commit, log: None };
     world.write("README", "The user's.\n");
     let before = world.fingerprint();
-    let dirty = undo(&world.means, &request).unwrap();
+    let dirty = undo(&world.means, &request).unwrap().outcome;
     assert!(matches!(&dirty, Outcome::Refused { refusal } if refusal.reason == Reason::Dirty), "{dirty:?}");
     assert_eq!(before.differences(&world.fingerprint()), [""; 0]);
     world.commit("later");
-    let moved = undo(&world.means, &request).unwrap();
+    let moved = undo(&world.means, &request).unwrap().outcome;
     assert!(matches!(&moved, Outcome::Refused { refusal } if refusal.reason == Reason::Moved), "{moved:?}");
 }
 

@@ -207,6 +207,7 @@ impl World {
             binding: Binding::default(),
             drifted: BTreeSet::new(),
             commit: CommitText { message: "Work".to_owned(), ..CommitText::default() },
+            log: None,
         }
     }
 

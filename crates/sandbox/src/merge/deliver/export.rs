@@ -4,15 +4,18 @@ use std::io::Write as _;
 
 use fs_err as fs;
 
+use super::journal::Journal;
+use super::reference::RefStep;
 use super::transfer::Transfer;
-use super::{Delivery, Stop};
+use super::{Delivery, Standing, Stop};
 use crate::merge::outcome::{Outcome, Reason, Refusal};
-use crate::merge::request::{Identity, MergeRequest};
+use crate::merge::request::MergeRequest;
 use crate::model::path::HostPath;
+use crate::random::random;
 
 impl Delivery<'_> {
     /// A branch that did not exist.
-    pub(super) fn branch(&self, request: &MergeRequest, name: &str) -> Result<Outcome, Stop> {
+    pub(super) fn branch(&self, request: &MergeRequest, name: &str) -> Result<Standing<Outcome>, Stop> {
         let full = self.refuse_name(name)?;
         let repository = self.repository();
         let exists = self.means.git.call(&repository.git_dir).args(["rev-parse", "-q", "--verify", &full]);
@@ -22,21 +25,24 @@ impl Delivery<'_> {
         }
         let commit = self.commit(repository, request)?;
         let transfer = Transfer::prepare(self, repository, &commit)?;
-        let arrived = transfer.arriving();
-        transfer.arrive()?;
-        let who = repository.settings.identity().unwrap_or_else(Identity::ours);
-        let call = self.means.git.call(&repository.git_dir).variable("GIT_COMMITTER_NAME", &who.name);
-        let call = call.variable("GIT_COMMITTER_EMAIL", &who.email);
-        let none = "0".repeat(commit.id.kind().bytes() * 2);
-        let call = call.args(["update-ref", "-m", "sandtable: export", &full, &commit.id.to_string(), &none]);
-        let held = rustix::io::fcntl_dupfd_cloexec(self.place.held(), 3)?;
-        if !call.succeeds_holding(held)? {
-            for path in arrived.iter().rev() {
-                fs::remove_file(path)?;
-            }
-            return Err(taken().into());
-        }
-        Ok(Outcome::Exported { branch: Some(name.to_owned()), file: None, commit: Some(commit.id) })
+        let root = repository.root.as_ref().map_or(repository.git_dir.as_path(), |root| root.as_path());
+        let mut journal = Journal::new(format!("{:016x}", random()), root, Some(&repository.git_dir));
+        let message = "sandtable: export";
+        journal.reference =
+            Some(RefStep { old: None, ..RefStep::new(repository, &full, commit.id, message) });
+        journal.packs = transfer.arriving();
+        self.heed()?;
+        journal.write(&self.place.journal())?;
+        let moved = transfer.arrive().map_err(Stop::from);
+        let moved = moved.and_then(|()| self.move_reference(&journal, message, &|| Ok(())));
+        let moved = moved.map_err(|stop| match stop {
+            Stop::RolledBack(_) => taken().into(),
+            stop => stop,
+        });
+        let left = self.end(&mut journal, moved)?;
+        let outcome =
+            Outcome::Exported { branch: Some(name.to_owned()), file: None, commit: Some(commit.id) };
+        Ok((outcome, left))
     }
 
     /// A new file with the difference between base and snapshot. Programs named by attributes take no part in it.

@@ -12,15 +12,16 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use fs_err as fs;
 use rustix::fs::{
-    AtFlags, Mode as Bits, OFlags, RenameFlags, fchmod, mkdirat, openat, renameat_with, symlinkat, unlinkat,
+    AtFlags, Mode as Bits, OFlags, RenameFlags, Timespec, Timestamps, UTIME_NOW, fchmod, futimens, mkdirat,
+    openat, renameat_with, symlinkat, unlinkat,
 };
 use rustix::io::Errno;
 use sandtable_store::RelPath;
 use sandtable_store::dir::{self, Meta, stat_at, stat_fd};
 use sandtable_store::id::ObjectId;
 
-use super::Stop;
 use super::journal::{Folder, Journal, Phase, Step, StepKind};
+use super::{Delivery, Stop};
 use crate::merge::blobs;
 use crate::merge::convert::Conversion;
 use crate::merge::error::Error;
@@ -53,7 +54,8 @@ impl Files {
                 Seen::File { permissions, .. } => Some(*permissions),
                 _ => None,
             };
-            journal.steps.push(Step { path: path.clone(), kind, before: seen.digest(), new: None });
+            let before = seen.digest();
+            journal.steps.push(Step { path: path.clone(), kind, before, new: None, staged: None });
             new.push((*entry, permissions));
             if *seen == Seen::Directory && entry.is_some() {
                 for folder in worktree.below(path)?.0 {
@@ -66,12 +68,14 @@ impl Files {
     }
 
     /// Writes every new file aside; to disk, unless the journal says that git could bring it back.
-    pub(super) fn stage(&self, plan: &Plan, journal: &mut Journal) -> Result<(), Error> {
+    pub(super) fn stage(&self, delivery: &Delivery<'_>, journal: &mut Journal) -> Result<(), Stop> {
+        let plan = delivery.plan;
         std::os::unix::fs::DirBuilderExt::mode(&mut std::fs::DirBuilder::new(), 0o700)
             .create(&journal.holding)?;
         let holding = dir::open_named(&journal.holding)?;
         let (contents, forced) = (self.contents(plan, journal)?, journal.forces_files());
         for (number, step) in journal.steps.iter_mut().enumerate() {
+            delivery.heed()?;
             let (Some(entry), permissions) = self.new[number] else { continue };
             let name = number.to_string();
             let bytes = &contents[&number];
@@ -121,10 +125,11 @@ impl Files {
     }
 
     /// Exchanges the files, each looked at as it comes out.
-    pub(super) fn swap(worktree: &Worktree, journal: &Journal) -> Result<(), Stop> {
+    pub(super) fn swap(delivery: &Delivery<'_>, worktree: &Worktree, journal: &Journal) -> Result<(), Stop> {
         let holding = dir::open_named(&journal.holding)?;
         let steps = || journal.steps.iter().enumerate();
         for (number, step) in steps().filter(|(_, step)| step.kind == StepKind::Remove) {
+            delivery.heed()?;
             let parent = worktree.parent(&step.path).map_err(|_| moved(step))?;
             rename(parent.as_fd(), name(step), (holding.as_fd(), number), RenameFlags::NOREPLACE)
                 .map_err(|_| moved(step))?;
@@ -140,7 +145,10 @@ impl Files {
             let parent = worktree.parent(&folder.path)?;
             mkdirat(&parent, folder.path.name().unwrap_or_default(), Bits::from_raw_mode(0o777))?;
         }
+        // Whoever puts it back knows by this time what directories only we have changed.
+        futimens(&holding, &now())?;
         for (number, step) in steps().filter(|(_, step)| step.kind != StepKind::Remove) {
+            delivery.heed()?;
             let parent = worktree.parent(&step.path).map_err(|_| moved(step))?;
             let flags = match step.kind {
                 StepKind::Replace => RenameFlags::EXCHANGE,
@@ -196,6 +204,11 @@ impl Files {
     fn is_made(journal: &Journal, step: &Step) -> bool {
         journal.made.iter().any(|folder| folder.path == step.path)
     }
+}
+
+fn now() -> Timestamps {
+    let now = || Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
+    Timestamps { last_access: now(), last_modification: now() }
 }
 
 fn write_file(

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Stop;
 use super::journal::hex_path;
+use super::word::Word;
 use crate::merge::error::Error;
 use crate::merge::index::{Index, Made, refresh};
 use crate::merge::outcome::{Reason, Refusal};
@@ -22,8 +23,12 @@ use crate::merge::tree::Mode;
 pub(super) struct IndexLock {
     #[serde(with = "hex_path")]
     git_dir: PathBuf,
+    /// With the id of the delivery in it.
     word: String,
 }
+
+/// Whether an index that somebody unlocked is still the one that was locked.
+pub(super) type IsAsBefore<'a> = &'a dyn Fn(&Path) -> bool;
 
 impl IndexLock {
     pub(super) fn planned(id: &str, git_dir: &Path) -> Self {
@@ -44,17 +49,12 @@ impl IndexLock {
 
     /// Takes the lock, or says that somebody has it.
     pub(super) fn take(&self) -> Result<(), Stop> {
-        let draft = self.draft();
-        fs::write(&draft, &self.word)?;
-        let linked = fs::hard_link(&draft, self.lock());
-        fs::remove_file(&draft)?;
-        match linked {
-            Ok(()) => Ok(()),
+        match self.word().lock(&self.lock()) {
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
                 let text = format!("`{}` exists: git is at work there", self.lock().display());
                 Err(Refusal::new(Reason::Locked, text).into())
             }
-            Err(error) => Err(error.into()),
+            taken => Ok(taken?),
         }
     }
 
@@ -86,12 +86,17 @@ impl IndexLock {
         Ok(())
     }
 
-    /// Puts the new index into place, if it was made, and gives the lock back.
-    pub(super) fn finish(&self) -> Result<(), Error> {
-        if self.is_ours() && self.draft().exists() {
-            fs::rename(self.draft(), self.index())?;
+    /// Puts the new index into place, if it was made, and gives the lock back. Where somebody took our lock away the index may
+    /// be newer than ours; then it stays.
+    pub(super) fn finish(&self, is_as_before: IsAsBefore<'_>) -> Result<(), Error> {
+        let (draft, word) = (self.draft(), self.word());
+        if draft.exists() && !self.is_held() && is_as_before(&draft) {
+            // Somebody may take it at this moment: the index is theirs then.
+            drop(word.lock(&self.lock()));
         }
-        // Where somebody took our lock away, the index may be newer than ours.
+        if draft.exists() && self.is_held() {
+            fs::rename(&draft, self.index())?;
+        }
         self.undo()
     }
 
@@ -100,17 +105,15 @@ impl IndexLock {
         if self.draft().exists() {
             fs::remove_file(self.draft())?;
         }
-        self.give_back()
+        Ok(self.word().give_back(&self.lock())?)
     }
 
-    fn give_back(&self) -> Result<(), Error> {
-        if self.is_ours() {
-            fs::remove_file(self.lock())?;
-        }
-        Ok(())
+    /// Whether the lock is there and ours: then nobody has used git to change the index.
+    pub(super) fn is_held(&self) -> bool {
+        self.word().is_in(&self.lock())
     }
 
-    fn is_ours(&self) -> bool {
-        fs::read(self.lock()).is_ok_and(|text| text == self.word.as_bytes())
+    fn word(&self) -> Word {
+        Word::of(self.word.trim().strip_prefix("sandtable ").unwrap_or_default(), &self.git_dir)
     }
 }

@@ -6,14 +6,19 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use fs_err as fs;
-use sandtable_store::id::ObjectId;
 use serde::{Deserialize, Serialize};
 
 use super::index_lock::IndexLock;
+use super::log::LogEntry;
+use super::reference::RefStep;
+use super::staged::Staged;
+use super::word::Word;
 use crate::merge::error::Error;
 use crate::merge::worktree::{Stamp, same_device};
 
-const SCHEMA: u32 = 1;
+const SCHEMA: u32 = 2;
+/// The oldest one that is understood: it lacks what may be missing here.
+const OLDEST: u32 = 1;
 
 /// A delivery under way.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -38,6 +43,12 @@ pub(super) struct Journal {
     pub(super) index: Option<IndexLock>,
     #[serde(with = "hex_paths")]
     pub(super) packs: Vec<PathBuf>,
+    /// Where the index is that the steps speak of.
+    #[serde(default)]
+    pub(super) staged: Option<Staged>,
+    /// What the log of the target will say.
+    #[serde(default)]
+    pub(super) log: Option<LogEntry>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -61,6 +72,9 @@ pub(super) struct Step {
     pub(super) before: String,
     /// The new file, once it is written.
     pub(super) new: Option<Stamp>,
+    /// What the user's index said of it.
+    #[serde(default)]
+    pub(super) staged: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -78,16 +92,6 @@ pub(super) struct Folder {
     pub(super) path: sandtable_store::RelPath,
     pub(super) mode: u16,
     pub(super) mtime_ns: i64,
-}
-
-/// The branch that moves.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct RefStep {
-    #[serde(with = "hex_path")]
-    pub(super) git_dir: PathBuf,
-    pub(super) name: String,
-    pub(super) old: Option<ObjectId>,
-    pub(super) new: ObjectId,
 }
 
 impl Journal {
@@ -110,7 +114,14 @@ impl Journal {
             reference: None,
             index: None,
             packs: Vec::new(),
+            staged: None,
+            log: None,
         }
+    }
+
+    /// The word in the locks of this delivery.
+    pub(super) fn word(&self, git_dir: &Path) -> Word {
+        Word::of(&self.id, git_dir)
     }
 
     pub(super) fn done(&mut self) {
@@ -158,7 +169,7 @@ impl Journal {
         }
         let malformed = |source| Error::Journal { path: path.to_owned(), source };
         let Versioned { schema: found } = serde_json::from_slice(&text).map_err(malformed)?;
-        if found != SCHEMA {
+        if !(OLDEST..=SCHEMA).contains(&found) {
             return Err(Error::Schema { path: path.to_owned(), found, known: SCHEMA });
         }
         serde_json::from_slice(&text).map(Some).map_err(malformed)

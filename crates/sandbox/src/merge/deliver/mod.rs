@@ -6,8 +6,12 @@ mod export;
 mod files;
 mod index_lock;
 mod journal;
+mod log;
 mod recover;
+mod reference;
+mod staged;
 mod transfer;
+mod word;
 
 use sandtable_store::id::ObjectId;
 
@@ -16,15 +20,22 @@ use super::index::digest;
 use super::outcome::{Outcome, Reason, Refusal};
 use super::place::Place;
 use super::plan::{Concurrency, Plan};
-use super::request::{CommitText, Means, MergeRequest, Mode};
+use super::recorded::Recorded;
+use super::request::{CommitText, Log, Means, MergeRequest, Mode};
 use super::target::{Head, Repository, Target, head};
 use super::worktree::Worktree;
+use crate::attention::Attention;
 use crate::random::random;
 use commit::Commit;
 use files::Files;
 use index_lock::IndexLock;
-use journal::{Journal, RefStep};
+use journal::{Journal, Phase};
+use log::LogEntry;
+pub use recover::Recovery;
+use recover::When;
 pub(super) use recover::recover;
+use reference::RefStep;
+use staged::Staged;
 use transfer::Transfer;
 
 /// Why a delivery was given up. Whatever had been written was put back.
@@ -33,8 +44,15 @@ pub(super) enum Stop {
     Refused(Refusal),
     /// Something moved under our hands.
     RolledBack(String),
+    /// A signal came.
+    Interrupted,
     Failed(Error),
+    /// Not everything could be put back: the journal is still there.
+    Unfinished(Error),
 }
+
+/// What was delivered, and what kept the last steps after it from being done: the journal is still there then.
+pub(super) type Standing<T> = (T, Option<Error>);
 
 impl From<Refusal> for Stop {
     fn from(refusal: Refusal) -> Self {
@@ -53,18 +71,23 @@ pub(super) struct Delivery<'a> {
     pub(super) means: &'a Means,
     pub(super) place: &'a Place,
     pub(super) plan: &'a Plan,
+    pub(super) attention: &'a Attention,
 }
 
 /// Delivers a plan in the way that was asked for.
-pub(super) fn deliver(delivery: &Delivery<'_>, request: &MergeRequest) -> Result<Outcome, Stop> {
+pub(super) fn deliver(delivery: &Delivery<'_>, request: &MergeRequest) -> Result<Standing<Outcome>, Stop> {
+    let log = |commit| request.log.as_ref().map(|log| LogEntry::new(log, &Recorded::of(request, commit)));
     match &request.mode {
-        Mode::Merge => delivery.merge(request),
-        Mode::Apply => delivery.files(None).map(|()| Outcome::Applied),
+        Mode::Merge => delivery.merge(request, &log),
+        Mode::Apply => Ok((Outcome::Applied, delivery.files(None, log(None))?)),
         Mode::Branch(name) => delivery.branch(request, name),
-        Mode::Patch(file) => delivery.patch(file),
-        Mode::Bundle { file, branch } => delivery.bundle(request, file, branch),
+        Mode::Patch(file) => Ok((delivery.patch(file)?, None)),
+        Mode::Bundle { file, branch } => Ok((delivery.bundle(request, file, branch)?, None)),
     }
 }
+
+/// The entry in the log of a delivery that makes this commit.
+type Logged<'a> = &'a dyn Fn(Option<ObjectId>) -> Option<LogEntry>;
 
 /// Moves a branch to a commit that is already known, with index and files.
 pub(super) struct Move {
@@ -73,22 +96,29 @@ pub(super) struct Move {
 }
 
 impl Delivery<'_> {
-    fn merge(&self, request: &MergeRequest) -> Result<Outcome, Stop> {
+    fn merge(&self, request: &MergeRequest, log: Logged<'_>) -> Result<Standing<Outcome>, Stop> {
         let repository = self.repository();
         let commit = self.commit(repository, request)?;
         let transfer = Transfer::prepare(self, repository, &commit)?;
         let message = format!("sandtable: merge of {}", request.snapshot.short(12));
-        self.files(Some((&Move { new: commit.id, message }, Some(transfer))))?;
+        let left =
+            self.files(Some((&Move { new: commit.id, message }, Some(transfer))), log(Some(commit.id)))?;
         let (branch, commit) = (repository.head.short(), Some(commit.id));
-        Ok(match self.plan.concurrency {
+        let outcome = match self.plan.concurrency {
             Concurrency::FastForward => Outcome::FastForward { branch, commit },
             Concurrency::Merged => Outcome::Merged { branch, commit },
-        })
+        };
+        Ok((outcome, left))
     }
 
     /// The branch goes back or forth to a commit that the repository has.
-    pub(super) fn move_branch(&self, to: &Move) -> Result<(), Stop> {
-        self.files(Some((to, None)))
+    pub(super) fn move_branch(&self, to: &Move, log: Option<&Log>) -> Result<Standing<()>, Stop> {
+        Ok(((), self.files(Some((to, None)), log.and_then(LogEntry::over))?))
+    }
+
+    /// Whether a signal asks us to stop. Not to be asked once the result stands.
+    fn heed(&self) -> Result<(), Stop> {
+        if self.attention.signal().is_some() { Err(Stop::Interrupted) } else { Ok(()) }
     }
 
     fn repository(&self) -> &Repository {
@@ -107,34 +137,50 @@ impl Delivery<'_> {
         Ok(Commit::make(self.plan, request, (&author, &committer), tip)?)
     }
 
-    /// Writes the files and, with a branch, index and reference, as one step.
-    fn files(&self, branch: Option<(&Move, Option<Transfer>)>) -> Result<(), Stop> {
+    /// Writes the files and, with a branch, index and reference, as one step. What it may answer is why the last steps after
+    /// the point of no return are still to be done.
+    fn files(
+        &self,
+        branch: Option<(&Move, Option<Transfer>)>,
+        log: Option<LogEntry>,
+    ) -> Result<Option<Error>, Stop> {
         let id = format!("{:016x}", random());
         let root = self.plan.target.root().expect("preflight looked").clone();
         let worktree = Worktree::open(root.as_path())?;
         let mut journal = Journal::new(id, root.as_path(), self.git_dir());
         let files = Files::plan(self.plan, &worktree, &mut journal)?;
-        if let Some((to, _)) = &branch {
-            let repository = self.repository();
-            journal.reference = Some(RefStep {
-                git_dir: repository.git_dir.clone(),
-                name: repository.head.branch().expect("preflight looked").to_owned(),
-                old: repository.head.tip().copied(),
-                new: to.new,
-            });
-            journal.index = Some(IndexLock::planned(&journal.id, &repository.git_dir));
-            let packs = branch.as_ref().and_then(|(_, transfer)| transfer.as_ref());
-            journal.packs = packs.map(Transfer::arriving).unwrap_or_default();
+        journal.log = log;
+        if let Target::Repository(repository) = &self.plan.target {
+            journal.staged = Staged::take_down(&repository.git_dir, repository.format, &mut journal.steps);
         }
+        if let Some((to, transfer)) = &branch {
+            let repository = self.repository();
+            let name = repository.head.branch().expect("preflight looked");
+            journal.reference = Some(RefStep::new(repository, name, to.new, &to.message));
+            journal.index = Some(IndexLock::planned(&journal.id, &repository.git_dir));
+            journal.packs = transfer.as_ref().map(Transfer::arriving).unwrap_or_default();
+        }
+        self.heed()?;
         journal.write(&self.place.journal())?;
         let written = self.write(&mut journal, (&files, &worktree), branch);
-        match written {
-            Ok(()) => Ok(recover::finish(&self.place.journal(), &journal)?),
-            Err(stop) => {
-                recover::undo(&self.place.journal(), &journal)?;
-                Err(stop)
-            }
+        self.end(&mut journal, written)
+    }
+
+    /// Finishes what stands and undoes what does not.
+    fn end(&self, journal: &mut Journal, written: Result<(), Stop>) -> Result<Option<Error>, Stop> {
+        let path = self.place.journal();
+        let Err(stop) = written else { return Ok(recover::finish(&path, journal).err()) };
+        if journal.phase == Phase::Done {
+            // The word that it stands may be on disk though writing it failed; it must not be while files go back.
+            journal.phase = Phase::Staged;
+            journal.write(&path).map_err(Stop::Unfinished)?;
         }
+        // Whatever moved the branch may have failed only after it.
+        if recover::stands(&self.means.git, journal).map_err(Stop::Unfinished)? {
+            return Ok(recover::finish(&path, journal).err());
+        }
+        recover::undo(&path, journal, When::AtOnce).map_err(Stop::Unfinished)?;
+        Err(stop)
     }
 
     /// Up to the moment from which the result stands.
@@ -148,14 +194,14 @@ impl Delivery<'_> {
             lock.take()?;
             self.nothing_moved()?;
         }
-        files.stage(self.plan, journal)?;
+        files.stage(self, journal)?;
         journal.write(&self.place.journal())?;
-        Files::swap(worktree, journal)?;
+        Files::swap(self, worktree, journal)?;
         let Some((to, transfer)) = branch else {
             Files::verify(worktree, journal)?;
+            self.heed()?;
             journal.done();
-            journal.write(&self.place.journal())?;
-            return Ok(());
+            return Ok(journal.write(&self.place.journal())?);
         };
         let index = self.plan.index.as_ref().expect("preflight copied it");
         let lock = journal.index.as_ref().expect("a branch moves with its index");
@@ -164,8 +210,8 @@ impl Delivery<'_> {
             transfer.arrive()?;
         }
         Files::verify(worktree, journal)?;
-        self.nothing_moved()?;
-        self.move_reference(journal.reference.as_ref().expect("set with the index"), to)
+        self.heed()?;
+        self.move_reference(journal, &to.message, &|| self.nothing_moved())
     }
 
     /// Under the lock of the index: everything is as the plan saw it.
@@ -185,13 +231,27 @@ impl Delivery<'_> {
         Ok(())
     }
 
-    /// Compare and swap. Git gets our lock as its standard input: should we die, nobody recovers before it has ended.
-    fn move_reference(&self, step: &RefStep, to: &Move) -> Result<(), Stop> {
-        let old = step.old.map_or_else(|| "0".repeat(to.new.kind().bytes() * 2), |id| id.to_string());
+    /// Compare and swap, by us where references are plain files. Else git does it, out of reach of what a terminal sends to
+    /// our group and with our lock as its standard input: should we die, nobody recovers before it has ended.
+    fn move_reference(
+        &self,
+        journal: &Journal,
+        message: &str,
+        check: &dyn Fn() -> Result<(), Stop>,
+    ) -> Result<(), Stop> {
+        let step = journal.reference.as_ref().expect("only what has one moves it");
+        if step.plain.is_some() {
+            step.lock(&journal.word(&step.git_dir))?;
+            check()?;
+            return step.rename(&journal.id);
+        }
+        check()?;
+        let new = step.new.to_string();
+        let old = step.old.map_or_else(|| "0".repeat(new.len()), |id| id.to_string());
         let who = self.repository().settings.identity().unwrap_or_else(super::request::Identity::ours);
         let call = self.means.git.call(&step.git_dir).variable("GIT_COMMITTER_NAME", &who.name);
         let call = call.variable("GIT_COMMITTER_EMAIL", &who.email);
-        let call = call.args(["update-ref", "-m", &to.message, &step.name, &to.new.to_string(), &old]);
+        let call = call.args(["update-ref", "-m", message, &step.name, &new, &old]);
         let held = rustix::io::fcntl_dupfd_cloexec(self.place.held(), 3)?;
         if call.succeeds_holding(held)? {
             return Ok(());

@@ -1,56 +1,109 @@
 //! After a crash: the journal says what was to happen, the branch says whether it did.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use fs_err as fs;
+use sandtable_store::RelPath;
+use sandtable_store::id::ObjectId;
 
 use super::files;
-use super::journal::{Journal, Phase, RefStep};
+use super::journal::{Journal, Phase};
+use super::reference::RefStep;
 use crate::merge::error::Error;
 use crate::merge::git::{Git, object};
 use crate::merge::outcome::Recovered;
 use crate::merge::place::Place;
+use crate::merge::target::Reference;
 
-/// Finishes or undoes what an earlier call left, if it left anything.
-pub(in crate::merge) fn recover(git: &Git, place: &Place) -> Result<Option<Recovered>, Error> {
-    let path = place.journal();
-    let Some(journal) = Journal::read(&path)? else { return Ok(None) };
-    let stands = match &journal.reference {
-        None => journal.phase == Phase::Done,
-        Some(step) => has_moved(git, step)?,
-    };
-    if stands {
-        finish(&path, &journal)?;
-        return Ok(Some(Recovered::Finished));
-    }
-    undo(&path, &journal)?;
-    Ok(Some(Recovered::Undone))
+/// What became of a delivery that was interrupted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recovery {
+    pub target: PathBuf,
+    pub outcome: Recovered,
+    /// Paths that somebody changed, removed or committed since: they are as that left them.
+    pub left_alone: Vec<RelPath>,
 }
 
-/// The result stands: whatever is left to do is done.
+/// When it is undone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum When {
+    /// By whoever did it.
+    AtOnce,
+    /// After anything may have happened.
+    Later,
+}
+
+/// Finishes or undoes what an earlier call left, if it left anything.
+pub(in crate::merge) fn recover(git: &Git, place: &Place) -> Result<Option<Recovery>, Error> {
+    let path = place.journal();
+    let Some(journal) = Journal::read(&path)? else { return Ok(None) };
+    if !journal.root.exists() {
+        // It may be on a disk that is not there now.
+        return Ok(None);
+    }
+    let target = journal.root.clone();
+    if stands(git, &journal)? {
+        finish(&path, &journal)?;
+        return Ok(Some(Recovery { target, outcome: Recovered::Finished, left_alone: Vec::new() }));
+    }
+    let left_alone = undo(&path, &journal, When::Later)?;
+    Ok(Some(Recovery { target, outcome: Recovered::Undone, left_alone }))
+}
+
+/// Whether the point of no return was passed.
+pub(super) fn stands(git: &Git, journal: &Journal) -> Result<bool, Error> {
+    match &journal.reference {
+        None => Ok(journal.phase == Phase::Done),
+        Some(step) => has_moved(git, step),
+    }
+}
+
+/// The result stands: whatever is left to do is done. The journal goes last.
 pub(super) fn finish(path: &Path, journal: &Journal) -> Result<(), Error> {
     if let Some(index) = &journal.index {
-        index.finish()?;
+        let staged = journal.staged.as_ref();
+        index.finish(&|new| staged.is_some_and(|staged| staged.is_as_before(journal, new)))?;
     }
     files::finish(journal)?;
+    if let Some(reference) = &journal.reference {
+        reference.finish(&journal.id)?;
+    }
+    if let Some(entry) = &journal.log {
+        entry.write(&journal.id)?;
+    }
     Ok(fs::remove_file(path)?)
 }
 
-/// It does not: whatever was done is undone.
-pub(super) fn undo(path: &Path, journal: &Journal) -> Result<(), Error> {
-    files::put_back(journal)?;
+/// It does not: whatever was done is undone, but for what others did since.
+pub(super) fn undo(path: &Path, journal: &Journal, when: When) -> Result<Vec<RelPath>, Error> {
+    let left_alone = files::put_back(journal)?;
+    // In the other order than they came, so that no index is without its pack.
+    for pack in journal.packs.iter().rev().filter(|pack| pack.exists() && is_unused(journal, when)) {
+        fs::remove_file(pack)?;
+    }
+    if let Some(reference) = &journal.reference {
+        reference.give_back(&journal.id)?;
+    }
     if let Some(index) = &journal.index {
         index.undo()?;
     }
-    // In the other order than they came, so that no index is without its pack.
-    for pack in journal.packs.iter().rev().filter(|pack| pack.exists()) {
-        fs::remove_file(pack)?;
-    }
-    Ok(fs::remove_file(path)?)
+    fs::remove_file(path)?;
+    Ok(left_alone)
+}
+
+/// Whether nobody can have made use of objects that came: only while the index stayed locked, and there is no second one.
+fn is_unused(journal: &Journal, when: When) -> bool {
+    let locked = journal.index.as_ref().is_some_and(super::index_lock::IndexLock::is_held);
+    when == When::AtOnce || (locked && journal.reference.as_ref().is_some_and(RefStep::is_alone))
 }
 
 /// Whether the branch is at the new commit, or has gone on from there.
 fn has_moved(git: &Git, step: &RefStep) -> Result<bool, Error> {
+    if let Some(at) = step.at()
+        && (at == step.old.into() || at == Reference::At(step.new))
+    {
+        return Ok(at == Reference::At(step.new));
+    }
     let call = git.call(&step.git_dir).args(["rev-parse", "-q", "--verify", "--end-of-options", &step.name]);
     let finished = call.finished(None, &[0, 1, 128])?;
     if !finished.status.success() {
@@ -60,6 +113,16 @@ fn has_moved(git: &Git, step: &RefStep) -> Result<bool, Error> {
     if tip == step.new || Some(tip) == step.old {
         return Ok(tip == step.new);
     }
-    let call = git.call(&step.git_dir).args(["merge-base", "--is-ancestor"]).id(&step.new).id(&tip);
-    Ok(call.finished(None, &[0, 1, 128])?.status.success())
+    let leads = |from: &ObjectId, to: &ObjectId| -> Result<bool, Error> {
+        let call = git.call(&step.git_dir).args(["merge-base", "--is-ancestor"]).id(from).id(to);
+        Ok(call.finished(None, &[0, 1, 128])?.status.success())
+    };
+    if !leads(&step.new, &tip)? {
+        return Ok(false);
+    }
+    // On the way back the old commit has the new one behind it: whoever went on from there did not see it move.
+    match &step.old {
+        Some(old) => Ok(leads(old, &step.new)? || !leads(old, &tip)?),
+        None => Ok(true),
+    }
 }

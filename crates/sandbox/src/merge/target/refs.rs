@@ -40,11 +40,25 @@ pub(super) fn head(git_dir: &Path, common_dir: &Path) -> Option<Head> {
     }
 }
 
+/// Where a reference is; nothing if git must be asked.
+pub(super) fn at(common_dir: &Path, name: &str) -> Option<Place> {
+    if !is_plain(name) || common_dir.join("reftable").exists() {
+        return None;
+    }
+    tip(common_dir, name)
+}
+
 /// Where a reference is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+pub(in crate::merge) enum Place {
     At(ObjectId),
     Nowhere,
+}
+
+impl From<Option<ObjectId>> for Place {
+    fn from(id: Option<ObjectId>) -> Self {
+        id.map_or(Self::Nowhere, Self::At)
+    }
 }
 
 /// Where a branch is; nothing if git must be asked.

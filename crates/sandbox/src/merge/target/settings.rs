@@ -80,6 +80,12 @@ impl Settings {
         self.get(name).is_some_and(yes)
     }
 
+    pub(in crate::merge) fn is_false(&self, name: &str) -> bool {
+        let no =
+            |value: &str| ["false", "no", "off", "0", ""].iter().any(|word| value.eq_ignore_ascii_case(word));
+        self.get(name).is_some_and(no)
+    }
+
     /// Who the user is, where the configuration says so.
     pub fn identity(&self) -> Option<Identity> {
         let get = |part| self.get(&format!("committer.{part}")).or_else(|| self.get(&format!("user.{part}")));

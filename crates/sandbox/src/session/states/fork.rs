@@ -8,8 +8,8 @@ use super::super::error::Error;
 use super::super::files::RECORD;
 use super::super::run::Request;
 use super::plain::{self, Trust};
-use super::{git, settle, state, turn};
-use crate::board::Found;
+use super::{git, settle, state, subject, turn};
+use crate::board::{Entry, Found};
 use crate::model::id::SandboxName;
 use crate::model::resolved::ResolvedSpec;
 use crate::model::spec::WorkspaceMode;
@@ -40,12 +40,15 @@ pub fn fork(
             let (copied, _) = directory.standing(&record)?;
             let copied = state(&from.store, &copied.snapshot)?;
             directory.stand_on(&record, base, None)?;
-            plain::turn(&directory, &record, (&from.store, Trust::Fresh), (&copied, &from.state()?))?
+            let entry = Entry::set(&subject(&record), "fork", from.snapshot.id);
+            let turning = ((&copied, &from.state()?), &entry);
+            plain::turn(&directory, &record, (&from.store, Trust::Fresh), turning)?
         } else {
             let base = state(&from.store, &base)?;
-            turn::replace(&directory, &record, &from.store, (&base, &from.state()?))?
+            let outcome = turn::replace(&directory, &record, &from.store, (&base, &from.state()?))?;
+            turn::note(&from.store, &record, "fork", from.snapshot.id)?;
+            outcome
         };
-        turn::note(&from.store, &record, "fork", from.snapshot.id)?;
         Ok(outcome)
     })();
     match filled {

@@ -31,7 +31,7 @@ pub(super) use git::{clean, hold};
 pub(super) use ground::{GIT, lay};
 pub use keep::Kept;
 pub(super) use keep::{Stillness, keep};
-pub(super) use plain::begin;
+pub(super) use plain::{begin, whole};
 pub(super) use settle::{Settled, settle};
 pub use turn::{Restored, rollback, step};
 

@@ -21,7 +21,7 @@ use super::super::watcher::Watcher;
 use super::ground::Heard;
 use super::subject;
 use crate::board::take::{Words, commit, hash_kind, look_alone};
-use crate::board::{self, Consistency, Ignored, Subject, Taking};
+use crate::board::{self, Consistency, Entry, Ignored, Subject, Taking};
 use crate::merge::base_head;
 use crate::model::resolved::Warning;
 use crate::model::spec::{Lifetime, WorkspaceMode};
@@ -96,6 +96,14 @@ pub(super) fn look(
     look_alone(batch, &name, &root, taking)
 }
 
+/// Carries a rollback of such a workspace that was killed to its end, before anything is done with the files.
+pub(in crate::session) fn whole(directory: &SandboxDirectory, record: &Record) -> Result<(), Error> {
+    if root(directory, record).is_some() && directory.read_base()?.is_some() {
+        board::mend(&directory.standing(record)?.1)?;
+    }
+    Ok(())
+}
+
 /// Whether what is there must be as it was recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Trust {
@@ -105,18 +113,18 @@ pub(super) enum Trust {
     Check,
 }
 
-/// Brings such a workspace from one state to another.
+/// Brings such a workspace from one state to another, and enters that into the log.
 pub(super) fn turn(
     directory: &SandboxDirectory,
     record: &Record,
     (store, trust): (&Store, Trust),
-    states: (&State, &State),
+    turning: ((&State, &State), &Entry),
 ) -> Result<Outcome, Error> {
     let root = root(directory, record).expect("the caller knows that there is no layer");
     let verify = match trust {
         Trust::Fresh => Verify::Trust,
         Trust::Check => Verify::Check(&|_, _| None),
     };
-    let rollback::Outcome { written, removed, skipped, .. } = board::turn(store, &root, states, verify)?;
+    let rollback::Outcome { written, removed, skipped, .. } = board::turn(store, &root, turning, verify)?;
     Ok(Outcome { files: written, bytes: 0, whiteouts: removed, skipped })
 }

@@ -14,9 +14,9 @@ use super::super::error::Error;
 use super::super::manage::existing;
 use super::super::record::Record;
 use super::catch_up::keep_first;
-use super::plain::{self, Trust};
+use super::plain::{self, Trust, whole};
 use super::{open, state, subject};
-use crate::board::{self, Found};
+use crate::board::{self, Entry, Found};
 use crate::model::id::SandboxName;
 use crate::model::spec::WorkspaceMode;
 use crate::resolve::WORKSPACE;
@@ -42,12 +42,14 @@ pub fn rollback(sandboxes: &Sandboxes, name: &SandboxName, to: &Found) -> Result
     }
     let outcome = if plain::root(&directory, &record).is_some() {
         let there = state(&store, &from)?;
-        plain::turn(&directory, &record, (&store, Trust::Fresh), (&there, &to.state()?))?
+        let entry = Entry::set(&subject(&record), "rollback", to.snapshot.id);
+        plain::turn(&directory, &record, (&store, Trust::Fresh), ((&there, &to.state()?), &entry))?
     } else {
         let base = state(&store, &stands_on.snapshot)?;
-        replace(&directory, &record, &store, (&base, &to.state()?))?
+        let outcome = replace(&directory, &record, &store, (&base, &to.state()?))?;
+        note(&store, &record, "rollback", to.snapshot.id)?;
+        outcome
     };
-    note(&store, &record, "rollback", to.snapshot.id)?;
     Ok(Restored { from, to: to.snapshot.id, outcome })
 }
 
@@ -61,7 +63,9 @@ pub fn step(
     let _lock = directory.hold_stopped()?;
     let record = directory.read_record()?;
     let plain = plain::root(&directory, &record).is_some();
-    if !plain {
+    if plain {
+        whole(&directory, &record)?;
+    } else {
         keep_first(&directory, &record)?;
     }
     let (stands_on, store) = directory.standing(&record)?;
@@ -74,16 +78,19 @@ pub fn step(
     let to = state(&store, &planned.to)?;
     let outcome = if record.resolved.mode.value == WorkspaceMode::Live && planned.over.only_recorded() {
         // The files are the user's own, and no file was changed by it.
+        store.meta().record(&planned, SystemTime::now(), "{}").map_err(board::Error::from)?;
         Outcome::default()
     } else if plain {
         // Who worked there since must not lose it.
         let there = state(&store, &planned.from)?;
-        plain::turn(&directory, &record, (&store, Trust::Check), (&there, &to))?
+        let entry = Entry::step(&subject(&record), direction, (planned.from, planned.to));
+        plain::turn(&directory, &record, (&store, Trust::Check), ((&there, &to), &entry))?
     } else {
         let base = state(&store, &stands_on.snapshot)?;
-        replace(&directory, &record, &store, (&base, &to))?
+        let outcome = replace(&directory, &record, &store, (&base, &to))?;
+        store.meta().record(&planned, SystemTime::now(), "{}").map_err(board::Error::from)?;
+        outcome
     };
-    store.meta().record(&planned, SystemTime::now(), "{}").map_err(board::Error::from)?;
     let restored = Restored { from: planned.from, to: planned.to, outcome };
     Ok((planned, restored))
 }

@@ -1,7 +1,7 @@
 //! The two ends of a delivery, each safe to begin again: the old files are thrown away, or everything is put back.
 //! Both look at what is there rather than trust how far it went.
 
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::{
     AtFlags, Mode as Bits, RenameFlags, Timespec, Timestamps, UTIME_OMIT, fchmod, futimens, mkdirat, unlinkat,
@@ -9,11 +9,14 @@ use rustix::fs::{
 use rustix::io::Errno;
 use sandtable_store::RelPath;
 use sandtable_store::dir;
+use sandtable_store::id::HashKind;
+use sandtable_store::object::{Hasher, ObjectKind};
 
-use super::{name, remove_holding, rename_out};
+use super::{name, remove_holding, rename, rename_out};
 use crate::merge::deliver::journal::{Folder, Journal, Phase, Step, StepKind};
+use crate::merge::deliver::staged::Since;
 use crate::merge::error::Error;
-use crate::merge::worktree::{Stamp, Worktree, see_in, stamp_in};
+use crate::merge::worktree::{Seen, Stamp, Worktree, see_in, stamp_in};
 
 /// The result stands: old files go, and directories that have become empty.
 pub(in crate::merge::deliver) fn finish(journal: &Journal) -> Result<(), Error> {
@@ -35,13 +38,30 @@ pub(in crate::merge::deliver) fn finish(journal: &Journal) -> Result<(), Error> 
     Ok(())
 }
 
-/// It came to nothing: everything goes back to where it was, and edits of others stay.
-pub(in crate::merge::deliver) fn put_back(journal: &Journal) -> Result<(), Error> {
+/// It came to nothing: everything goes back to where it was. What others did stays, and is told.
+pub(in crate::merge::deliver) fn put_back(journal: &Journal) -> Result<Vec<RelPath>, Error> {
     let worktree = Worktree::open(&journal.root)?;
+    let quiet = quiet_folders(&worktree, journal);
+    let mut left = Vec::new();
     if let (Ok(holding), true) = (dir::open_named(&journal.holding), journal.phase != Phase::Preparing) {
+        let since = Since::of(journal);
+        let undo = |(number, step)| Undo {
+            worktree: &worktree,
+            holding: holding.as_fd(),
+            journal,
+            number,
+            step,
+            taken: since.took_up(step),
+        };
         let steps = || journal.steps.iter().enumerate().rev();
-        for (number, step) in steps().filter(|(_, step)| step.kind != StepKind::Remove) {
-            Undo { worktree: &worktree, holding: holding.as_fd(), journal, number, step }.new_file()?;
+        let mut each = |undo: Undo<'_>, result: Whose| {
+            if result == Whose::Theirs {
+                left.push(undo.step.path.clone());
+            }
+        };
+        for step in steps().filter(|(_, step)| step.kind != StepKind::Remove).map(undo) {
+            let whose = step.new_file()?;
+            each(step, whose);
         }
         for folder in journal.made.iter().rev() {
             remove_folder(&worktree, &folder.path);
@@ -49,15 +69,33 @@ pub(in crate::merge::deliver) fn put_back(journal: &Journal) -> Result<(), Error
         for folder in &journal.leaving {
             make_folder(&worktree, folder)?;
         }
-        for (number, step) in steps().filter(|(_, step)| step.kind == StepKind::Remove) {
-            Undo { worktree: &worktree, holding: holding.as_fd(), journal, number, step }.removed_file()?;
+        for step in steps().filter(|(_, step)| step.kind == StepKind::Remove).map(undo) {
+            let whose = step.removed_file()?;
+            each(step, whose);
         }
     }
     remove_holding(journal)?;
-    for folder in journal.touched.iter().chain(&journal.leaving) {
+    for folder in quiet.into_iter().chain(&journal.leaving) {
         restore_time(&worktree, folder);
     }
-    Ok(())
+    left.sort_unstable();
+    Ok(left)
+}
+
+/// Directories in which nobody but us was at work: every step of ours moves the time of the holding directory too.
+fn quiet_folders<'a>(worktree: &Worktree, journal: &'a Journal) -> Vec<&'a Folder> {
+    let time = |handle: &OwnedFd| dir::stat_fd(handle.as_fd()).map(|meta| meta.mtime_ns);
+    let last = dir::open_named(&journal.holding).and_then(|holding| time(&holding)).unwrap_or(i64::MAX);
+    let now = |folder: &Folder| dir::open_below(worktree.root(), &folder.path).and_then(|open| time(&open));
+    journal.touched.iter().filter(|folder| now(folder).is_ok_and(|time| time <= last)).collect()
+}
+
+/// Who has the last word on a path.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Whose {
+    Ours,
+    /// It was left as it is.
+    Theirs,
 }
 
 /// One step, on its way back.
@@ -67,6 +105,8 @@ struct Undo<'a> {
     journal: &'a Journal,
     number: usize,
     step: &'a Step,
+    /// Whether somebody has told git of the path as it is now.
+    taken: bool,
 }
 
 impl Undo<'_> {
@@ -74,53 +114,76 @@ impl Undo<'_> {
         stamp_in(self.holding, self.number.to_string().as_bytes())
     }
 
-    /// A file of ours gives its place back, unless somebody has written to it since.
-    fn new_file(&self) -> Result<(), Error> {
-        let placed = self.worktree.stamp(&self.step.path)?;
-        let Some(new) = self.step.new else { return Ok(()) };
-        if placed != Some(new) {
+    /// A file of ours gives its place back, unless somebody has written to it since, removed it, or committed it.
+    fn new_file(&self) -> Result<Whose, Error> {
+        let Some(new) = self.step.new else { return Ok(Whose::Ours) };
+        if self.aside()? == Some(new) {
+            // It never came to its place.
+            return Ok(Whose::Ours);
+        }
+        if self.taken || self.worktree.stamp(&self.step.path)? != Some(new) {
             return self.keep_old();
         }
-        let Ok(parent) = self.worktree.parent(&self.step.path) else { return Ok(()) };
+        let Ok(parent) = self.worktree.parent(&self.step.path) else { return Ok(Whose::Theirs) };
+        let place = (self.holding, self.number);
         match self.step.kind {
-            StepKind::Add => {
-                unlinkat(&parent, name(self.step), AtFlags::empty())?;
-                Ok(())
-            }
-            _ if self.aside()?.is_none() => Ok(()),
+            // Aside again, so that a second recovery after this one was killed knows it.
+            StepKind::Add => rename(parent.as_fd(), name(self.step), place, RenameFlags::NOREPLACE)?,
+            _ if self.aside()?.is_none() => return Ok(Whose::Theirs),
             _ => {
-                let from = (self.holding, self.number);
-                rename_out(from, parent.as_fd(), name(self.step), RenameFlags::EXCHANGE)?;
+                rename_out(place, parent.as_fd(), name(self.step), RenameFlags::EXCHANGE)?;
                 if self.aside()? != Some(new) {
                     keep_beside(self.worktree, self.holding, (self.number, self.step), self.journal)?;
                 }
-                Ok(())
             }
         }
+        Ok(Whose::Ours)
     }
 
-    /// Somebody has put another file in the place of ours. What git has need not be kept; all else must be.
-    fn keep_old(&self) -> Result<(), Error> {
+    /// The path is somebody's by now. What git has of the old file need not be kept; all else must be.
+    fn keep_old(&self) -> Result<Whose, Error> {
         let aside = see_in(self.holding, self.number.to_string().as_bytes())?;
-        let is_old = self.step.kind == StepKind::Replace && aside.digest() == self.step.before;
-        if !is_old || self.journal.reference.is_some() {
-            return Ok(());
+        let is_old = aside.digest() == self.step.before;
+        let git_has = is_old && (self.journal.reference.is_some() || self.git_has(&aside));
+        if aside != Seen::Absent && !git_has {
+            keep_beside(self.worktree, self.holding, (self.number, self.step), self.journal)?;
         }
-        keep_beside(self.worktree, self.holding, (self.number, self.step), self.journal)
+        Ok(Whose::Theirs)
     }
 
-    fn removed_file(&self) -> Result<(), Error> {
+    fn removed_file(&self) -> Result<Whose, Error> {
         if self.aside()?.is_none() {
-            return Ok(());
+            return Ok(Whose::Ours);
         }
-        let parent = self.worktree.parent(&self.step.path)?;
+        if self.taken {
+            return self.keep_old();
+        }
+        // Somebody removed the directory that it was in.
+        let Ok(parent) = self.worktree.parent(&self.step.path) else { return self.keep_old() };
         let from = (self.holding, self.number);
         match rename_out(from, parent.as_fd(), name(self.step), RenameFlags::NOREPLACE) {
-            Err(Errno::EXIST) => {
-                keep_beside(self.worktree, self.holding, (self.number, self.step), self.journal)
-            }
-            result => Ok(result?),
+            Err(Errno::EXIST) if self.is_back()? => Ok(Whose::Theirs),
+            Err(Errno::EXIST) => self.keep_old(),
+            result => Ok(result.map(|()| Whose::Ours)?),
         }
+    }
+
+    /// Whether somebody has put the same file there.
+    fn is_back(&self) -> Result<bool, Error> {
+        Ok(self.worktree.see(&self.step.path)?.digest() == self.step.before)
+    }
+
+    /// Whether the index had exactly this content before, so that git has it still.
+    fn git_has(&self, seen: &Seen) -> bool {
+        let Some((mode, bytes)) = seen.content() else { return false };
+        let Some(staged) = &self.step.staged else { return false };
+        let kinds = [HashKind::Sha1, HashKind::Sha256];
+        let id = |kind| {
+            let mut hasher = Hasher::new(kind, ObjectKind::Blob, bytes.len() as u64);
+            hasher.update(bytes);
+            hasher.finish().ok()
+        };
+        kinds.into_iter().filter_map(id).any(|id| *staged == format!("{:o} {id}", mode.bits()))
     }
 }
 
@@ -150,14 +213,17 @@ fn remove_empty(worktree: &Worktree, path: &RelPath) {
     }
 }
 
-/// Whether the directory was empty and is gone.
+/// Whether the directory was empty and is gone, now or since an earlier call that was killed.
 fn remove_folder(worktree: &Worktree, path: &RelPath) -> bool {
-    let Ok(parent) = worktree.parent(path) else { return false };
-    unlinkat(&parent, path.name().unwrap_or_default(), AtFlags::REMOVEDIR).is_ok()
+    let removed = worktree
+        .parent(path)
+        .and_then(|parent| unlinkat(&parent, path.name().unwrap_or_default(), AtFlags::REMOVEDIR));
+    matches!(removed, Ok(()) | Err(Errno::NOENT))
 }
 
 fn make_folder(worktree: &Worktree, folder: &Folder) -> Result<(), Error> {
-    let parent = worktree.parent(&folder.path)?;
+    // Somebody removed the directory that it was in.
+    let Ok(parent) = worktree.parent(&folder.path) else { return Ok(()) };
     match mkdirat(&parent, folder.path.name().unwrap_or_default(), Bits::RWXU) {
         Ok(()) => {
             let made = dir::open_below(worktree.root(), &folder.path)?;

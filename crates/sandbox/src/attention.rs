@@ -1,0 +1,19 @@
+//! Signals that would end this process while it changes files of the user's: held back, and looked for where it can stop.
+
+use sandtable_launch::interrupt::Interrupt;
+
+/// Holds signals back until it is dropped, where the system can. One at a time: the end of a second one would let the
+/// signals through that the first still holds.
+#[derive(Debug)]
+pub(crate) struct Attention(Option<Interrupt>);
+
+impl Attention {
+    pub(crate) fn hold() -> Self {
+        Self(Interrupt::hold().ok())
+    }
+
+    /// The signal that came, if one did.
+    pub(crate) fn signal(&self) -> Option<i32> {
+        self.0.as_ref()?.signal()
+    }
+}

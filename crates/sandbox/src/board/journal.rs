@@ -1,0 +1,221 @@
+//! The journal of a store: one directory at a time is turned, and what somebody left is carried to its end first.
+//!
+//! What the log will say is part of the journal, so that a directory which is in its new state is so in the log too, whoever
+//! brought it there in the end.
+
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::path::Path;
+use std::time::SystemTime;
+
+use sandtable_store::dir::open_named;
+use sandtable_store::id::ObjectId;
+use sandtable_store::lock::FileLock;
+use sandtable_store::meta::{Direction, Filter, HeadChange, OperationDraft};
+use sandtable_store::rollback::{self, Recovered, Site, Verify};
+use sandtable_store::state::State;
+use sandtable_store::store::{Store, StoreError};
+use serde::{Deserialize, Serialize};
+
+use super::directory::{open, turn_error};
+use super::{Board, Error, Subject};
+use crate::attention::Attention;
+use crate::pending::{Mark, Pending};
+use crate::random::random;
+
+/// What the names of marks of stores begin with.
+const MARK: &str = "store-";
+/// The name in an entry's details that says which record of the journal it is of.
+const JOURNAL: &str = "journal";
+/// The entry of something interrupted is among the newest, if it is there at all.
+const NEWEST: u32 = 100;
+
+/// What the log will say.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Entry {
+    subject: String,
+    what: What,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum What {
+    /// Something of this kind, after which this is the newest state.
+    Set {
+        kind: String,
+        to: ObjectId,
+    },
+    Undo {
+        from: ObjectId,
+        to: ObjectId,
+    },
+    Redo {
+        from: ObjectId,
+        to: ObjectId,
+    },
+}
+
+impl Entry {
+    /// A state is brought in by something of this kind.
+    pub(crate) fn set(subject: &Subject, kind: &str, to: ObjectId) -> Self {
+        Self { subject: subject.to_string(), what: What::Set { kind: kind.to_owned(), to } }
+    }
+
+    /// One operation back or forth.
+    pub(crate) fn step(subject: &Subject, direction: Direction, (from, to): (ObjectId, ObjectId)) -> Self {
+        let what = match direction {
+            Direction::Undo => What::Undo { from, to },
+            Direction::Redo => What::Redo { from, to },
+        };
+        Self { subject: subject.to_string(), what }
+    }
+
+    /// Writes it, unless it is there.
+    fn write(&self, store: &Store, id: &str) -> Result<(), Error> {
+        let meta = store.meta();
+        let filter =
+            Filter { subject: Some(self.subject.clone()), newest: Some(NEWEST), ..Filter::default() };
+        let is_it = |details: &str| {
+            let value: Option<serde_json::Value> = serde_json::from_str(details).ok();
+            value.and_then(|value| Some(value.get(JOURNAL)?.as_str()? == id)).unwrap_or(false)
+        };
+        if meta.operations(&filter)?.iter().any(|operation| is_it(&operation.details)) {
+            return Ok(());
+        }
+        let details = serde_json::json!({ JOURNAL: id }).to_string();
+        let (step, ends) = match &self.what {
+            What::Set { kind, to } => {
+                let (subject, kind) = (self.subject.clone(), kind.clone());
+                let (at, head) = (SystemTime::now(), HeadChange::Set(*to));
+                meta.append(&OperationDraft { subject, kind, at, head, details })?;
+                return Ok(());
+            }
+            What::Undo { from, to } => (meta.undo(&self.subject)?, (from, to)),
+            What::Redo { from, to } => (meta.redo(&self.subject)?, (from, to)),
+        };
+        if (&step.from, &step.to) == ends {
+            meta.record(&step, SystemTime::now(), &details)?;
+        }
+        Ok(())
+    }
+}
+
+/// The journal of a store, alone.
+pub(super) struct Journal {
+    pub(super) dir: OwnedFd,
+    mark: Mark,
+    _lock: FileLock,
+}
+
+impl Journal {
+    /// Waits until nobody else has it. What somebody left in it is finished or undone first.
+    pub(super) fn open(store: &Store) -> Result<Self, Error> {
+        let lock = FileLock::exclusive(&lock_of(store)).map_err(StoreError::from)?;
+        let (journal, found) = Self::with(store, lock)?;
+        for one in found {
+            one.result.map_err(|error| turn_error(&one.target, error))?;
+        }
+        Ok(journal)
+    }
+
+    fn with(store: &Store, lock: FileLock) -> Result<(Self, Vec<Recovered>), Error> {
+        let path = store.dir().join("journal");
+        let dir = open_named(&path).map_err(|errno| Error::Directory { path, source: errno.into() })?;
+        let mark = mark_of(store)?;
+        let journal = Self { dir, mark, _lock: lock };
+        let noted = |note: &str| {
+            let noted: Noted = serde_json::from_str(note)?;
+            noted.entry.write(store, &noted.id).map_err(std::io::Error::other)
+        };
+        let check = Verify::Check(&|_, _| None);
+        let found = rollback::recover(store.objects(), journal.dir.as_fd(), check, &noted);
+        Ok((journal, found.map_err(StoreError::from)?))
+    }
+}
+
+impl Drop for Journal {
+    /// The lock is still held here.
+    fn drop(&mut self) {
+        let names = sandtable_store::dir::reopen(self.dir.as_fd())
+            .and_then(|dir| sandtable_store::dir::names(dir.as_fd()));
+        if names.is_ok_and(|names| names.is_empty()) {
+            self.mark.clear();
+        }
+    }
+}
+
+/// What goes into the journal with a record.
+#[derive(Serialize, Deserialize)]
+struct Noted<E = Entry> {
+    id: String,
+    entry: E,
+}
+
+fn lock_of(store: &Store) -> std::path::PathBuf {
+    store.dir().join("journal.lock")
+}
+
+fn mark_of(store: &Store) -> Result<Mark, Error> {
+    let stores = store.dir().parent().unwrap_or(store.dir());
+    let name = store.dir().file_name().unwrap_or_default().to_string_lossy();
+    let marked = Pending::beside(stores).mark(&format!("{MARK}{name}"));
+    marked.map_err(|source| Error::Directory { path: stores.to_owned(), source })
+}
+
+/// Finishes or undoes what somebody left in the journal of a store, before anything is read from a directory that it may
+/// be about.
+pub(crate) fn mend(store: &Store) -> Result<(), Error> {
+    let path = store.dir().join("journal");
+    let left = fs_err::read_dir(&path).map_err(|source| Error::Directory { path, source })?.next().is_some();
+    if left { Journal::open(store).map(drop) } else { Ok(()) }
+}
+
+/// The same for the store of a mark; nothing while somebody is at work there.
+pub(crate) fn recover_marked(board: &Board, mark: &str) -> Result<Vec<Recovered>, Error> {
+    let Some(name) = mark.strip_prefix(MARK) else { return Ok(Vec::new()) };
+    let Some(store) = board.named(name)? else {
+        // Whatever was under way there went with it.
+        board.pending().mark(mark).map(|mark| mark.clear()).unwrap_or_default();
+        return Ok(Vec::new());
+    };
+    match FileLock::try_exclusive(&lock_of(&store)).map_err(StoreError::from)? {
+        Some(lock) => Ok(Journal::with(&store, lock)?.1),
+        None => Ok(Vec::new()),
+    }
+}
+
+/// A name for a record that no other one has.
+pub(super) fn new_id() -> String {
+    format!("{:016x}", random())
+}
+
+/// Brings a directory from one state to another, journalled, and enters it into the log. A signal puts everything back as
+/// long as that is possible.
+pub(crate) fn turn(
+    store: &Store,
+    directory: &Path,
+    (states, entry): ((&State, &State), &Entry),
+    verify: Verify<'_>,
+) -> Result<rollback::Outcome, Error> {
+    let (dir, journal) = (open(directory)?, Journal::open(store)?);
+    let id = new_id();
+    let site = Site { root: dir.as_fd(), path: directory, journal: journal.dir.as_fd(), id: &id };
+    let (from, to) = states;
+    let note = serde_json::to_string(&Noted { id: id.clone(), entry }).expect("plain data");
+    let attention = Attention::hold();
+    let options = rollback::Options {
+        verify,
+        cancelled: &|| attention.signal().is_some(),
+        note: Some(&note),
+        done: &|| entry.write(store, &id).map_err(std::io::Error::other),
+        ..rollback::Options::default()
+    };
+    let turned = rollback::rollback(store.objects(), rollback::Move { from, to }, &site, &options);
+    match (turned, attention.signal()) {
+        (Ok(outcome), None) => Ok(outcome),
+        (Ok(_), Some(signal)) => Err(Error::InterruptedLate { path: directory.to_owned(), signal }),
+        (Err(rollback::Error::Cancelled), Some(signal)) => {
+            Err(Error::Interrupted { path: directory.to_owned(), signal })
+        }
+        (Err(error), _) => Err(turn_error(directory, error)),
+    }
+}

@@ -1,0 +1,68 @@
+//! A word of ours, to be found in every lock that we take in the user's repository. Git's own locks never have it, so that
+//! after a crash ours are known, and nobody else's is removed.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use fs_err as fs;
+
+/// The word of one delivery, and the file that locks are links to.
+#[derive(Clone, Debug)]
+pub(super) struct Word {
+    file: PathBuf,
+    text: String,
+}
+
+impl Word {
+    pub(super) fn of(id: &str, git_dir: &Path) -> Self {
+        Self { file: git_dir.join(format!("sandtable-{id}.word")), text: format!("sandtable {id}\n") }
+    }
+
+    /// Takes a lock of git's. Whoever has it already keeps it, with [`io::ErrorKind::AlreadyExists`].
+    pub(super) fn lock(&self, lock: &Path) -> io::Result<()> {
+        fs::write(&self.file, &self.text)?;
+        let linked = fs::hard_link(&self.file, lock);
+        fs::remove_file(&self.file)?;
+        linked
+    }
+
+    /// Whether a lock is ours.
+    pub(super) fn is_in(&self, lock: &Path) -> bool {
+        fs::read(lock).is_ok_and(|text| text == self.text.as_bytes())
+    }
+
+    /// Gives a lock back, if it is ours.
+    pub(super) fn give_back(&self, lock: &Path) -> io::Result<()> {
+        self.forget()?;
+        if self.is_in(lock) { fs::remove_file(lock) } else { Ok(()) }
+    }
+
+    /// Killed while it took a lock, somebody left the file.
+    fn forget(&self) -> io::Result<()> {
+        match fs::remove_file(&self.file) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_lock_with_our_word_is_given_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let (word, lock) = (Word::of("1", folder.path()), folder.path().join("HEAD.lock"));
+        fs::write(&lock, "").unwrap();
+        assert_eq!(word.lock(&lock).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        word.give_back(&lock).unwrap();
+        assert!(lock.exists(), "somebody else's");
+        fs::remove_file(&lock).unwrap();
+        word.lock(&lock).unwrap();
+        Word::of("2", folder.path()).give_back(&lock).unwrap();
+        assert!(lock.exists(), "of another delivery");
+        word.give_back(&lock).unwrap();
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+}

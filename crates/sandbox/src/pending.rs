@@ -1,0 +1,70 @@
+//! Which places have something unfinished. One directory for all of them, so that whoever opens a source sees at one look
+//! that there is nothing to recover. A mark is made and removed under the lock of its place; one that stays says that its
+//! maker was killed, or is at work.
+
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+
+use fs_err as fs;
+
+const NAME: &str = "pending";
+
+/// The directory of marks.
+#[derive(Debug)]
+pub(crate) struct Pending(PathBuf);
+
+/// A mark that was made.
+#[derive(Debug)]
+pub(crate) struct Mark(PathBuf);
+
+impl Pending {
+    /// The marks of our data directory, by one of the directories in it.
+    pub(crate) fn beside(directory: &Path) -> Self {
+        Self(directory.parent().unwrap_or(directory).join(NAME))
+    }
+
+    /// Says that something is under way in a place. It may have been said before.
+    pub(crate) fn mark(&self, name: &str) -> io::Result<Mark> {
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.0)?;
+        let path = self.0.join(name);
+        fs::OpenOptions::new().create(true).append(true).open(&path)?;
+        Ok(Mark(path))
+    }
+
+    /// The names of all marks.
+    pub(crate) fn names(&self) -> io::Result<Vec<String>> {
+        let entries = match fs::read_dir(&self.0) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries?,
+        };
+        let mut names: Vec<String> =
+            entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect();
+        names.sort();
+        Ok(names)
+    }
+}
+
+impl Mark {
+    /// Nothing is left to do there. A mark that cannot be removed costs the next call a look.
+    pub(crate) fn clear(&self) {
+        drop(fs::remove_file(&self.0));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mark_is_seen_until_it_is_cleared() {
+        let folder = tempfile::tempdir().unwrap();
+        let pending = Pending::beside(&folder.path().join("merges"));
+        assert!(pending.names().unwrap().is_empty(), "no directory is needed");
+        let mark = pending.mark("merge-1").unwrap();
+        let _again = pending.mark("merge-1").unwrap();
+        assert_eq!(pending.names().unwrap(), ["merge-1"]);
+        mark.clear();
+        assert!(pending.names().unwrap().is_empty());
+    }
+}

@@ -1,0 +1,82 @@
+//! What an earlier command left unfinished, carried to its end before the next one looks at anything.
+//!
+//! Every command calls [`recover`] first. It costs one look into a directory that is empty or not there, unless a
+//! command was killed while it changed files of the user's, or one is at work on them: that one is left alone.
+
+use std::path::PathBuf;
+
+use sandtable_store::RelPath;
+
+use crate::attention::Attention;
+use crate::board::{self, Board};
+use crate::merge::{self, Means, Recovered};
+use crate::model::path::HostPath;
+use crate::pending::Pending;
+
+/// Something that was interrupted and is not any more.
+#[derive(Debug)]
+pub struct Recovery {
+    /// What it was, in a word.
+    pub what: &'static str,
+    pub target: PathBuf,
+    pub outcome: Recovered,
+    /// Paths that somebody changed, removed or committed since: they are as that left them.
+    pub left_alone: Vec<RelPath>,
+}
+
+/// Why something that was interrupted still is.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("cannot tell whether an earlier command was interrupted")]
+    Look(#[source] std::io::Error),
+    #[error("an interrupted merge could be neither put back nor completed")]
+    Merge(#[source] merge::Error),
+    #[error("what was interrupted in a directory could be neither put back nor completed")]
+    Board(#[source] Box<board::Error>),
+    #[error("an interrupted {what} in `{}` could be neither put back nor completed", target.display())]
+    Directory { what: &'static str, target: PathBuf, source: Box<board::rollback::Error> },
+}
+
+/// Carries everything to its end that an earlier command left, wherever that is. Signals wait meanwhile.
+pub fn recover(
+    data: &HostPath,
+    means: &dyn Fn() -> Result<Means, merge::Error>,
+) -> Vec<Result<Recovery, Error>> {
+    let marks = match Pending::beside(data.join("merges").as_path()).names() {
+        Ok(marks) if marks.is_empty() => return Vec::new(),
+        Ok(marks) => marks,
+        Err(error) => return vec![Err(Error::Look(error))],
+    };
+    let _attention = Attention::hold();
+    let mut found = Vec::new();
+    let board = Board::new(data);
+    for mark in marks {
+        match board::recover_marked(&board, &mark) {
+            Ok(records) => found.extend(records.into_iter().filter_map(of_directory)),
+            Err(error) => found.push(Err(Error::Board(Box::new(error)))),
+        }
+        if !mark.starts_with("merge-") {
+            continue;
+        }
+        let merge = means().and_then(|means| merge::recover_marked(&means, &mark));
+        found.extend(merge.map_err(Error::Merge).transpose().map(|one| one.map(of_merge)));
+    }
+    found
+}
+
+fn of_merge(found: merge::Recovery) -> Recovery {
+    let merge::Recovery { target, outcome, left_alone } = found;
+    Recovery { what: "merge", target, outcome, left_alone }
+}
+
+/// Nothing is said of a directory that is gone.
+fn of_directory(found: board::rollback::Recovered) -> Option<Result<Recovery, Error>> {
+    let board::rollback::Recovered { what, target, result, left_alone, .. } = found;
+    let outcome = match result {
+        Ok(board::rollback::Recovery::Finished) => Recovered::Finished,
+        Ok(board::rollback::Recovery::Undone) => Recovered::Undone,
+        Ok(board::rollback::Recovery::Gone) => return None,
+        Err(error) => return Some(Err(Error::Directory { what, target, source: Box::new(error) })),
+    };
+    Some(Ok(Recovery { what, target, outcome, left_alone }))
+}
