@@ -380,7 +380,7 @@ mod tests {
         assert!(!large.status.success(), "{large:?}");
         let noisy = shell("head -c 4M /dev/zero >&2; echo said; exit 3", bounds).unwrap();
         assert_eq!((noisy.status.code(), noisy.stdout.as_slice()), (Some(3), &b"said\n"[..]));
-        let fed = program("/bin/cat").within(bounds).finish_with(&[b'x'; 1 << 20]).unwrap();
+        let fed = program("/bin/cat").within(bounds).finish_with(&vec![b'x'; 1 << 20]).unwrap();
         assert!(fed.status.success() && fed.stdout.len() == 1 << 20);
     }
 
