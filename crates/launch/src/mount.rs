@@ -7,6 +7,7 @@
 
 mod dev;
 mod proc;
+mod scratch;
 mod target;
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -27,6 +28,7 @@ use crate::report::Control;
 use crate::step::Context as _;
 use crate::sys::mount::{Attributes, Depth, set_attributes};
 use crate::wire::Failure;
+use scratch::Scratch;
 use target::{Kind, prepare};
 
 pub(crate) use dev::{DIRECTORIES, LINKS, NODES};
@@ -107,6 +109,8 @@ struct Builder {
     /// On the old root; holds what overlays need and what nobody may see.
     stage: OwnedFd,
     root: OwnedFd,
+    /// What every file system in memory is a part of.
+    memory: Scratch,
     shifted: std::vec::IntoIter<OwnedFd>,
     staged: usize,
 }
@@ -119,7 +123,8 @@ impl Builder {
         let root = tmpfs(&[("mode", "0755"), ("size", "4m"), ("nr_inodes", "4k")])
             .context(|| "make the root".to_owned())?;
         attach(&root, stage.as_fd(), Path::new("root")).context(|| "attach the root".to_owned())?;
-        Ok(Self { ids, stage, root, shifted: shifted.into_iter(), staged: 0 })
+        let memory = Scratch::new(stage.as_fd())?;
+        Ok(Self { ids, stage, root, memory, shifted: shifted.into_iter(), staged: 0 })
     }
 
     fn execute(&mut self, op: &Op) -> Done {
@@ -137,7 +142,7 @@ impl Builder {
             Op::Overlay { .. } => self.overlay(op),
             Op::Tmpfs { target, size, owner } => self.scratch(target, *size, *owner),
             Op::Proc { target } => proc::mount(&self.root, target),
-            Op::Dev { target } => dev::mount(&self.root, target),
+            Op::Dev { target } => dev::mount(&self.root, target, &mut self.memory),
             Op::Mask { target } => mask(self.root.as_fd(), target),
         }
     }
@@ -203,18 +208,16 @@ impl Builder {
         self.bind(&tree, target, Access::Read)
     }
 
-    fn scratch(&self, target: &Path, size: u64, owner: Owner) -> Done {
+    fn scratch(&mut self, target: &Path, size: u64, owner: Owner) -> Done {
         let what = || format!("mount a private `{}`", target.display());
         let mode = match owner {
-            Owner::Everybody => ("mode", "1777"),
-            Owner::Workload => ("mode", "0700"),
+            Owner::Everybody => 0o1777,
+            Owner::Workload => 0o700,
         };
-        let size = size.to_string();
-        let mount = match size.as_str() {
-            "0" => tmpfs(&[mode]),
-            size => tmpfs(&[mode, ("size", size)]),
+        let mount = match size {
+            0 => self.memory.part(mode).context(what)?,
+            size => tmpfs(&[("mode", &format!("{mode:o}")), ("size", &size.to_string())]).context(what)?,
         };
-        let mount = mount.context(what)?;
         prepare(&self.root, target, Kind::Directory)?.attach(&mount)
     }
 

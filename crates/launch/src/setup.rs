@@ -35,6 +35,7 @@ pub(crate) fn set_up(
     let shifted = take_ids(plan, socket)?;
     // The change of ids has reset it.
     die_with_supervisor()?;
+    leave_watches()?;
     mount::build(plan, shifted)?;
     let confined = confine(plan, keep)?;
     Ok(observe(&Seen { plan, host, confined, keep }))
@@ -75,6 +76,30 @@ fn take_ids(plan: &Plan, socket: &OwnedFd) -> Done<Vec<OwnedFd>> {
             Ok(frame.descriptors)
         }
     }
+}
+
+/// The sandbox counts against its user when it watches files. Here it is left half of what the user has, in the user
+/// namespace of the sandbox: the check of the namespaces has shown that it is not the host's.
+fn leave_watches() -> Done {
+    for (own, host) in [
+        ("/proc/sys/user/max_inotify_instances", "/proc/sys/fs/inotify/max_user_instances"),
+        ("/proc/sys/user/max_inotify_watches", "/proc/sys/fs/inotify/max_user_watches"),
+    ] {
+        let most = std::fs::read_to_string(host).ok().and_then(|text| text.trim().parse::<u64>().ok());
+        let Some(most) = most else { continue };
+        match std::fs::write(own, (most / 2).max(1).to_string()) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound && !is_read_only(&error) => {
+                return Err(error).context(|| format!("write `{own}`"));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Inside most containers these settings cannot be written at all.
+fn is_read_only(error: &std::io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EROFS | libc::EACCES | libc::EPERM))
 }
 
 /// The kernel kills this process when its supervisor dies.

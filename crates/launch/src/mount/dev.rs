@@ -6,6 +6,7 @@ use std::path::Path;
 use rustix::fs::{FileType, Mode, mkdirat, mknodat, symlinkat};
 use rustix::mount::MountAttrFlags;
 
+use super::scratch::Scratch;
 use super::target::{Kind, prepare};
 use super::{Done, READ_ONLY, attach, file_system, open_source, tmpfs};
 use crate::failpoint::skips;
@@ -28,7 +29,7 @@ pub(crate) const LINKS: &[(&str, &str)] = &[
 /// Directories with a mount of their own.
 pub(crate) const DIRECTORIES: &[&str] = &["pts", "shm"];
 
-pub(super) fn mount(root: &OwnedFd, target: &Path) -> Done {
+pub(super) fn mount(root: &OwnedFd, target: &Path, scratch: &mut Scratch) -> Done {
     let what = || format!("mount `{}`", target.display());
     if skips(Control::MinimalDev) {
         let host = open_source(Path::new("/dev"), None, Depth::All)?;
@@ -48,7 +49,7 @@ pub(super) fn mount(root: &OwnedFd, target: &Path) -> Done {
     }
     let flags = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NOEXEC;
     let terminals = file_system("devpts", &[("mode", "0620"), ("ptmxmode", "0666")], flags).context(what)?;
-    let memory = tmpfs(&[("mode", "1777")]).context(what)?;
+    let memory = scratch.part(0o1777).context(what)?;
     for (name, mount) in [("pts", terminals), ("shm", memory)] {
         mkdirat(&devices, name, Mode::RWXU).context(what)?;
         attach(&mount, devices.as_fd(), Path::new(name)).context(what)?;

@@ -115,20 +115,24 @@ fn nosuid(paths: &[OsString]) -> Finding {
     })
 }
 
-/// `PATH…`: file systems in memory that must have a limit of their own, at most half of the memory.
+/// `PATH…`: those that are file systems in memory must have limits that come to half of the memory at most.
 fn size_limit(paths: &[OsString]) -> Finding {
     let info = rustix::system::sysinfo();
     let memory = u64::from(info.mem_unit).saturating_mul(info.totalram);
-    let unlimited = |path: &&OsString| {
-        rustix::fs::statvfs(Path::new(path)).is_ok_and(|data| {
-            data.f_blocks == 0 || data.f_blocks.saturating_mul(data.f_frsize) > memory / 2 + 4096
-        })
-    };
-    let found: Vec<&OsString> = paths.iter().filter(unlimited).collect();
-    if found.is_empty() {
-        Finding::works(format!("{} limited", paths.len()))
+    let mut sizes = std::collections::BTreeMap::new();
+    for path in paths.iter().map(Path::new) {
+        let (Ok(found), Ok(entry)) = (rustix::fs::statfs(path), rustix::fs::stat(path)) else { continue };
+        if i64::from(found.f_type) == i64::from(libc::TMPFS_MAGIC) {
+            let block = u64::try_from(found.f_bsize).unwrap_or(0);
+            let size = if found.f_blocks == 0 { u64::MAX } else { found.f_blocks.saturating_mul(block) };
+            sizes.insert(entry.st_dev, size);
+        }
+    }
+    let sum = sizes.values().fold(0_u64, |sum, size| sum.saturating_add(*size));
+    if sum <= memory / 2 + (1 << 20) {
+        Finding::works(format!("{} limited, {} MiB in all", sizes.len(), sum >> 20))
     } else {
-        Finding::blocked(format!("{found:?} have no limit"))
+        Finding::blocked(format!("{} MiB of {} can be filled", sum >> 20, memory >> 20))
     }
 }
 

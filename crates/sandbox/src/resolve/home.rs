@@ -7,7 +7,8 @@ use crate::model::resolved::Seed;
 use crate::model::setting::Origin;
 use crate::model::spec::Lifetime;
 
-/// What is copied into it needs a place on disk, also where it is not kept.
+/// What is copied into it needs a place on disk, also where it is not kept. So does a container: what its engine makes in
+/// memory on the way to a mount belongs to root.
 pub(super) fn mounts(case: &Case<'_>, workspace: &Workspace, seeds: &[Seed]) -> Vec<Mount> {
     let target = case.home_inside();
     if workspace.holds(&target) {
@@ -16,7 +17,7 @@ pub(super) fn mounts(case: &Case<'_>, workspace: &Workspace, seeds: &[Seed]) -> 
     let mut mounts = vec![Mount {
         target: target.clone(),
         content: match case.spec.lifetime.value {
-            Lifetime::Discard if seeds.is_empty() => Content::Scratch { size: 0 },
+            Lifetime::Discard if seeds.is_empty() && case.container.is_none() => Content::Scratch { size: 0 },
             Lifetime::Keep | Lifetime::Discard => Content::Private { area: "home".to_owned() },
         },
         reason: "a home directory of the sandbox's own".to_owned(),

@@ -96,7 +96,7 @@ pub const ALL: &[Case] = &[
     case("set-id-of-the-directory-itself", "set-id", &["{source}/lent"], Blocked).with(&["--mode", "live"]),
     plain("lease"),
     plain("directory-notify"),
-    case("size-limit", "size-limit", &["/tmp", "/dev/shm"], Works),
+    case("size-limit", "size-limit", &["/tmp", "/var/tmp", "/dev/shm", "{home}"], Works),
     case("sparse-file", "sparse-file", &[], Works),
     case("proc-self-root", "proc-self-root", &["{home}/notes.txt", "{root}/elsewhere/note.txt"], Blocked),
     plain("proc-1-environ"),

@@ -44,6 +44,7 @@ mod ssh_tunnel;
 mod states;
 mod store;
 mod streams;
+mod surroundings;
 mod terminal;
 mod tidy;
 mod tool_cli;

@@ -110,7 +110,10 @@ impl Stage {
             "hard-link" => words(&["/usr/bin/env", "linked-env"]),
             "nosuid" => words(&["."]),
             "set-id" => vec![self.lent.clone()],
-            "size-limit" => words(&["/tmp", "/dev/shm"]),
+            "size-limit" => {
+                let places = ["/tmp", "/var/tmp", "/dev/shm"].map(str::to_owned);
+                places.into_iter().chain([self.home.clone()]).collect()
+            }
             "proc-self-root" => vec![self.secret.clone()],
             "host-process" => words(&["doctor"]),
             "hostname" => vec![text("/proc/sys/kernel/hostname")],
