@@ -34,25 +34,26 @@ fn colour(environment: &Environment, stream: &impl IsTerminal) -> Colour {
     if !refused && stream.is_terminal() { Colour::Ansi } else { Colour::Never }
 }
 
+/// As many paths as are named in a sentence.
+const NAMED: usize = 5;
+
 /// What became of something that was interrupted, in a sentence.
 pub(crate) fn recovered(found: &Recovery) -> String {
     let became = match found.outcome {
         Recovered::Finished => "completed",
         Recovered::Undone => "put back",
     };
-    let target = found.target.to_string_lossy();
-    let mut text = format!("an interrupted {} in `{target}` was {became}", found.what);
-    const MOST: usize = 5;
-    let paths = found.left_alone.iter().take(MOST).map(|path| format!("`{}`", path.display_escaped()));
-    let paths: Vec<String> = paths.collect();
-    if !paths.is_empty() {
-        text.push_str("; left as they are, because they were changed since: ");
-        text.push_str(&paths.join(", "));
+    let text = format!("an interrupted {} in `{}` was {became}", found.what, found.target.to_string_lossy());
+    if found.left_alone.is_empty() {
+        return text;
     }
-    if found.left_alone.len() > MOST {
-        text.push_str(&format!(" and {} more", found.left_alone.len() - MOST));
-    }
-    text
+    let paths = found.left_alone.iter().take(NAMED).map(|path| format!("`{}`", path.display_escaped()));
+    let paths = paths.collect::<Vec<_>>().join(", ");
+    let more = match found.left_alone.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!("{text}; left as they are, because they were changed since: {paths}{more}")
 }
 
 /// The terminal.
