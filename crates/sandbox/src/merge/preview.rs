@@ -58,6 +58,10 @@ impl Contents for InStore<'_> {
     }
 
     fn has(&self, path: &RelPath) -> Result<bool, Error> {
+        // A state has empty directories, which no tree has: those of a bare repository may be there.
+        if matches!(path.name(), Some(b"objects" | b"refs")) {
+            return Ok(true);
+        }
         Ok(self.trees.at(&self.tree, path).map_err(unreadable)?.is_some())
     }
 }
