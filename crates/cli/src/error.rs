@@ -45,6 +45,10 @@ pub(crate) enum CliError {
     TreePath { path: String, source: merge::PathError },
     #[error(transparent)]
     Tool(Box<ToolError>),
+    #[error("the recorded states of `{}` are needed by {}", root.display(), names.join(", "))]
+    StatesNeeded { root: PathBuf, names: Vec<String> },
+    #[error("nothing was removed: nobody is there to be asked")]
+    NotConfirmed,
     #[error("option `--choose` asks on a terminal, and there is none")]
     NoTerminal,
     #[error("`{words}` is not a person: `Name <address>`")]
@@ -136,6 +140,8 @@ impl CliError {
             | Self::TwoSources
             | Self::TreePath { .. }
             | Self::NoTerminal
+            | Self::StatesNeeded { .. }
+            | Self::NotConfirmed
             | Self::NotAPerson { .. }
             | Self::NothingBack { .. }
             | Self::HostPath(_)
@@ -208,6 +214,10 @@ impl CliError {
             Self::Resolve(error) => error.remedy(),
             Self::Board(error) => error.remedy(),
             Self::Tool(error) => tool_hint(error),
+            Self::StatesNeeded { names, .. } => {
+                Some(format!("`sandtable rm {}` removes them with their work, then again", names.join(" ")))
+            }
+            Self::NotConfirmed => Some("pass `--yes`, or look first with `--dry-run`".to_owned()),
             Self::NoTerminal => Some("choose with `--only PATH` and `--exclude PATH`".to_owned()),
             Self::NothingBack { .. } => Some("`sandtable log` lists what was done".to_owned()),
             Self::NoTarget { .. } => Some("`sandtable ls` lists the sandboxes".to_owned()),

@@ -32,6 +32,7 @@ fn main() -> ExitCode {
     if let Some(code) = inside::main(&args) {
         return code;
     }
+    sandtable_launch::attach::outlive_file_limits();
     // A panic drops nothing, so whatever has the terminal then must be made to let go of it.
     let report = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {

@@ -25,7 +25,7 @@ use rustix::net::sockopt::{Timeout, set_socket_timeout};
 
 pub use crate::invocation::*;
 use crate::report::Report;
-use crate::sys::signal::{next_signal, release_signals, signal_descriptor};
+use crate::sys::signal::{ignore_signals, next_signal, release_signals, signal_descriptor};
 use crate::wire::{self, Ask, Command, Tell, WireError};
 pub use freeze::{Frozen, freeze};
 use streams::Streams;
@@ -140,6 +140,12 @@ pub fn wait_for_others(socket: BorrowedFd<'_>, deadline: Option<Instant>, mut wa
             Ok(_) => {}
         }
     }
+}
+
+/// Makes a write beyond the limit on the size of files an error, not the end of this process. Commands in a sandbox start
+/// with the usual signals.
+pub fn outlive_file_limits() {
+    ignore_signals(&[libc::SIGXFSZ]);
 }
 
 /// Asks the sandbox behind `socket` to end, and waits until it has. One that does not is an error: PID 1 shares

@@ -160,7 +160,8 @@ impl Cli {
         let mut stdin = child.stdin.take().expect("it was asked for");
         let output = std::thread::scope(|scope| {
             // A program that has heard enough closes its end; what it made of the rest, its status says.
-            scope.spawn(move || stdin.write_all(input).ok());
+            let writer = std::thread::Builder::new().spawn_scoped(scope, move || stdin.write_all(input).ok());
+            writer.map_err(failed)?;
             child.wait_with_output().map_err(failed)
         })?;
         Ok(Finished { status: output.status, stdout: output.stdout, stderr: output.stderr })

@@ -54,7 +54,14 @@ impl FileLock {
     fn take(path: &Path, making: OFlags, operation: FlockOperation) -> Result<Option<Self>, Errno> {
         let flags = OFlags::RDWR | making | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NOCTTY;
         loop {
-            let file = open(path, flags, Mode::RUSR | Mode::WUSR)?;
+            let file = match open(path, flags, Mode::RUSR | Mode::WUSR) {
+                // Where nothing can be written, who only looks can still see whether somebody holds it.
+                Err(Errno::ROFS | Errno::ACCESS) if making.is_empty() => {
+                    let flags = (flags - OFlags::RDWR) | OFlags::RDONLY;
+                    open(path, flags, Mode::empty())?
+                }
+                opened => opened?,
+            };
             match retry_on_intr(|| flock(&file, operation)) {
                 // What was locked may have lost its name to another file meanwhile.
                 Ok(()) if is_named(&file, path)? => return Ok(Some(Self(file))),

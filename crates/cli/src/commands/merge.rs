@@ -1,6 +1,6 @@
 //! `sandtable merge`, `apply` and `export`: bring what a sandbox did to where it belongs.
 
-mod ask;
+pub(super) mod ask;
 mod choose;
 mod held;
 

@@ -135,6 +135,11 @@ fn finish(
     }
     if !output.quiet.value {
         app.ui.write(&summary::render(outcome, app.ui.colour));
+    } else {
+        // Nobody wants it so quiet that work is lost unheard.
+        for warning in outcome.warnings.iter().filter(|warning| warning.code == "not-recorded") {
+            app.ui.warning(&warning.code, &warning.text);
+        }
     }
     report.map(|report| report.write(outcome)).transpose()?;
     Ok(ExitCode::from(outcome.exit.code))

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use sandtable_sandbox::model::id::SandboxName;
-use sandtable_sandbox::session::{self, Running};
+use sandtable_sandbox::session::{self, Running, states};
 
 use crate::app::App;
 use crate::error::CliError;
@@ -24,8 +24,13 @@ pub(crate) fn run(app: &App, args: &RmArgs) -> Result<ExitCode, CliError> {
     let sandboxes = app.sandboxes()?;
     let running = || if args.force { Running::Stop } else { Running::Refuse };
     let failed = app.for_each(&args.names, |name| {
+        let newest = states::recorded(&sandboxes, name);
         session::remove(&sandboxes, name, running())?;
-        app.ui.say(&format!("{name} removed"));
+        let states = newest.map(|id| {
+            let id = id.short(12);
+            format!("; `sandtable fork {id}` brings its last state back until `sandtable store gc`")
+        });
+        app.ui.say(&format!("{name} removed{}", states.unwrap_or_default()));
         Ok(())
     });
     Ok(failed.map_or(ExitCode::SUCCESS, ExitCode::from))

@@ -6,10 +6,11 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 use sandtable_sandbox::board::fsck::{self, Depth};
 use sandtable_sandbox::board::{self, Store, gc};
-use sandtable_sandbox::session::LayerSize;
+use sandtable_sandbox::session::{self, LayerSize};
 use serde::Serialize;
 
 use super::SCHEMA;
+use super::merge::ask;
 use crate::app::App;
 use crate::error::CliError;
 use crate::exit::Own;
@@ -21,10 +22,12 @@ use crate::ui::summary;
 pub(crate) enum StoreCommand {
     /// Show how much is recorded and what it takes on disk
     Status(WhichArgs),
-    /// Check everything that was recorded
+    /// Check rows, names, indexes, and that everything is there; with --deep every byte
     Fsck(FsckArgs),
     /// Remove what no snapshot needs any more, and make the rest small
     Gc(GcArgs),
+    /// Remove every recorded state of a source that has no sandbox, to take out what should not have been recorded
+    Forget(ForgetArgs),
     /// Print the bare git directory that stock git can read
     Path(WhichArgs),
 }
@@ -58,6 +61,19 @@ pub(crate) struct GcArgs {
     /// Only say what would be removed
     #[arg(long)]
     dry_run: bool,
+}
+
+/// What `store forget` takes.
+#[derive(Debug, Args)]
+pub(crate) struct ForgetArgs {
+    #[command(flatten)]
+    which: WhichArgs,
+    /// Only say what would be removed
+    #[arg(long)]
+    dry_run: bool,
+    /// Remove it without asking
+    #[arg(short, long)]
+    yes: bool,
 }
 
 #[derive(Serialize)]
@@ -101,6 +117,7 @@ pub(crate) fn run(app: &App, command: StoreCommand) -> Result<ExitCode, CliError
         StoreCommand::Status(args) => status(app, args),
         StoreCommand::Fsck(args) => check(app, args),
         StoreCommand::Gc(args) => collect(app, args),
+        StoreCommand::Forget(args) => forget(app, args),
         StoreCommand::Path(args) => {
             let store = store(app, args.directory)?;
             app.ui.answer(&format!("{}\n", store.git_dir().display()))?;
@@ -125,7 +142,7 @@ fn status(app: &App, args: WhichArgs) -> Result<ExitCode, CliError> {
         snapshots: meta.snapshots().map_err(board::Error::from)?.len(),
         operations: meta.operations(&board::Filter::default()).map_err(board::Error::from)?.len(),
         packs: meta.packs().map_err(board::Error::from)?.len(),
-        bytes: room.used,
+        bytes: store.on_disk(),
         quota: room.quota,
     };
     if args.json {
@@ -156,7 +173,13 @@ fn check(app: &App, args: FsckArgs) -> Result<ExitCode, CliError> {
     } else {
         let counted =
             format!("{snapshots} snapshots, {operations} operations, {packs} packs, {objects} objects");
-        let verdict = if sound { "all is as it was written".to_owned() } else { faults.join("\n") };
+        let verdict = match (sound, depth) {
+            (true, Depth::Deep) => "all is as it was written".to_owned(),
+            (true, Depth::Fast) => {
+                "everything is there; what is in the files was not read, `--deep` does that".to_owned()
+            }
+            (false, _) => faults.join("\n"),
+        };
         app.ui.answer(&format!("{counted}: {verdict}\n"))?;
     }
     Ok(if sound { ExitCode::SUCCESS } else { ExitCode::from(Own::Failed) })
@@ -165,8 +188,17 @@ fn check(app: &App, args: FsckArgs) -> Result<ExitCode, CliError> {
 fn collect(app: &App, args: GcArgs) -> Result<ExitCode, CliError> {
     let store = store(app, args.which.directory)?;
     let collected = if args.dry_run { would_collect(&store)? } else { collected(app, &store)? };
-    if args.which.json {
-        app.ui.json(&collected)?;
+    show(app, &collected, Form { json: args.which.json })
+}
+
+/// How an answer is written.
+struct Form {
+    json: bool,
+}
+
+fn show(app: &App, collected: &Collected, form: Form) -> Result<ExitCode, CliError> {
+    if form.json {
+        app.ui.json(collected)?;
     } else {
         app.ui.answer(&collected.text())?;
         if collected.deferred {
@@ -177,6 +209,51 @@ fn collect(app: &App, args: GcArgs) -> Result<ExitCode, CliError> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Removes all that was recorded of a source. A sandbox stands on recorded states, so there must be none.
+fn forget(app: &App, args: ForgetArgs) -> Result<ExitCode, CliError> {
+    let store = store(app, args.which.directory)?;
+    let listing = session::list(&app.sandboxes()?)?;
+    let needs = |entry: &session::Entry| entry.source.as_path() == store.source();
+    let names: Vec<String> =
+        listing.entries.iter().filter(|entry| needs(entry)).map(|entry| entry.name.to_string()).collect();
+    if !names.is_empty() {
+        return Err(CliError::StatesNeeded { root: store.source().to_owned(), names });
+    }
+    let snapshots = store.meta().snapshots().map_err(board::Error::from)?;
+    let gone = if args.dry_run {
+        let room = store.room().map_err(board::Error::from)?;
+        let packs = store.meta().packs().map_err(board::Error::from)?.len();
+        let snapshots = snapshots.into_iter().map(|snapshot| snapshot.id).collect();
+        Collected {
+            schema: SCHEMA,
+            snapshots,
+            packs,
+            bytes: room.used,
+            compacted: 0,
+            saved: None,
+            deferred: false,
+        }
+    } else {
+        let source = crate::ui::escape::name(&store.source().to_string_lossy());
+        let question = format!("remove all {} recorded states of {source}?", snapshots.len());
+        if !args.yes && !confirmed(app, &question)? {
+            app.ui.say("nothing was removed");
+            return Ok(ExitCode::from(Own::Failed));
+        }
+        app.board()?.forget(&store)?;
+        collected(app, &store)?
+    };
+    show(app, &gone, Form { json: args.which.json })
+}
+
+/// Whether somebody at a terminal agrees.
+fn confirmed(app: &App, question: &str) -> Result<bool, CliError> {
+    if !ask::is_possible() {
+        return Err(CliError::NotConfirmed);
+    }
+    Ok(ask::letter(app, question, &[('y', "es"), ('n', "o")]) == 'y')
 }
 
 fn would_collect(store: &Store) -> Result<Collected, board::Error> {

@@ -10,6 +10,7 @@ use sandtable_store::id::ObjectId;
 use sandtable_store::meta::{Direction, Durability, HeadChange, Move, OperationDraft};
 use sandtable_store::rollback::{self, Site, Verify, checkout_journalled};
 use sandtable_store::store::Store;
+use sandtable_store::workers::help;
 
 use super::journal::{Entry, Journal, mend, new_id, turn};
 use super::take::{Silent, take};
@@ -53,10 +54,15 @@ impl Board {
         let state = found.state()?;
         let (written, synced) = std::thread::scope(|scope| {
             // The disk is waited for meanwhile: for a small state that takes longer than the files.
-            let synced = scope.spawn(|| found.store.meta().sync());
+            let sync = || found.store.meta().sync();
+            let synced = help(scope, sync);
             let options = checkout::Options::default();
             let written = checkout_journalled(found.store.objects(), &state, &site, &options);
-            (written, synced.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            let synced = match synced {
+                Some(synced) => synced.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+                None => sync(),
+            };
+            (written, synced)
         });
         if written.is_err() && !known {
             note(&found.store, &subject, "forget", HeadChange::Remove)?;

@@ -19,8 +19,10 @@ pub(crate) mod take;
 mod told;
 
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use sandtable_store::id::HashKind;
+use sandtable_store::meta::{HeadChange, OperationDraft};
 use sandtable_store::store::StoreError;
 use sha2::Digest as _;
 
@@ -73,6 +75,21 @@ impl Board {
     /// The store of a source, made if it has none.
     pub(crate) fn open(&self, source: &Path, hash: HashKind) -> Result<Store, Error> {
         Ok(Store::open_or_create(&self.place(source), source, hash)?)
+    }
+
+    /// Lets go of every recorded state in a store, so that a collection removes them. That they existed stays in the log.
+    pub fn forget(&self, store: &Store) -> Result<(), Error> {
+        for (subject, _) in store.meta().heads()? {
+            store.meta().append(&OperationDraft {
+                subject,
+                kind: "forget".to_owned(),
+                at: SystemTime::now(),
+                head: HeadChange::Remove,
+                details: "{}".to_owned(),
+            })?;
+        }
+        store.drop_caches();
+        Ok(())
     }
 
     /// Every store there is. One that cannot be opened is named, and does not hide the others.

@@ -91,8 +91,11 @@ impl Watch {
         let (root, cancel) = (self.root.clone(), Arc::clone(&self.cancel));
         // A source that cannot be looked over now is looked over after the command, and told of then.
         let look = self.look.clone();
-        self.scan =
-            Some(std::thread::spawn(move || look.set(source::scan(&root, &Options::new(&cancel)).ok())));
+        let scan = move || look.set(source::scan(&root, &Options::new(&cancel)).ok());
+        self.scan = std::thread::Builder::new().spawn(scan).ok();
+        if self.scan.is_none() {
+            self.look.set(None);
+        }
     }
 
     /// Reads the layers and compares the source with what it was. Whoever takes sightings has ended.

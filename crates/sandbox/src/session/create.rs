@@ -57,6 +57,23 @@ pub(super) fn create(
     wanted: Wanted<'_>,
     request: Request<'_>,
 ) -> Result<Created, Error> {
+    let created = prepare(sandboxes, resolved, wanted, request)?;
+    match created.directory.write(RECORD, &created.record) {
+        Ok(()) => Ok(created),
+        Err(error) => {
+            let _reaped_later = created.directory.delete();
+            Err(error)
+        }
+    }
+}
+
+/// The same without its record: until that is written, nobody else sees a sandbox.
+pub(super) fn prepare(
+    sandboxes: &Sandboxes,
+    resolved: ResolvedSpec,
+    wanted: Wanted<'_>,
+    request: Request<'_>,
+) -> Result<Created, Error> {
     can_start()?;
     let mut resolved = resolved;
     if resolved.container.is_some() {
@@ -67,15 +84,12 @@ pub(super) fn create(
     let mut record = draft(resolved, name, request.command);
     let filled = lay(&directory, &mut record, wanted.base, request.watcher)
         .and_then(|()| fill(&directory, &record.resolved, request.watcher))
-        .and_then(|()| {
-            if wanted.base.is_none() {
-                hold(&directory, &mut record)?;
-            }
-            begin(&directory, &mut record, request.watcher);
-            directory.write(RECORD, &record)
-        });
+        .and_then(|()| if wanted.base.is_none() { hold(&directory, &mut record) } else { Ok(()) });
     match filled {
-        Ok(()) => Ok(Created { directory, lock, record }),
+        Ok(()) => {
+            begin(&directory, &mut record, request.watcher);
+            Ok(Created { directory, lock, record })
+        }
         Err(error) => {
             // What was made so far is ours alone; a failure to remove it is left to the next call.
             let _reaped_later = directory.delete();
@@ -102,6 +116,8 @@ fn take_name(
         let name = asked.cloned().unwrap_or_else(|| SandboxName::from_random(random()));
         match (sandboxes.make(&name)?, asked) {
             (Some((directory, lock)), _) => return Ok((name, directory, lock)),
+            // What a creation or removal left that was killed is in nobody's way.
+            (None, Some(_)) if sandboxes.clear(&name)? => {}
             (None, Some(_)) => return Err(Error::NameTaken(name)),
             (None, None) => {}
         }

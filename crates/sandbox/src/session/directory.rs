@@ -33,7 +33,9 @@ const EVENTS: &str = "events.jsonl";
 /// How long somebody may hold a lock who is neither a sandbox that answers nor gone: to record a large state, for example.
 const PATIENCE: Duration = Duration::from_mins(2);
 /// How long an unlocked directory without a record may be a creation still under way.
-const YOUNG: Duration = Duration::from_secs(10);
+const YOUNG: Duration = Duration::from_secs(1);
+/// What the lock of a sandbox says that is being removed.
+const REMOVED: &str = "removed";
 
 impl Sandboxes {
     /// Sandboxes below our data directory. Nothing is made yet.
@@ -66,7 +68,14 @@ impl Sandboxes {
             Err(errno) => return Err(Error::state("make", path)(errno.into())),
         }
         // Only the moment before this one is unprotected, and nothing so young is reaped.
-        Ok(directory.claim()?.map(|lock| (directory, lock)))
+        match directory.claim() {
+            Ok(lock) => Ok(lock.map(|lock| (directory, lock))),
+            Err(error) => {
+                // A name that cannot be used must not stay taken.
+                let _was_empty = fs::remove_dir(path);
+                Err(error)
+            }
+        }
     }
 
     fn make_root(&self) -> Result<(), Error> {
@@ -96,18 +105,30 @@ impl Sandboxes {
         Ok(names)
     }
 
-    /// Removes creations and removals that died on the way: directories without a record.
+    /// Removes creations and removals that died on the way. What cannot be removed hides no other.
     pub(super) fn reap(&self) -> Result<(), Error> {
         for name in self.names()? {
-            let directory = self.at(&name);
-            if directory.exists() || directory.is_young() {
-                continue;
-            }
-            if let Ok(Some(_lock)) = directory.claim() {
-                directory.delete()?;
-            }
+            let _named_when_listed = self.clear(&name);
         }
         Ok(())
+    }
+
+    /// Removes what is left of a creation or removal under this name, if that is all there is.
+    pub(super) fn clear(&self, name: &SandboxName) -> Result<bool, Error> {
+        let directory = self.at(name);
+        if directory.exists() || directory.is_young() || !directory.path.as_path().is_dir() {
+            return Ok(false);
+        }
+        let Some(_lock) = directory.claim()? else { return Ok(false) };
+        if directory.exists() || directory.is_damaged() {
+            return Ok(false);
+        }
+        let draft = directory.read_draft();
+        directory.delete()?;
+        if let Some(record) = draft {
+            directory.let_go(&record);
+        }
+        Ok(true)
     }
 
     /// Removes what killed supervisors of containers left outside their directories: nobody else would.
@@ -190,6 +211,12 @@ impl SandboxDirectory {
         self.path.join(RECORD).as_path().exists()
     }
 
+    /// Whether a command ran in it and its record was lost since. What it changed may still be there.
+    pub(super) fn is_damaged(&self) -> bool {
+        let says = fs::read_to_string(self.path.join(LOCK).as_path());
+        !self.exists() && self.has_run() && says.map_or(true, |says| says != REMOVED)
+    }
+
     /// Whether it may still be in the making.
     fn is_young(&self) -> bool {
         let made = fs::metadata(self.path.as_path()).and_then(|found| found.modified());
@@ -211,7 +238,7 @@ impl SandboxDirectory {
     }
 
     /// The lock of a directory that may not have one yet.
-    fn claim(&self) -> Result<Option<FileLock>, Error> {
+    pub(super) fn claim(&self) -> Result<Option<FileLock>, Error> {
         let path = self.path.join(LOCK);
         FileLock::try_exclusive(path.as_path())
             .map_err(|error| Error::state("lock", path.as_path())(error.source))
@@ -220,10 +247,17 @@ impl SandboxDirectory {
     /// The lock, unless somebody holds it. A sandbox that is gone, perhaps only just, is unknown.
     pub(super) fn try_lock(&self) -> Result<Option<FileLock>, Error> {
         let path = self.path.join(LOCK);
-        FileLock::try_existing(path.as_path()).map_err(|error| match error.source.kind() {
-            std::io::ErrorKind::NotFound => Error::Unknown(self.name()),
-            _ => Error::state("lock", path.as_path())(error.source),
-        })
+        match FileLock::try_existing(path.as_path()) {
+            Ok(lock) => Ok(lock),
+            // It goes last of all: where the record is there, somebody else removed it, and nobody can hold it.
+            Err(error) if error.source.kind() == std::io::ErrorKind::NotFound => {
+                if self.exists() && self.connect().is_none() {
+                    return self.claim();
+                }
+                Err(Error::Unknown(self.name()))
+            }
+            Err(error) => Err(Error::state("lock", path.as_path())(error.source)),
+        }
     }
 
     /// The lock, unless a command runs in the sandbox. Others hold it for a while only, to record a state or to bring
@@ -271,6 +305,8 @@ impl SandboxDirectory {
     /// that finds a directory without one.
     pub(super) fn delete(&self) -> Result<(), Error> {
         self.reap_groups();
+        // Without room for it, a removal that dies on the way looks like a record that was lost.
+        let _no_room = fs::write(self.path.join(LOCK).as_path(), REMOVED);
         let record = self.path.join(RECORD);
         match fs::remove_file(record.as_path()) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {

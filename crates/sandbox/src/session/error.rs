@@ -23,6 +23,8 @@ pub enum Error {
     NameTaken(SandboxName),
     #[error("there is no sandbox named `{0}`")]
     Unknown(SandboxName),
+    #[error("the sandbox `{name}` has lost its record")]
+    Damaged { name: SandboxName, path: PathBuf },
     #[error("the sandbox `{0}` is running")]
     StillRunning(SandboxName),
     #[error("the sandbox `{0}` is not running")]
@@ -75,12 +77,6 @@ pub enum Error {
         name: SandboxName,
         #[source]
         source: sandtable_store::layer::Error,
-    },
-    #[error("the command ran, but its outcome could not be written; the sandbox `{name}` keeps its changes")]
-    Unrecorded {
-        name: SandboxName,
-        #[source]
-        cause: Box<Error>,
     },
     #[error("nothing is recorded of what the sandbox `{0}` stands on")]
     NoBase(SandboxName),
@@ -153,11 +149,16 @@ impl Error {
         move |source| Self::State { what, path, source }
     }
 
+    /// A sandbox without its record.
+    pub(super) fn damaged(directory: &super::directory::SandboxDirectory) -> Self {
+        Self::Damaged { name: directory.name(), path: directory.path().as_path().to_owned() }
+    }
+
     /// Whether it is certain that no command of ours ran, so that the sandbox holds nothing.
     pub(super) fn nothing_ran(&self) -> bool {
         match self {
             Self::Lost(error) => matches!(error, AttachError::DirectoryStream),
-            Self::Capture { .. } | Self::Unrecorded { .. } => false,
+            Self::Capture { .. } => false,
             _ => true,
         }
     }
@@ -167,6 +168,7 @@ impl Error {
             Self::Meaning(error) => error.blame(),
             Self::NameTaken(_)
             | Self::Unknown(_)
+            | Self::Damaged { .. }
             | Self::StillRunning(_)
             | Self::NotRunning(_)
             | Self::NoLog(_)
@@ -193,6 +195,7 @@ impl Error {
         match self {
             Self::NameTaken(_) => "name-taken",
             Self::Unknown(_) => "unknown-sandbox",
+            Self::Damaged { .. } => "record",
             Self::StillRunning(_) => "still-running",
             Self::NotRunning(_) => "not-running",
             Self::NoLog(_) => "no-log",
@@ -208,7 +211,6 @@ impl Error {
             Self::Directory { .. } => "directory",
             Self::Process(_) => "process",
             Self::Capture { .. } => "capture",
-            Self::Unrecorded { .. } => "unrecorded",
             Self::Secrets(_) | Self::Hide(_) => "secrets",
             Self::Copy { .. } => "copy",
             Self::Image { .. } => "image",
@@ -233,6 +235,10 @@ impl Error {
                 "choose another `--name`, go on in it with `sandtable exec {name} -- …`, or `sandtable rm {name}`"
             )),
             Self::Unknown(_) => Some("`sandtable ls` lists the sandboxes".to_owned()),
+            Self::Damaged { name, path } => Some(format!(
+                "what it changed is below `{}`; `sandtable log` lists its recorded states; `sandtable rm {name}` removes it",
+                path.display()
+            )),
             Self::StillRunning(name) => {
                 Some(format!("`sandtable stop {name}` first, or `sandtable rm -f {name}`"))
             }

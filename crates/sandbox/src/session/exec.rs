@@ -13,6 +13,7 @@ use sandtable_launch::attach::{self, AttachError, Invocation, Terminal};
 use super::create::renew_work;
 use super::directory::{SandboxDirectory, Sandboxes};
 use super::error::{Error, chained};
+use super::manage::existing;
 use super::record::{Outcome, Record, Timings};
 use super::run::{Request, Streams};
 use super::states::{Settled, settle, whole};
@@ -42,10 +43,7 @@ pub struct ExecRequest<'a> {
 
 /// Runs a command in the sandbox `name`.
 pub fn exec(sandboxes: &Sandboxes, name: &SandboxName, request: ExecRequest<'_>) -> Result<Outcome, Error> {
-    let directory = sandboxes.at(name);
-    if !directory.exists() {
-        return Err(Error::Unknown(name.clone()));
-    }
+    let directory = existing(sandboxes, name)?;
     let mut record = directory.read_record()?;
     directory.fill_in_values(&mut record)?;
     let ExecRequest { command, directory: start, terminal, watcher, host } = request;

@@ -64,13 +64,42 @@ impl SandboxDirectory {
         self.path().join(UNRECORDED).as_path().exists() || self.was_interrupted()
     }
 
+    /// What a sandbox was to become that nobody completed.
+    pub(super) fn read_draft(&self) -> Option<Record> {
+        read(&self.draft_of(RECORD)).ok().flatten()
+    }
+
     /// Writes a file under its name when it is complete.
     pub(super) fn write(&self, name: &str, value: &impl Serialize) -> Result<(), Error> {
-        let (path, draft) = (self.path().join(name), self.path().join(format!("{name}.draft")));
+        self.draft(name, value)?;
+        let (path, draft) = (self.path().join(name), self.draft_of(name));
+        fs::rename(draft.as_path(), path.as_path()).map_err(Error::state("write", path.as_path()))
+    }
+
+    /// Writes a file under another name, from which it only has to be moved.
+    pub(super) fn draft(&self, name: &str, value: &impl Serialize) -> Result<(), Error> {
+        let (path, draft) = (self.path().join(name), self.draft_of(name));
         let text = serde_json::to_vec_pretty(value)
             .map_err(|source| Error::Record { path: path.as_path().to_owned(), source })?;
-        fs::write(draft.as_path(), text).map_err(Error::state("write", path.as_path()))?;
-        fs::rename(draft.as_path(), path.as_path()).map_err(Error::state("write", path.as_path()))
+        fs::write(draft.as_path(), text).map_err(|error| {
+            // Half a file is of no use, and the room may be needed.
+            let _never_read = fs::remove_file(draft.as_path());
+            Error::state("write", path.as_path())(error)
+        })
+    }
+
+    fn draft_of(&self, name: &str) -> HostPath {
+        self.path().join(format!("{name}.draft"))
+    }
+
+    /// Takes away what an earlier command did, where that of the last cannot be written.
+    pub(super) fn drop_outcome(&self) {
+        let _none = fs::remove_file(self.path().join(OUTCOME).as_path());
+    }
+
+    /// Whether a command ran in it once.
+    pub(super) fn has_run(&self) -> bool {
+        [OUTCOME, UNRECORDED].iter().any(|name| self.path().join(name).as_path().exists())
     }
 }
 

@@ -52,7 +52,8 @@ pub struct LayerSize {
 #[derive(Debug, Default)]
 pub struct Listing {
     pub entries: Vec<Entry>,
-    /// Why some are missing: records that are broken or of another version. They must not hide the others.
+    /// Why some are missing: records that are lost, broken or of another version, or that may not be read. They must
+    /// not hide the others.
     pub unreadable: Vec<Error>,
 }
 
@@ -89,8 +90,7 @@ pub fn list(sandboxes: &Sandboxes) -> Result<Listing, Error> {
             Ok(found) => listing.entries.extend(found),
             // Removed by somebody else in the meantime.
             Err(Error::Unknown(_)) => {}
-            Err(error @ (Error::Record { .. } | Error::Schema { .. })) => listing.unreadable.push(error),
-            Err(error) => return Err(error),
+            Err(error) => listing.unreadable.push(error),
         }
     }
     Ok(listing)
@@ -98,6 +98,9 @@ pub fn list(sandboxes: &Sandboxes) -> Result<Listing, Error> {
 
 /// The line of one sandbox, unless it only waited to be cleared away.
 fn entry(directory: &SandboxDirectory, name: SandboxName) -> Result<Option<Entry>, Error> {
+    if directory.is_damaged() {
+        return Err(Error::damaged(directory));
+    }
     let record = directory.read_record()?;
     let state = state(directory)?;
     if record.resolved.lifetime.value == Lifetime::Discard && state != State::Running {
@@ -139,7 +142,14 @@ pub fn stop(sandboxes: &Sandboxes, name: &SandboxName, grace: Duration) -> Resul
 
 /// Removes a sandbox and everything it kept.
 pub fn remove(sandboxes: &Sandboxes, name: &SandboxName, running: Running) -> Result<(), Error> {
-    let directory = existing(sandboxes, name)?;
+    let directory = match existing(sandboxes, name) {
+        Err(Error::Damaged { .. }) => {
+            let directory = sandboxes.at(name);
+            let _lock = directory.claim()?.ok_or_else(|| Error::StillRunning(name.clone()))?;
+            return directory.delete();
+        }
+        found => found?,
+    };
     if let Some(_lock) = directory.try_lock()? {
         return directory.delete_noted();
     }
@@ -184,7 +194,11 @@ fn taken_by(directory: &SandboxDirectory) -> Result<Option<Taken>, Error> {
 
 pub(super) fn existing(sandboxes: &Sandboxes, name: &SandboxName) -> Result<SandboxDirectory, Error> {
     let directory = sandboxes.at(name);
-    if directory.exists() { Ok(directory) } else { Err(Error::Unknown(name.clone())) }
+    match directory.exists() {
+        true => Ok(directory),
+        false if directory.is_damaged() => Err(Error::damaged(&directory)),
+        false => Err(Error::Unknown(name.clone())),
+    }
 }
 
 fn state(directory: &SandboxDirectory) -> Result<State, Error> {

@@ -31,7 +31,7 @@ pub fn prunable(sandboxes: &Sandboxes, prune: Prune) -> Result<Vec<Entry>, Error
         if entry.state == State::Running || idle(sandboxes, &entry) < prune.idle_for {
             continue;
         }
-        if prune.scope == Scope::All || is_unchanged(sandboxes, &entry)? {
+        if prune.scope == Scope::All || is_unchanged(sandboxes, &entry) {
             found.push(entry);
         }
     }
@@ -45,10 +45,11 @@ fn idle(sandboxes: &Sandboxes, entry: &Entry) -> Duration {
     SystemTime::now().duration_since(used.max(made)).unwrap_or_default()
 }
 
-fn is_unchanged(sandboxes: &Sandboxes, entry: &Entry) -> Result<bool, Error> {
-    let outcome = sandboxes.at(&entry.name).read_outcome()?;
+/// An outcome that cannot be read says nothing.
+fn is_unchanged(sandboxes: &Sandboxes, entry: &Entry) -> bool {
+    let outcome = sandboxes.at(&entry.name).read_outcome().ok().flatten();
     let known = outcome.filter(|_| entry.state == State::Stopped).and_then(|outcome| outcome.changes);
-    Ok(known.is_some_and(|changes| is_empty(&changes)))
+    known.is_some_and(|changes| is_empty(&changes))
 }
 
 fn is_empty(changes: &Changes) -> bool {

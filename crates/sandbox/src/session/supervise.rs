@@ -140,8 +140,8 @@ impl Supervision<'_> {
         let begun = beginning.map(|beginning| beginning.finish(self.record, self.task.request.watcher));
         let Capture { changes, drift, warnings } =
             if keep { watch.capture(self.directory, self.record)? } else { Capture::default() };
-        let (snapshot, unrecorded) = if keep { self.keep_state(begun)? } else { (None, None) };
-        let outcome = Outcome {
+        let (snapshot, unrecorded) = if keep { self.keep_state(begun) } else { (None, None) };
+        let mut outcome = Outcome {
             changes,
             drift,
             snapshot,
@@ -158,25 +158,26 @@ impl Supervision<'_> {
             },
             ..outcome(self.record, self.task.request.command, exit)
         };
-        if keep {
-            let name = self.record.name.clone();
-            let unrecorded = |cause| Error::Unrecorded { name, cause: Box::new(cause) };
-            self.directory.write(OUTCOME, &outcome).map_err(unrecorded)?;
+        if keep && let Err(error) = self.directory.write(OUTCOME, &outcome) {
+            // Nobody shall take what an earlier command did for what this one did.
+            self.directory.drop_outcome();
+            let text =
+                format!("the outcome was not written, the sandbox keeps its changes: {}", chained(&error));
+            outcome.warnings.push(Warning::new("not-recorded", text));
         }
         Ok(outcome)
     }
 
     /// Records the state that the command left. A state that cannot be recorded is no reason to fail: the layer has
     /// the changes all the same, and the warning says what is missing.
-    fn keep_state(
-        &self,
-        begun: Option<Result<(), Error>>,
-    ) -> Result<(Option<SnapshotEntry>, Option<Warning>), Error> {
+    fn keep_state(&self, begun: Option<Result<(), Error>>) -> (Option<SnapshotEntry>, Option<Warning>) {
         if let Some(Err(error)) = begun {
-            return Ok((None, Some(unrecorded(&error))));
+            return (None, Some(unrecorded(&error)));
         }
-        if self.directory.read_base()?.is_none() {
-            return Ok((None, None));
+        match self.directory.read_base() {
+            Ok(Some(_)) => {}
+            Ok(None) => return (None, None),
+            Err(error) => return (None, Some(unrecorded(&error))),
         }
         let details = serde_json::json!({ "command": readable(self.task.request.command) }).to_string();
         let operation = match self.task.first {
@@ -186,8 +187,8 @@ impl Supervision<'_> {
         let hearing = Silent::default();
         let taking = Taking { details: &details, ..Taking::of(Ignored::Changed, operation, &hearing) };
         match keep(self.directory, self.record, &taking, Stillness::Stopped) {
-            Ok(kept) => Ok((Some(SnapshotEntry::new(&kept)), None)),
-            Err(error) => Ok((None, Some(unrecorded(&error)))),
+            Ok(kept) => (Some(SnapshotEntry::new(&kept)), None),
+            Err(error) => (None, Some(unrecorded(&error))),
         }
     }
 

@@ -19,6 +19,7 @@ use crate::objects::{Located, Loose, Objects};
 use crate::pack::{BaseCache, Pack, Place};
 use crate::reach::{History, Reached, Wanted};
 use crate::store::{Batch, StoreError};
+use crate::workers::help;
 
 /// How something came in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -204,9 +205,10 @@ fn copy_loose(batch: &Batch<'_>, source: &Objects, ids: &[ObjectId]) -> Result<(
         Ok(())
     };
     std::thread::scope(|scope| {
-        let other = scope.spawn(work);
+        let other = help(scope, work);
         let own = work();
-        own.and(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+        let joined = other.map(|other| other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        own.and(joined.unwrap_or(Ok(())))
     })
 }
 

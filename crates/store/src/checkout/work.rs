@@ -18,6 +18,7 @@ use crate::object::name::git_refuses;
 use crate::object::{ReadError, ReadObjects};
 use crate::path::RelPath;
 use crate::state::{Directory, Entry, Own, State, StateError, What};
+use crate::workers::help;
 
 /// As many files of one directory are made by one thread; two threads that make files in one directory wait for each
 /// other now and then, so this is worth it only where there are many.
@@ -45,7 +46,7 @@ pub(super) fn run(
     work.lock().waiting = below;
     std::thread::scope(|scope| {
         for _ in 1..options.workers.max(1) {
-            scope.spawn(|| work.go_on());
+            help(scope, || work.go_on());
         }
         work.go_on();
     });

@@ -11,6 +11,7 @@ use rustix::io::Errno;
 use super::{Error, Options, Progress, Skipped, entry};
 use crate::dir::{Meta, Mounts, names, open_below, open_below_with, stat_at, stat_fd};
 use crate::path::RelPath;
+use crate::workers::help;
 
 /// Copying waits for the disk as much as for a processor.
 const THREADS: std::ops::RangeInclusive<usize> = 2..=8;
@@ -34,7 +35,7 @@ pub(super) fn run(
     let threads = std::thread::available_parallelism().map_or(*THREADS.start(), usize::from);
     std::thread::scope(|scope| {
         for _ in 1..threads.clamp(*THREADS.start(), *THREADS.end()) {
-            scope.spawn(|| work.go_on());
+            help(scope, || work.go_on());
         }
         work.go_on();
     });

@@ -89,6 +89,8 @@ impl Meta {
         let version = meta.connection().query_row("PRAGMA user_version", [], |row| row.get(0));
         match version.map_err(|source| meta.error(source))? {
             schema::VERSION => Ok(meta),
+            // Every version writes its own: none is that of a file which is empty or was cut short.
+            0 => Err(MetaError::Damaged { path: path.to_owned(), what: "it is empty".to_owned() }),
             found => Err(MetaError::Format { path: path.to_owned(), found }),
         }
     }

@@ -21,6 +21,7 @@ use crate::path::RelPath;
 use crate::source::Moment;
 use crate::statcache::{self, Key};
 use crate::state::{Entry, Node, State, StateError, What, write_directory};
+use crate::workers::help;
 
 /// Most of the work is reading and hashing, and the machine has other things to do.
 const THREADS: usize = 2;
@@ -63,7 +64,7 @@ pub(super) fn run(
     };
     std::thread::scope(|scope| {
         for _ in 1..THREADS {
-            scope.spawn(|| walk.work(None));
+            help(scope, || walk.work(None));
         }
         walk.work(Some(first));
     });

@@ -17,6 +17,7 @@ use super::{Error, Options, Owners};
 use crate::dir::{Kind, Meta, Name, names, open_below, open_dir, open_named, stat_at, stat_fd};
 use crate::name_pattern::listed;
 use crate::path::RelPath;
+use crate::workers::help;
 
 /// Looking at files is mostly waiting for locks inside the kernel: more threads gain little.
 const THREADS: usize = 2;
@@ -39,7 +40,7 @@ pub fn scan_with(root: &Path, options: &Options<'_>, sightings: &Sightings) -> R
     let scan = Scan { root: fd.as_fd(), options, sightings, progress, changed };
     std::thread::scope(|scope| {
         for _ in 1..THREADS {
-            scope.spawn(|| scan.work());
+            help(scope, || scan.work());
         }
         scan.work();
     });

@@ -33,6 +33,14 @@ impl Store {
         Ok(NewCache { writer, temporary, place: self.cache_path(name) })
     }
 
+    /// Throws all of them away: they name files.
+    pub fn drop_caches(&self) {
+        let entries = fs_err::read_dir(self.dir.join("cache")).into_iter().flatten().flatten();
+        for entry in entries {
+            let _costs_time_only = fs_err::remove_file(entry.path());
+        }
+    }
+
     /// The packs as they are known, which is where [`ReadObjects::keeps`] looks.
     ///
     /// [`ReadObjects::keeps`]: crate::object::ReadObjects::keeps

@@ -12,8 +12,12 @@ use super::StoreError;
 use crate::id::HashKind;
 use crate::meta::Meta;
 use crate::owner::Owner;
+use crate::workers::help;
 
 const VERSION: &str = "sandtable-store 1";
+
+/// Between the name of a store and who makes it.
+const NEW: &str = ".new-";
 
 /// Two threads of one process may make the same store.
 static NUMBER: AtomicU64 = AtomicU64::new(0);
@@ -21,10 +25,11 @@ static NUMBER: AtomicU64 = AtomicU64::new(0);
 /// Makes the directory of a store: beside its place, then with one rename.
 pub(super) fn create(dir: &Path, source: &Path, hash: HashKind) -> Result<(), StoreError> {
     let mut name = dir.file_name().ok_or_else(|| StoreError::Missing(dir.to_owned()))?.to_owned();
-    name.push(format!(".new-{}-{}", Owner::current(), NUMBER.fetch_add(1, Ordering::Relaxed)));
+    name.push(format!("{NEW}{}-{}", Owner::current(), NUMBER.fetch_add(1, Ordering::Relaxed)));
     let new = dir.with_file_name(name);
     if let Some(parent) = dir.parent() {
         private_dirs(parent)?;
+        remove_abandoned(parent);
     }
     let made = fill(&new, source, hash).and_then(|()| {
         let rename = renameat_with(CWD, &new, CWD, dir, RenameFlags::NOREPLACE);
@@ -48,6 +53,18 @@ pub(super) fn create(dir: &Path, source: &Path, hash: HashKind) -> Result<(), St
         fs_err::File::open(parent)?.sync_all()?;
     }
     Ok(())
+}
+
+/// Removes what others left who were killed while they made a store.
+fn remove_abandoned(parent: &Path) {
+    let Ok(entries) = fs_err::read_dir(parent) else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let owner = name.split_once(NEW).and_then(|(_, owner)| owner.parse::<Owner>().ok());
+        if owner.is_some_and(|owner| !owner.is_alive()) {
+            let _tried_again_the_next_time = fs_err::remove_dir_all(entry.path());
+        }
+    }
 }
 
 /// What the file `format` says.
@@ -87,14 +104,12 @@ fn fill(new: &Path, source: &Path, hash: HashKind) -> Result<(), StoreError> {
 /// Waits until all of these are on disk: for all at once, so that the file system does it in one go.
 fn write_out(dir: &Path, paths: &[&str]) -> std::io::Result<()> {
     std::thread::scope(|scope| {
-        let wait = |path: &&str| {
-            let path = dir.join(path);
-            scope.spawn(|| fs_err::File::open(path)?.sync_all())
-        };
-        let waiting: Vec<_> = paths.iter().map(wait).collect();
-        waiting
-            .into_iter()
-            .try_for_each(|one| one.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+        let sync = |path: &str| fs_err::File::open(dir.join(path))?.sync_all();
+        let waiting: Vec<_> = paths.iter().map(|path| (path, help(scope, move || sync(path)))).collect();
+        waiting.into_iter().try_for_each(|(path, one)| match one {
+            Some(one) => one.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            None => sync(path),
+        })
     })
 }
 

@@ -47,6 +47,11 @@ impl Store {
         Ok(Room { used, quota: number(QUOTA)?, free, kept })
     }
 
+    /// What all of the store takes on disk, the database and the caches too.
+    pub fn on_disk(&self) -> u64 {
+        crate::size::measure(&self.dir, usize::MAX).bytes
+    }
+
     /// Limits the bytes of all packs; `None` for no limit.
     pub fn set_quota(&self, bytes: Option<u64>) -> Result<(), StoreError> {
         Ok(self.meta.set_setting(QUOTA, bytes.map(|bytes| bytes.to_string()).as_deref())?)

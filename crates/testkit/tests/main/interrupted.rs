@@ -153,6 +153,111 @@ fn what_both_changed_since_is_a_conflict_when_the_store_is_lost() {
     assert_eq!(read(&source.join("work")), "work\n");
 }
 
+#[test]
+fn a_fork_that_is_killed_leaves_nothing() {
+    let Some(env) = TestEnv::of_the_executable() else { return };
+    if sandtable_testkit::require::program("strace").is_none() {
+        return sandtable_testkit::require::skip("killing at a system call needs strace");
+    }
+    let source = env.repository("r");
+    env.run_script(&source, &["--name", "a"], "echo work > work; ln -s x l").expect_code(0).unused();
+    for call in ["renameat2", "symlinkat", "utimensat"] {
+        let killed = format!("inject={call}:signal=SIGKILL:when=1");
+        let traced = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", &killed];
+        let ended = env.sandtable().args(["fork", "a", "--name", "b"]).through(traced).ended();
+        assert_ne!(ended.code, 0, "{call} was never called: {}", ended.stderr);
+        assert_eq!(done(&env, &["ls", "-q"]), "a\n", "{call}");
+        std::thread::sleep(std::time::Duration::from_millis(1100));
+        done(&env, &["fork", "a", "--name", "b"]);
+        assert_eq!(done(&env, &["exec", "-q", "b", "--", "cat", "work"]), "work\n", "{call}");
+        done(&env, &["rm", "b"]);
+    }
+}
+
+#[test]
+fn one_bad_entry_hides_no_other_sandbox() {
+    let Some(env) = TestEnv::of_the_executable() else { return };
+    let source = env.repository("r");
+    for name in ["good", "lockless", "lost"] {
+        env.run_script(&source, &["--name", name], "echo work > work").expect_code(0).unused();
+    }
+    env.file(&env.sandboxes().join("file"), "");
+    env.symlink("nowhere", &env.sandboxes().join("link"));
+    fs_err::remove_file(env.sandboxes().join("lockless/lock")).unwrap();
+    fs_err::remove_file(env.sandboxes().join("lost/sandbox.json")).unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(1100));
+    let listed = env.sandtable().args(["ls", "-q"]).ended().expect_code(0);
+    assert_eq!(listed.stdout, "good\nlockless\n");
+    listed.expect_stderr("`lost` has lost its record").unused();
+    env.sandtable().args(["prune", "--dry-run"]).ended().expect_code(0).unused();
+    assert_eq!(done(&env, &["exec", "-q", "lockless", "--", "cat", "work"]), "work\n");
+    env.sandtable()
+        .args(["exec", "lost", "--", "true"])
+        .ended()
+        .expect_code(2)
+        .expect_stderr("lost its record")
+        .unused();
+    assert!(env.sandboxes().join("lost/workspace.upper/work").exists());
+    done(&env, &["rm", "lost"]);
+    env.run_script(&source, &["--name", "lost"], "true").expect_code(0).unused();
+}
+
+#[test]
+fn what_was_recorded_can_be_forgotten() {
+    let Some(env) = TestEnv::of_the_executable() else { return };
+    let source = env.repository("r");
+    env.file(&source.join("secret"), "hunter2\n");
+    env.run_script(&source, &["--name", "a"], "echo work > work").expect_code(0).unused();
+    let refused =
+        env.sandtable().directory(&source).args(["store", "forget", "--yes"]).ended().expect_code(2);
+    refused.expect_stderr("needed by a").unused();
+    env.sandtable().args(["rm", "a"]).ended().expect_code(0).expect_stderr("sandtable fork").unused();
+    let asked = env.sandtable().directory(&source).args(["store", "forget"]).ended().expect_code(2);
+    asked.expect_stderr("--yes").unused();
+    let planned = done(&env, &["store", "forget", "--dry-run", "--json"]);
+    let gone: serde_json::Value =
+        serde_json::from_str(&done(&env, &["store", "forget", "--yes", "--json"])).unwrap();
+    assert!(planned.contains(gone["snapshots"][0].as_str().unwrap()), "{planned} {gone}");
+    let git = done(&env, &["store", "path"]);
+    let objects = env.git(env.root(), &["--git-dir", git.trim(), "count-objects", "-v"]);
+    assert!(objects.contains("in-pack: 0"), "{objects}");
+    env.run_script(&source, &["--name", "a"], "true").expect_code(0).unused();
+    done(&env, &["store", "fsck", "--deep"]);
+}
+
+#[test]
+fn limits_are_errors_and_not_the_end_of_the_supervisor() {
+    let Some(env) = TestEnv::of_the_executable_as(Caller::ordinary()) else { return };
+    let source = env.repository("r");
+    let limited = |limit: &str, args: &str| {
+        let script = format!("ulimit {limit}; exec \"$0\" {args}");
+        env.run("bash").args(["-c", &script]).arg(env.binary()).directory(&source).ended()
+    };
+    // A file that is too large is an error of that file, also of the supervisor's own.
+    let written = limited("-f 8", "run --name a -- sh -c 'exit 7'");
+    assert_eq!(written.code, 7, "{}", written.stderr);
+    // As many threads as there may be, whichever number that is.
+    for threads in [6, 12, 40] {
+        let taken = limited(&format!("-u {threads}"), "snapshot");
+        assert!([0, 125].contains(&taken.code), "{threads}: {} {}", taken.code, taken.stderr);
+        assert!(!taken.stderr.contains("panicked"), "{}", taken.stderr);
+    }
+}
+
+#[test]
+fn what_is_not_recorded_is_said_however_quiet() {
+    let Some(env) = TestEnv::of_the_executable() else { return };
+    let source = env.repository("r");
+    env.run_script(&source, &["--name", "a"], "true").expect_code(0).unused();
+    let store = PathBuf::from(done(&env, &["store", "path"]).trim()).with_file_name("meta.db");
+    fs_err::write(&store, "").unwrap();
+    fs_err::remove_file(store.with_file_name("meta.db-wal")).unwrap_or_default();
+    let ended = env.run_script(&source, &["-q", "--name", "b"], "exit 3").expect_code(3);
+    ended.expect_stderr("not-recorded").unused();
+    let told = env.sandtable().directory(&source).args(["store", "status"]).ended().expect_code(125);
+    told.expect_stderr("damaged: it is empty").unused();
+}
+
 fn read(path: &Path) -> String {
     fs_err::read_to_string(path).unwrap()
 }

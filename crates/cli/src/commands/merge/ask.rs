@@ -7,18 +7,18 @@ use crate::ui::style::Role;
 
 /// What came of asking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Answer {
+pub(in crate::commands) enum Answer {
     GoOn,
     Quit,
 }
 
 /// Whether somebody is there to answer, and sees the question.
-pub(super) fn is_possible() -> bool {
+pub(in crate::commands) fn is_possible() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
 /// Asks until one of the letters is the answer. The end of input is the last of them, which must mean to stop.
-pub(super) fn letter(app: &App, question: &str, choices: &[(char, &str)]) -> char {
+pub(in crate::commands) fn letter(app: &App, question: &str, choices: &[(char, &str)]) -> char {
     let (last, _) = *choices.last().expect("there is a way out");
     let words: Vec<String> = choices.iter().map(|(letter, word)| format!("[{letter}]{word}")).collect();
     loop {

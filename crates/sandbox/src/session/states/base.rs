@@ -45,7 +45,8 @@ impl StandsOn {
 #[derive(Debug)]
 pub(in crate::session) struct Beginning {
     progress: Arc<Progress>,
-    thread: JoinHandle<Result<(), Error>>,
+    /// An error if there can be no other thread.
+    thread: std::io::Result<JoinHandle<Result<(), Error>>>,
 }
 
 /// What is seen of the source beside a command, for whom.
@@ -91,7 +92,7 @@ impl Beginning {
         let progress = Arc::new(Progress::default());
         let hearing = Arc::clone(&progress);
         let (directory, record) = (directory.clone(), record.clone());
-        let thread = std::thread::spawn(move || {
+        let thread = std::thread::Builder::new().spawn(move || {
             let source = &record.resolved.source.root;
             let head = held_head(&directory, &record).or_else(|| base_head(source));
             // What another tree looks like says nothing of what the command stood on.
@@ -105,13 +106,15 @@ impl Beginning {
 
     /// Waits until the sandbox stands on a recorded state.
     pub(in crate::session) fn finish(self, record: &Record, watcher: &dyn Watcher) -> Result<(), Error> {
-        while !self.thread.is_finished() {
+        let failed = Error::state("start a thread to record", record.resolved.source.root.as_path());
+        let thread = self.thread.map_err(failed)?;
+        while !thread.is_finished() {
             let counts = *self.progress.counts.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
             watcher.recording(counts.entries, counts.bytes_read);
             std::thread::sleep(std::time::Duration::from_millis(2));
         }
         watcher.recorded();
-        self.thread.join().map_err(|_| Error::NoBase(record.name.clone()))?
+        thread.join().map_err(|_| Error::NoBase(record.name.clone()))?
     }
 }
 

@@ -2,7 +2,7 @@
 
 use sandtable_store::layer::write::Outcome;
 
-use super::super::create::{Created, Wanted, create};
+use super::super::create::{Created, Wanted, prepare};
 use super::super::directory::Sandboxes;
 use super::super::error::Error;
 use super::super::files::RECORD;
@@ -15,7 +15,7 @@ use crate::model::resolved::ResolvedSpec;
 use crate::model::spec::WorkspaceMode;
 
 /// Makes a sandbox that is in the state of a snapshot; no command runs. It stands on the state of the source that the
-/// snapshot was made on, so only what differs is written.
+/// snapshot was made on, so only what differs is written. It exists when it is complete.
 pub fn fork(
     sandboxes: &Sandboxes,
     resolved: ResolvedSpec,
@@ -27,8 +27,10 @@ pub fn fork(
     }
     let base = from.base()?;
     let Created { directory, lock, mut record } =
-        create(sandboxes, resolved, Wanted { name, base: Some(base) }, request)?;
+        prepare(sandboxes, resolved, Wanted { name, base: Some(base) }, request)?;
     let filled = (|| {
+        // Should this be killed, whoever clears it away knows whose states nobody needs.
+        directory.draft(RECORD, &record)?;
         if record.resolved.mode.value == WorkspaceMode::Overlay && record.sees_source() {
             let head = git::inherit(sandboxes, base, (&directory, &mut record))?;
             directory.write(RECORD, &record)?;
@@ -49,6 +51,7 @@ pub fn fork(
             turn::note(&from.store, &record, "fork", from.snapshot.id)?;
             outcome
         };
+        directory.write(RECORD, &record)?;
         Ok(outcome)
     })();
     match filled {
@@ -56,6 +59,7 @@ pub fn fork(
         Err(error) => {
             // Nothing is in it yet; what cannot be removed now goes with the next call.
             let _reaped_later = directory.delete();
+            directory.let_go(&record);
             drop(lock);
             Err(error)
         }

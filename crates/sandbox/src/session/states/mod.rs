@@ -72,6 +72,15 @@ pub fn ends(sandboxes: &Sandboxes, name: &SandboxName) -> Result<Ends, Error> {
     Ok(Ends { store, base, newest, head: stands_on.head, lacking, moved: stands_on.moved })
 }
 
+/// The newest recorded state of a sandbox as it is, if it can be told.
+pub fn recorded(sandboxes: &Sandboxes, name: &SandboxName) -> Option<ObjectId> {
+    let directory = existing(sandboxes, name).ok()?;
+    let record = directory.read_record().ok()?;
+    let (stands_on, store) = directory.standing(&record).ok()?;
+    let newest = head(&store, &record).ok()?;
+    Some(newest.map_or(stands_on.snapshot, |newest| newest.id))
+}
+
 impl Ends {
     /// The newest state as something that can be compared, checked out or forked.
     pub fn into_newest(self) -> Found {

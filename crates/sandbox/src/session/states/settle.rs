@@ -40,9 +40,10 @@ pub(in crate::session) fn settle(
     let (stands_on, store) = directory.standing(record)?;
     if !is_there(record) {
         replace_source(directory, record, stands_on.snapshot)?;
-        let mut stored = directory.read_record()?;
-        stored.resolved.mounts.clone_from(&record.resolved.mounts);
-        directory.write(RECORD, &stored)?;
+        if let Some(mut stored) = stored(directory)? {
+            stored.resolved.mounts.clone_from(&record.resolved.mounts);
+            directory.write(RECORD, &stored)?;
+        }
         return Ok(Settled::Replaced);
     }
     let base = state(&store, &stands_on.snapshot)?;
@@ -68,10 +69,18 @@ pub(in crate::session) fn settle(
     pin(store.objects(), &base, (layer.as_fd(), &paths), &options)
         .map_err(|source| Error::Layer { name: record.name.clone(), source })?;
     // What is on disk has neither the values of variables nor what only holds for this call.
-    let mut stored = directory.read_record()?;
-    for record in [&mut stored, record] {
-        record.resolved.mounts.cover(WORKSPACE);
+    record.resolved.mounts.cover(WORKSPACE);
+    if let Some(mut stored) = stored(directory)? {
+        stored.resolved.mounts.cover(WORKSPACE);
+        directory.write(RECORD, &stored)?;
     }
-    directory.write(RECORD, &stored)?;
     Ok(Settled::Pinned(paths.len()))
+}
+
+/// The record on disk; a sandbox that is being made has none yet.
+fn stored(directory: &SandboxDirectory) -> Result<Option<Record>, Error> {
+    match directory.read_record() {
+        Err(Error::Unknown(_)) => Ok(None),
+        found => found.map(Some),
+    }
 }

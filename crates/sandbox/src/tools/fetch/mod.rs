@@ -21,6 +21,8 @@ use std::time::Duration;
 
 pub use self::cache::Cache;
 use super::plan::{Download, Plan, Registry, Sha256};
+use sandtable_store::workers::help;
+
 use crate::model::path::HostPath;
 use crate::process::CliError;
 
@@ -109,17 +111,19 @@ pub fn fetch(
     let waiting: VecDeque<&Download> = all.filter(|download| seen.insert(download.sha256)).collect();
     let workers = waiting.len().min(AT_ONCE);
     let work = Work { waiting: Mutex::new(waiting), failed: Mutex::new(None), fetched: Mutex::new(0) };
-    std::thread::scope(|scope| {
-        for _ in 0..workers {
-            scope.spawn(|| {
-                while let Some(download) = work.next() {
-                    let done = cache.obtain(download, hears, |scratch| {
-                        client::run(download, scratch, clients, &|bytes| hears.coming(download, bytes))
-                    });
-                    work.done(download, done, hears);
-                }
+    let go_on = || {
+        while let Some(download) = work.next() {
+            let done = cache.obtain(download, hears, |scratch| {
+                client::run(download, scratch, clients, &|bytes| hears.coming(download, bytes))
             });
+            work.done(download, done, hears);
         }
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..workers {
+            help(scope, go_on);
+        }
+        go_on();
     });
     let failed = work.failed.into_inner().unwrap_or_else(PoisonError::into_inner);
     failed.map_or(Ok(work.fetched.into_inner().unwrap_or_else(PoisonError::into_inner)), Err)

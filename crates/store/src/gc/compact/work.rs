@@ -12,6 +12,7 @@ use super::{Part, Watch};
 use crate::object::{Object, WriteError};
 use crate::pack::{BaseCache, CopyError, Delta, PackWriter};
 use crate::store::{Room, StoreError};
+use crate::workers::help;
 
 /// What is larger is taken over as it stands.
 const LARGE: u64 = 32 << 20;
@@ -58,7 +59,7 @@ impl<'a> Work<'a> {
         };
         std::thread::scope(|scope| {
             for _ in 1..threads {
-                scope.spawn(go_on);
+                help(scope, go_on);
             }
             go_on();
         });
