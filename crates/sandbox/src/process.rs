@@ -20,6 +20,8 @@ use crate::model::path::HostPath;
 const TAIL: usize = 4096;
 /// How much of standard error is kept of a program with bounds.
 const ERRORS: u64 = 1 << 20;
+/// How many characters of a command an error shows.
+const LONGEST: usize = 300;
 /// How often a program with a time limit is looked at.
 const PAUSE: Duration = Duration::from_millis(5);
 
@@ -54,14 +56,34 @@ pub struct Finished {
 /// Why a call did not do what it should.
 #[derive(Debug, thiserror::Error)]
 pub enum CliError {
-    #[error("could not start `{}`", argv.join(" "))]
+    #[error("could not start `{}`", brief(argv))]
     Start { argv: Vec<String>, source: io::Error },
-    #[error("`{}` ended with {status}: {stderr}", argv.join(" "))]
+    #[error("`{}` ended with {status}: {stderr}", brief(argv))]
     Failed { argv: Vec<String>, status: ExitStatus, stderr: String },
-    #[error("`{}` did not end within {} ms", argv.join(" "), limit.as_millis())]
+    #[error("`{}` did not end within {} ms", brief(argv), limit.as_millis())]
     TooSlow { argv: Vec<String>, limit: Duration },
-    #[error("`{}` said more than {} MiB", argv.join(" "), limit >> 20)]
+    #[error("`{}` said more than {} MiB", brief(argv), limit >> 20)]
     TooMuch { argv: Vec<String>, limit: u64 },
+}
+
+/// A command for people: without the settings that we give git, which are always the same, and not longer than a few lines.
+fn brief(argv: &[String]) -> String {
+    let mut words = argv.iter();
+    let mut shown = String::new();
+    while let Some(word) = words.next() {
+        if word == "-c" && words.as_slice().first().is_some_and(|next| next.contains('=')) {
+            words.next();
+            continue;
+        }
+        if !shown.is_empty() {
+            shown.push(' ');
+        }
+        shown.push_str(word);
+    }
+    match shown.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", &shown[..end]),
+        None => shown,
+    }
 }
 
 impl Cli {
@@ -321,6 +343,16 @@ impl Cli {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_error_shows_a_command_briefly() {
+        let argv =
+            ["/usr/bin/git", "-c", "core.hooksPath=/dev/null", "-c", "gc.auto=0", "merge-tree", "-c", "a"];
+        let argv: Vec<String> = argv.map(str::to_owned).to_vec();
+        assert_eq!(brief(&argv), "/usr/bin/git merge-tree -c a");
+        let long = vec!["é".repeat(2 * LONGEST)];
+        assert_eq!(brief(&long).chars().count(), LONGEST + 1);
+    }
 
     fn program(path: &str) -> Cli {
         Cli::new(HostPath::new(path).expect("absolute"))

@@ -181,6 +181,12 @@ fn check(app: &App, args: FsckArgs) -> Result<ExitCode, CliError> {
             (false, _) => faults.join("\n"),
         };
         app.ui.answer(&format!("{counted}: {verdict}\n"))?;
+        if !sound {
+            let store = crate::ui::escape::name(&store.dir().to_string_lossy());
+            app.ui.say(&format!(
+                "to begin anew, set the store aside: mv {store} {store}.damaged; sandboxes keep their work"
+            ));
+        }
     }
     Ok(if sound { ExitCode::SUCCESS } else { ExitCode::from(Own::Failed) })
 }

@@ -152,6 +152,15 @@ impl Error {
             Self::State(_) | Self::Store(StoreError::Read(_)) => {
                 "`sandtable store fsck --deep` names everything that is damaged".to_owned()
             }
+            Self::Store(StoreError::Meta(
+                MetaError::Damaged { path, .. } | MetaError::Database { path, .. },
+            )) => {
+                let store = path.parent().unwrap_or(path).display();
+                format!(
+                    "set the store aside: `mv {store} {store}.damaged`; sandboxes keep their work, and the next command \
+                     records anew what they stand on"
+                )
+            }
             Self::Store(StoreError::Write(sandtable_store::object::WriteError::Quota { .. })) => {
                 "`sandtable store gc` frees what no snapshot needs; `sandtable rm` lets go of sandboxes"
                     .to_owned()

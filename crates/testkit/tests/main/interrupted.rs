@@ -203,6 +203,33 @@ fn one_bad_entry_hides_no_other_sandbox() {
 }
 
 #[test]
+fn where_nothing_can_be_written_sandboxes_can_be_looked_at() {
+    let Some(env) = TestEnv::of_the_executable() else { return };
+    if !sandtable_testkit::require::is_root() {
+        return sandtable_testkit::require::skip("mounting something read-only needs root");
+    }
+    let source = env.repository("r");
+    env.run_script(&source, &["--name", "a"], "echo work > work").expect_code(0).unused();
+    // In a namespace that ends with the script.
+    let script = "mount --bind \"$XDG_DATA_HOME\" \"$XDG_DATA_HOME\" || exit 99
+        mount -o remount,ro,bind \"$XDG_DATA_HOME\" || exit 99
+        \"$0\" ls -q && \"$0\" inspect a --json | grep -c '\"state\"'";
+    let seen = env.run("sh").args(["-c", script]).arg(env.binary()).through(["unshare", "-m"]).ended();
+    assert_eq!(seen.expect_code(0).stdout, "a\n1\n");
+}
+
+#[test]
+fn a_tool_that_nobody_can_use_is_named_and_goes() {
+    let Some(env) = TestEnv::of_the_executable() else { return };
+    let (data, key) = (env.sandboxes(), "ab".repeat(32));
+    let place = data.with_file_name("tools").join("store").join(&key);
+    env.file(&place.join("receipt.json"), "{");
+    env.sandtable().args(["tool", "ls"]).ended().expect_code(0).expect_stderr("damaged-tool").unused();
+    env.sandtable().args(["tool", "rm", &key[..8]]).ended().expect_code(0).unused();
+    assert!(!place.exists());
+}
+
+#[test]
 fn what_was_recorded_can_be_forgotten() {
     let Some(env) = TestEnv::of_the_executable() else { return };
     let source = env.repository("r");
@@ -248,14 +275,17 @@ fn limits_are_errors_and_not_the_end_of_the_supervisor() {
 fn what_is_not_recorded_is_said_however_quiet() {
     let Some(env) = TestEnv::of_the_executable() else { return };
     let source = env.repository("r");
-    env.run_script(&source, &["--name", "a"], "true").expect_code(0).unused();
+    env.run_script(&source, &["--name", "a"], "echo work > work").expect_code(0).unused();
     let store = PathBuf::from(done(&env, &["store", "path"]).trim()).with_file_name("meta.db");
     fs_err::write(&store, "").unwrap();
     fs_err::remove_file(store.with_file_name("meta.db-wal")).unwrap_or_default();
     let ended = env.run_script(&source, &["-q", "--name", "b"], "exit 3").expect_code(3);
     ended.expect_stderr("not-recorded").unused();
     let told = env.sandtable().directory(&source).args(["store", "status"]).ended().expect_code(125);
-    told.expect_stderr("damaged: it is empty").unused();
+    told.expect_stderr("damaged: it is empty").expect_stderr("set the store aside").unused();
+    let kept = store.parent().unwrap();
+    fs_err::rename(kept, kept.with_extension("damaged")).unwrap();
+    assert_eq!(done(&env, &["diff", "a", "--name-status"]), "A\twork\n");
 }
 
 fn read(path: &Path) -> String {

@@ -97,7 +97,14 @@ struct Gone {
 }
 
 pub(super) fn ls(app: &App, args: &LsArgs) -> Result<ExitCode, CliError> {
-    let mut kept = depot(app)?.list().map_err(ToolError::from)?;
+    let depot = depot(app)?;
+    for key in depot.damaged().map_err(ToolError::from)? {
+        let key = key.short();
+        let text =
+            format!("what is kept as {key} cannot be used any more; `sandtable tool rm {key}` removes it");
+        app.ui.warning("damaged-tool", &text);
+    }
+    let mut kept = depot.list().map_err(ToolError::from)?;
     kept.sort_by(|a, b| (&a.name, &a.version, a.key).cmp(&(&b.name, &b.version, b.key)));
     if args.json {
         let tools = kept.iter().map(entry).collect();
@@ -126,10 +133,16 @@ pub(super) fn path(app: &App, args: &PathArgs) -> Result<ExitCode, CliError> {
 
 pub(super) fn rm(app: &App, args: &RmArgs) -> Result<ExitCode, CliError> {
     let depot = depot(app)?;
-    let found = args.tools.iter().map(|word| one(app, word)).collect::<Result<Vec<_>, _>>()?;
-    for receipt in found {
-        depot.remove(receipt.key).map_err(ToolError::from)?;
-        app.ui.say(&format!("removed {} {}", receipt.name, receipt.version));
+    let damaged = depot.damaged().map_err(ToolError::from)?;
+    let meant = |word: &String| match damaged.iter().filter(|key| is_meant(word, key)).collect::<Vec<_>>()[..]
+    {
+        [key] => Ok((*key, format!("damaged {}", key.short()))),
+        _ => one(app, word).map(|found| (found.key, format!("{} {}", found.name, found.version))),
+    };
+    let found = args.tools.iter().map(meant).collect::<Result<Vec<_>, _>>()?;
+    for (key, title) in found {
+        depot.remove(key).map_err(ToolError::from)?;
+        app.ui.say(&format!("removed {title}"));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -171,6 +184,11 @@ fn used(app: &App) -> Result<BTreeSet<PlanKey>, CliError> {
     Ok(keys)
 }
 
+/// Whether a word is the beginning of a key.
+fn is_meant(word: &str, key: &PlanKey) -> bool {
+    word.len() >= 4 && key.to_string().starts_with(word)
+}
+
 /// The kept tool that a word means.
 fn one(app: &App, word: &str) -> Result<Receipt, CliError> {
     let request: Option<ToolRequest> = word.parse().ok();
@@ -178,7 +196,7 @@ fn one(app: &App, word: &str) -> Result<Receipt, CliError> {
     found.retain(|receipt| {
         let named =
             request.as_ref().is_some_and(|it| it.name == receipt.name && it.accepts(&receipt.version));
-        named || (word.len() >= 4 && receipt.key.to_string().starts_with(word))
+        named || is_meant(word, &receipt.key)
     });
     match found.len() {
         0 => Err(ToolError::NoSuchTool(word.to_owned()).into()),

@@ -12,7 +12,7 @@ use super::super::error::Error;
 use super::super::files::RECORD;
 use super::super::record::Record;
 use super::ground::{is_there, replace_source};
-use super::{open, state};
+use super::{open, plain, state};
 use crate::board::{self, Ignored, Silent, Subject, Taking};
 use crate::model::spec::WorkspaceMode;
 use crate::resolve::WORKSPACE;
@@ -33,6 +33,11 @@ pub(in crate::session) fn settle(
     directory: &SandboxDirectory,
     record: &mut Record,
 ) -> Result<Settled, Error> {
+    if plain::root(directory, record).is_some() && directory.read_base()?.is_some() {
+        // A way back that was killed is gone to its end before anything runs on half of it.
+        board::mend(&directory.standing(record)?.1)?;
+        return Ok(Settled::Pinned(0));
+    }
     let overlay = record.resolved.mode.value == WorkspaceMode::Overlay;
     if !overlay || directory.read_base()?.is_none() || !record.sees_source() {
         return Ok(Settled::Pinned(0));

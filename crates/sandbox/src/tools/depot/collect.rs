@@ -15,7 +15,7 @@ use crate::tools::plan::PlanKey;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Removable {
     pub key: PlanKey,
-    /// Name and version, for people; unknown where the receipt is gone.
+    /// Name and version, for people; the key where the receipt is gone.
     pub title: String,
     pub bytes: u64,
 }
@@ -44,8 +44,10 @@ impl Depot {
                 continue;
             }
             let known = receipt(&place);
-            let title =
-                known.as_ref().map_or_else(String::new, |known| format!("{} {}", known.name, known.version));
+            let title = known.as_ref().map_or_else(
+                || format!("damaged {}", key.short()),
+                |known| format!("{} {}", known.name, known.version),
+            );
             if fate == Fate::Removed {
                 self.remove(key)?;
             }

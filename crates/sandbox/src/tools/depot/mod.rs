@@ -203,6 +203,11 @@ impl Depot {
         Ok(self.keys()?.into_iter().filter_map(|key| receipt(&self.place(key))).collect())
     }
 
+    /// Keys under which something is kept that nobody can use: what says what it is cannot be read.
+    pub fn damaged(&self) -> Result<Vec<PlanKey>, DepotError> {
+        Ok(self.keys()?.into_iter().filter(|key| receipt(&self.place(*key)).is_none()).collect())
+    }
+
     /// The plan that a kept tool was made by; nothing if it is not there or not the one of the receipt.
     pub fn plan(&self, receipt: &Receipt) -> Option<Plan> {
         let text = fs::read_to_string(self.place(receipt.key).join(PLAN).as_path()).ok()?;
