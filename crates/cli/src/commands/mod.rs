@@ -133,13 +133,13 @@ fn finish(
         let program = outcome.command.first().map(|word| escape::name(word)).unwrap_or_default();
         app.ui.say(&format!("{meaning}: {program}"));
     }
-    if !output.quiet.value {
-        app.ui.write(&summary::render(outcome, app.ui.colour));
-    } else {
+    if output.quiet.value {
         // Nobody wants it so quiet that work is lost unheard.
         for warning in outcome.warnings.iter().filter(|warning| warning.code == "not-recorded") {
             app.ui.warning(&warning.code, &warning.text);
         }
+    } else {
+        app.ui.write(&summary::render(outcome, app.ui.colour));
     }
     report.map(|report| report.write(outcome)).transpose()?;
     Ok(ExitCode::from(outcome.exit.code))

@@ -198,6 +198,7 @@ fn collect(app: &App, args: GcArgs) -> Result<ExitCode, CliError> {
 }
 
 /// How an answer is written.
+#[derive(Clone, Copy)]
 struct Form {
     json: bool,
 }
