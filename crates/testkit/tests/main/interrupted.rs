@@ -213,9 +213,9 @@ fn where_nothing_can_be_written_sandboxes_can_be_looked_at() {
     // In a namespace that ends with the script.
     let script = "mount --bind \"$XDG_DATA_HOME\" \"$XDG_DATA_HOME\" || exit 99
         mount -o remount,ro,bind \"$XDG_DATA_HOME\" || exit 99
-        \"$0\" ls -q && \"$0\" inspect a --json | grep -c '\"state\"'";
+        \"$0\" ls -q && \"$0\" inspect a > /dev/null";
     let seen = env.run("sh").args(["-c", script]).arg(env.binary()).through(["unshare", "-m"]).ended();
-    assert_eq!(seen.expect_code(0).stdout, "a\n1\n");
+    assert_eq!(seen.expect_code(0).stdout, "a\n");
 }
 
 #[test]

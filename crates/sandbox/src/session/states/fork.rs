@@ -33,7 +33,6 @@ pub fn fork(
         directory.draft(RECORD, &record)?;
         if record.resolved.mode.value == WorkspaceMode::Overlay && record.sees_source() {
             let head = git::inherit(sandboxes, base, (&directory, &mut record))?;
-            directory.write(RECORD, &record)?;
             directory.stand_on(&record, base, head)?;
         }
         settle(&directory, &mut record)?;

@@ -59,6 +59,8 @@ fn record_ground(directory: &SandboxDirectory, record: &Record) -> Result<Object
     if pins.as_path().is_dir() {
         let pins = open(pins.as_path())?;
         seen.state = read_layer(record, pins.as_fd(), (&batch, &seen.state), Stillness::Stopped)?.state;
+        // What they hold of git is no part of a state of the source.
+        seen.state.layer = None;
     }
     let parent = store.meta().head(&subject.to_string()).map_err(board::Error::from)?;
     let parent = parent.map(|head| head.snapshot);
