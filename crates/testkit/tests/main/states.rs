@@ -33,6 +33,9 @@ fn a_sandbox_goes_back_and_forth_between_its_states() {
         let drawn: Vec<&str> = graph.lines().map(|line| line.split("  ").next().unwrap()).collect();
         // The fork and what came after the first state are two lines of descent from it.
         assert_eq!(drawn, ["*", "| *", "|/", "*", "*"], "{graph}");
+        let noted = done(&["snapshot", "box", "-m", "it works", "--parent", &first, "--json"]).stdout;
+        assert!(noted.contains(&format!("\"parent\": \"{first}\"")), "{noted}");
+        assert!(done(&["log", "box", "--json"]).stdout.contains("\"message\": \"it works\""));
         let target = source.to_str().unwrap();
         let refused = env.sandtable().args(["checkout", &first, target]).ended().expect_code(2);
         assert!(refused.stderr.contains("is a source"), "{}", refused.stderr);
