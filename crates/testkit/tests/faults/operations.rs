@@ -159,7 +159,7 @@ fn undoing(scene: &Scene) -> Vec<String> {
 
 fn of_source(name: &'static str, source: Kind, prepare: fn(&Scene) -> Vec<String>) -> Operation {
     let (shows, back, traced) = (Shows::Source, Some("undo"), Traced::All);
-    Operation { name, source, prepare, shows, back, traced, known: Known::Half }
+    Operation { name, source, prepare, shows, back, traced, known: Known::Whole }
 }
 
 fn of_sandbox(name: &'static str, prepare: fn(&Scene) -> Vec<String>) -> Operation {

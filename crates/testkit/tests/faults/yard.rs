@@ -115,7 +115,7 @@ impl Yard {
         let state = states[dice.below(states.len())].clone();
         let [n, new, out, noise] = [&name, &new, &out, &noise].map(String::as_str);
         let mut which = dice.below(21);
-        if matches!(which, 5..=8 | 12..=14 | 16) && !with_known_faults() {
+        if which == 16 && !with_known_faults() {
             which = 20;
         }
         let words: &[&str] = match which {
