@@ -72,7 +72,7 @@ enum Known {
 }
 
 /// Whether operations are tried that are known to be left half. `SANDTABLE_FAULTS_ALL=1` asks for it.
-pub(crate) fn with_known_faults() -> bool {
+fn with_known_faults() -> bool {
     require::variable("SANDTABLE_FAULTS_ALL").as_deref() == Some("1")
 }
 
@@ -200,23 +200,17 @@ fn sources() -> Vec<Operation> {
 fn sandboxes() -> Vec<Operation> {
     vec![
         of_sandbox("rollback of a sandbox", |scene| words(&["rollback", &scene.earlier(&[]), "box"])),
-        Operation {
-            known: Known::Half,
-            ..of_sandbox("rollback of a copy", |scene| {
-                words(&["rollback", &scene.earlier(&["--mode", "copy"]), "box"])
-            })
-        },
+        of_sandbox("rollback of a copy", |scene| {
+            words(&["rollback", &scene.earlier(&["--mode", "copy"]), "box"])
+        }),
         of_sandbox("undo in a sandbox", |scene| {
             scene.earlier(&[]);
             words(&["undo", "box"])
         }),
-        Operation {
-            known: Known::Half,
-            ..of_sandbox("undo in a copy", |scene| {
-                scene.earlier(&["--mode", "copy"]);
-                words(&["undo", "box"])
-            })
-        },
+        of_sandbox("undo in a copy", |scene| {
+            scene.earlier(&["--mode", "copy"]);
+            words(&["undo", "box"])
+        }),
         Operation {
             shows: Shows::Inside("twin"),
             known: Known::Half,

@@ -10,7 +10,6 @@ use sandtable_testkit::require;
 use serde_json::Value;
 
 use crate::ground::Ground;
-use crate::operations::with_known_faults;
 use crate::remains::remains;
 use crate::units;
 use crate::victim::{Process, processes};
@@ -95,7 +94,7 @@ impl Yard {
             let mut words = self.ground.run_words();
             let name = self.name();
             words.extend(["-q", "--name", &name].map(str::to_owned));
-            if matches!(self.ground, Ground::Native(_)) && dice.below(4) == 0 && with_known_faults() {
+            if matches!(self.ground, Ground::Native(_)) && dice.below(4) == 0 {
                 words.extend(["--mode", "copy"].map(str::to_owned));
             }
             words.extend(["--", "sh", "-c", &script].map(str::to_owned));
@@ -114,11 +113,7 @@ impl Yard {
         let states = &self.sources[at].states;
         let state = states[dice.below(states.len())].clone();
         let [n, new, out, noise] = [&name, &new, &out, &noise].map(String::as_str);
-        let mut which = dice.below(21);
-        if which == 16 && !with_known_faults() {
-            which = 20;
-        }
-        let words: &[&str] = match which {
+        let words: &[&str] = match dice.below(21) {
             0 => {
                 return [self.ground.run_words(), to_words(&["--name", new, "--", "sh", "-c", noise])]
                     .concat();
