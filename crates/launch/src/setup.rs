@@ -85,21 +85,15 @@ fn leave_watches() -> Done {
         ("/proc/sys/user/max_inotify_instances", "/proc/sys/fs/inotify/max_user_instances"),
         ("/proc/sys/user/max_inotify_watches", "/proc/sys/fs/inotify/max_user_watches"),
     ] {
-        let most = std::fs::read_to_string(host).ok().and_then(|text| text.trim().parse::<u64>().ok());
+        let most = fs_err::read_to_string(host).ok().and_then(|text| text.trim().parse::<u64>().ok());
         let Some(most) = most else { continue };
-        match std::fs::write(own, (most / 2).max(1).to_string()) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound && !is_read_only(&error) => {
-                return Err(error).context(|| format!("write `{own}`"));
-            }
-            _ => {}
+        match write(own, &(most / 2).max(1).to_string()) {
+            // Inside most containers these settings cannot be written at all.
+            Err(Failure { errno: libc::ENOENT | libc::EROFS | libc::EACCES | libc::EPERM, .. }) | Ok(()) => {}
+            Err(failure) => return Err(failure),
         }
     }
     Ok(())
-}
-
-/// Inside most containers these settings cannot be written at all.
-fn is_read_only(error: &std::io::Error) -> bool {
-    matches!(error.raw_os_error(), Some(libc::EROFS | libc::EACCES | libc::EPERM))
 }
 
 /// The kernel kills this process when its supervisor dies.

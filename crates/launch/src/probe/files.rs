@@ -122,7 +122,7 @@ fn size_limit(paths: &[OsString]) -> Finding {
     let mut sizes = std::collections::BTreeMap::new();
     for path in paths.iter().map(Path::new) {
         let (Ok(found), Ok(entry)) = (rustix::fs::statfs(path), rustix::fs::stat(path)) else { continue };
-        if i64::from(found.f_type) == i64::from(libc::TMPFS_MAGIC) {
+        if found.f_type == libc::TMPFS_MAGIC {
             let block = u64::try_from(found.f_bsize).unwrap_or(0);
             let size = if found.f_blocks == 0 { u64::MAX } else { found.f_blocks.saturating_mul(block) };
             sizes.insert(entry.st_dev, size);
