@@ -14,7 +14,7 @@ use sandtable_sandbox::merge::git::FOLDERS;
 use sandtable_sandbox::merge::outcome::MergeOutcome;
 use sandtable_sandbox::merge::{
     Approvals, BaseHead, Binding, CommitText, Effect, Git, History, Identity, Means, MergeRequest, Mode,
-    Outcome, Planned, RelPath, Way, is_name, merge_watched, policy_name,
+    Outcome, Planned, RelPath, Way, beyond_git, is_name, merge_watched, policy_name,
 };
 use sandtable_sandbox::model::path::HostPath;
 use sandtable_sandbox::session::states::Ends;
@@ -200,6 +200,7 @@ fn request(args: &WorkArgs, work: &Work, mode: Mode) -> Result<MergeRequest, Cli
             trailers: work.trailers.clone(),
         },
         log: None,
+        beyond_git: beyond_git(&work.store, &work.base.id, &work.newest.id)?,
     })
 }
 

@@ -10,6 +10,9 @@ use sandtable_sandbox::merge::{ConflictKind, Planned};
 use super::escape;
 use super::style::{Colour, Role};
 
+/// So many directories and permissions are listed.
+const LISTED: usize = 20;
+
 /// What will be delivered, path by path.
 pub(crate) fn plan(planned: &Planned<'_>, colour: Colour) -> String {
     let mut text = String::new();
@@ -30,9 +33,7 @@ pub(crate) fn plan(planned: &Planned<'_>, colour: Colour) -> String {
 pub(crate) fn rendered(outcome: &MergeOutcome, colour: Colour) -> String {
     let mut text = format!("{}\n", escape::line(&outcome.message));
     reasons(&mut text, &outcome.outcome, colour);
-    for left in outcome.left_out.iter().filter(|left| left.why == LeftOutWhy::Ignored) {
-        line(&mut text, &format!("left out {}: the repository ignores it", escape::line(&left.path.path)));
-    }
+    left_out(&mut text, outcome);
     for finding in &outcome.flagged {
         let label = colour.paint(Role::Warning, "flagged");
         line(&mut text, &format!("{label} {}: {}", escape::line(&finding.path.path), reason(finding)));
@@ -47,6 +48,27 @@ pub(crate) fn rendered(outcome: &MergeOutcome, colour: Colour) -> String {
         line(&mut text, &format!("next: or this plan as a whole, `--approve all@{}`", escape::line(plan)));
     }
     text
+}
+
+/// What was not delivered though nobody asked for that. What git cannot hold may be very much.
+fn left_out(text: &mut String, outcome: &MergeOutcome) {
+    let mut beyond = 0;
+    for left in &outcome.left_out {
+        let why = match left.why {
+            LeftOutWhy::Selection => continue,
+            LeftOutWhy::Ignored => "the repository ignores it",
+            LeftOutWhy::EmptyDirectory => "a directory without files",
+            LeftOutWhy::Permissions => "permissions other than the executable bit",
+            LeftOutWhy::Attributes => "extended attributes",
+        };
+        beyond += usize::from(left.why != LeftOutWhy::Ignored);
+        if left.why == LeftOutWhy::Ignored || beyond <= LISTED {
+            line(text, &format!("left out {}: {why}", escape::line(&left.path.path)));
+        }
+    }
+    if beyond > LISTED {
+        line(text, &format!("left out {} more like these; `--json` lists them", beyond - LISTED));
+    }
 }
 
 /// Why something could not be done, without what leads to it.

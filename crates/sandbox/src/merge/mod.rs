@@ -6,6 +6,7 @@
 
 mod approval;
 mod around;
+mod beyond;
 mod blobs;
 pub mod conflict;
 mod convert;
@@ -34,6 +35,7 @@ mod union;
 mod worktree;
 
 pub use approval::{Binding, is_name};
+pub use beyond::beyond_git;
 pub use conflict::{Conflict, ConflictKind};
 pub use error::Error;
 pub use git::Git;

@@ -209,14 +209,27 @@ pub struct LeftOut {
     pub why: LeftOutWhy,
 }
 
+impl LeftOut {
+    /// Whether git has no way to keep it.
+    pub(super) fn is_beyond_git(&self) -> bool {
+        !matches!(self.why, LeftOutWhy::Selection | LeftOutWhy::Ignored)
+    }
+}
+
 /// Why a change was not considered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LeftOutWhy {
     /// Outside of `--only` or inside of `--exclude`.
     Selection,
     /// The repository ignores such files.
     Ignored,
+    /// A directory that has, or had, no file in it: git knows none.
+    EmptyDirectory,
+    /// Permissions other than the executable bit.
+    Permissions,
+    /// Extended attributes.
+    Attributes,
 }
 
 /// Something worth knowing that changes nothing.

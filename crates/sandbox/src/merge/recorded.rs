@@ -96,6 +96,7 @@ impl Recorded {
             drifted: BTreeSet::new(),
             commit: CommitText::default(),
             log: None,
+            beyond_git: Vec::new(),
         }
     }
 }

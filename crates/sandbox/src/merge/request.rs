@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::approval::Binding;
 use super::git::Git;
+use super::outcome::LeftOutWhy;
 use crate::model::path::HostPath;
 
 /// Bring what happened between two snapshots into a directory of the user's.
@@ -40,6 +41,8 @@ pub struct MergeRequest {
     /// Paths that somebody changed in the source while the sandbox ran: no side is taken on them.
     pub drifted: BTreeSet<RelPath>,
     pub commit: CommitText,
+    /// What of the work git cannot hold, to be named in the answer.
+    pub beyond_git: Vec<(RelPath, LeftOutWhy)>,
     /// Where it is written down, as a part of it; nowhere for a caller who keeps no log.
     pub log: Option<Log>,
 }

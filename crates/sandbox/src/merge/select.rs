@@ -116,6 +116,12 @@ impl Selector<'_> {
         };
         let (taken, left): (Vec<Change>, Vec<Change>) = all.into_iter().partition(wanted);
         report.leave_out(left.iter().map(|change| &change.path), LeftOutWhy::Selection);
+        let named = |list: &[RelPath], path| list.iter().any(|above| is_below(path, above));
+        for (path, why) in &self.request.beyond_git {
+            if (only.is_empty() || named(only, path)) && !named(exclude, path) {
+                report.leave_out(std::iter::once(path), *why);
+            }
+        }
         Ok(taken)
     }
 

@@ -7,7 +7,7 @@ use super::approval::Shown;
 pub use super::deliver::Recovery;
 use super::deliver::{self, Delivery, Move, Standing, Stop};
 use super::error::Error;
-use super::outcome::{Delivered, MergeOutcome, Note, Outcome, Reason, Recovered, Refusal, SCHEMA};
+use super::outcome::{Delivered, LeftOut, MergeOutcome, Note, Outcome, Reason, Recovered, Refusal, SCHEMA};
 use super::place::{MARK, Place};
 use super::plan::{Concurrency, Halt, Plan, Report, plan, turn};
 use super::request::{Effect, Log, Means, MergeRequest, Mode, Way};
@@ -229,7 +229,12 @@ fn told(
         schema: SCHEMA,
         success: outcome.is_success(),
         conflict: matches!(outcome, Outcome::Conflicts { .. }),
-        message: outcome.message(changes.len()),
+        message: match outcome {
+            Outcome::UpToDate if report.left_out.iter().any(LeftOut::is_beyond_git) => {
+                "nothing was delivered: what changed is left out".to_owned()
+            }
+            _ => outcome.message(changes.len()),
+        },
         mode: request.mode.name(),
         effect: request.effect,
         target: request.target.clone(),

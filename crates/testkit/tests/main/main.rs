@@ -28,6 +28,7 @@ mod hosts;
 mod image;
 mod inside;
 mod interrupted;
+mod left_out;
 mod lifecycle;
 mod limits;
 mod merging;

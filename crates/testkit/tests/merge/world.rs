@@ -208,6 +208,7 @@ impl World {
             drifted: BTreeSet::new(),
             commit: CommitText { message: "Work".to_owned(), ..CommitText::default() },
             log: None,
+            beyond_git: Vec::new(),
         }
     }
 

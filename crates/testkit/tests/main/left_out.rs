@@ -1,0 +1,122 @@
+//! What `apply` and `merge` do not bring is named: after one, a plain directory is what the sandbox has, but for that.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use sandtable_testkit::env::{Caller, TestEnv};
+use serde_json::Value;
+
+use crate::cli::Unused as _;
+
+/// What can happen to a tree, each a line of shell; some of it only git's trees do not notice.
+const STEPS: [&str; 12] = [
+    "mkdir -p new/empty/deep",
+    "rmdir hollow",
+    "chmod 600 a",
+    "rm b && mkdir b",
+    "rm d/* || true",
+    "echo 1 > d/new",
+    "rm -r e",
+    "chmod 700 d",
+    "mkdir -p f && echo 1 > f/file",
+    "touch secret && chmod 600 secret",
+    "rm -rf hollow && echo 1 > hollow",
+    "echo 2 >> a",
+];
+
+fn plain(env: &TestEnv, name: &str) -> PathBuf {
+    let top = env.root().join(name);
+    for path in ["a", "b", "d/one", "d/two", "e/deep/file"] {
+        env.file(&top.join(path), "text\n");
+    }
+    env.directory(&top.join("hollow"));
+    top
+}
+
+/// Every path with its mode and, of a file, its content.
+fn tree(root: &Path) -> BTreeMap<String, (u32, Vec<u8>)> {
+    let mut found = BTreeMap::new();
+    let mut waiting = vec![root.to_owned()];
+    while let Some(folder) = waiting.pop() {
+        for entry in fs_err::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            let meta = fs_err::symlink_metadata(&path).unwrap();
+            let content = if meta.is_file() { fs_err::read(&path).unwrap() } else { Vec::new() };
+            if meta.is_dir() {
+                waiting.push(path.clone());
+            }
+            found.insert(path.strip_prefix(root).unwrap().display().to_string(), (meta.mode(), content));
+        }
+    }
+    found
+}
+
+fn named(answer: &str) -> BTreeSet<String> {
+    let answer: Value = serde_json::from_str(answer).unwrap();
+    let left = answer["left_out"].as_array().unwrap();
+    left.iter().map(|left| left["path"].as_str().unwrap().to_owned()).collect()
+}
+
+/// Every step alone, and some together.
+fn scripts() -> Vec<String> {
+    let alone = STEPS.iter().map(|step| (*step).to_owned());
+    let together = (0..6).map(|first| {
+        let some = STEPS.iter().skip(first).step_by(2).filter(|step| !step.contains("hollow"));
+        some.copied().collect::<Vec<_>>().join("\n")
+    });
+    alone.chain(together).collect()
+}
+
+#[test]
+fn a_plain_directory_is_what_the_sandbox_has_or_the_difference_is_named() {
+    for caller in [Caller::Same, Caller::ordinary()] {
+        let Some(env) = TestEnv::of_the_executable_as(caller) else { continue };
+        for (number, script) in scripts().into_iter().enumerate() {
+            let source = plain(&env, &format!("plain-{number}"));
+            let name = format!("s{number}");
+            env.run_script(&source, &["-q", "--name", &name], &script).expect_code(0).unused();
+            let inside = env.root().join(format!("inside-{number}"));
+            env.directory(&inside);
+            let checkout = ["checkout", &name, inside.to_str().unwrap()];
+            env.sandtable().directory(&source).args(checkout).ended().expect_code(0).unused();
+            let apply =
+                env.sandtable().directory(&source).args(["apply", &name, "--json"]).ended().expect_code(0);
+            let named = named(&apply.stdout);
+            let (there, here) = (tree(&inside), tree(&source));
+            let paths: BTreeSet<&String> = there.keys().chain(here.keys()).collect();
+            for path in paths {
+                let same = there.get(path) == here.get(path);
+                // What lies in a directory that is named as left out is left out with it.
+                let told = named
+                    .iter()
+                    .any(|named| Path::new(path).starts_with(named) || Path::new(named).starts_with(path));
+                assert!(
+                    same || told,
+                    "`{path}` after `{script}`: {:?} {:?}, {named:?}",
+                    there.get(path),
+                    here.get(path)
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn a_repository_gets_what_git_holds_and_the_rest_is_named() {
+    let Some(env) = TestEnv::of_the_executable_as(Caller::ordinary()) else { return };
+    let source = env.repository("r");
+    let script = "mkdir empty; chmod 600 README; rm docs/guide.txt";
+    env.run_script(&source, &["-q", "--name", "a"], script).expect_code(0).unused();
+    let merge = env.sandtable().directory(&source).args(["merge", "a", "-m", "x"]).ended().expect_code(0);
+    for line in ["left out empty: ", "left out README: permissions", "left out docs: a directory"] {
+        assert!(merge.stdout.contains(line), "{line}: {}", merge.stdout);
+    }
+    env.run_script(&source, &["-q", "--name", "b"], "mkdir other").expect_code(0).unused();
+    let merge = env.sandtable().directory(&source).args(["merge", "b"]).ended().expect_code(0);
+    assert!(
+        merge.stdout.contains("left out other") && !merge.stdout.contains("has it all"),
+        "{}",
+        merge.stdout
+    );
+}
