@@ -117,7 +117,7 @@ fn take_name(
         match (sandboxes.make(&name)?, asked) {
             (Some((directory, lock)), _) => return Ok((name, directory, lock)),
             // What a creation or removal left that was killed is in nobody's way.
-            (None, Some(_)) if sandboxes.clear(&name)? => {}
+            (None, Some(_)) if sandboxes.clear_wanted(&name)? => {}
             (None, Some(_)) => return Err(Error::NameTaken(name)),
             (None, None) => {}
         }

@@ -131,6 +131,17 @@ impl Sandboxes {
         Ok(true)
     }
 
+    /// The same for a name that somebody wants now. What may still be in the making is waited for, as long as it is young.
+    pub(super) fn clear_wanted(&self, name: &SandboxName) -> Result<bool, Error> {
+        let directory = self.at(name);
+        let cleared = SandboxDirectory::retry(YOUNG * 2, || {
+            let gone = self.clear(name)? || !directory.path.as_path().exists();
+            let settled = directory.exists() || !directory.is_young();
+            Ok((gone || settled).then_some(gone))
+        })?;
+        Ok(cleared.unwrap_or(false))
+    }
+
     /// Removes what killed supervisors of containers left outside their directories: nobody else would.
     pub(super) fn reap_containers(&self) -> Result<(), Error> {
         for name in self.names()? {

@@ -22,10 +22,9 @@ use crate::yard::Yard;
 const FAILURES: [i32; 3] = [101, 134, 125];
 
 /// Variables of the tests that the namespace needs too.
-const PASSED_ON: [&str; 8] = [
+const PASSED_ON: [&str; 7] = [
     "CI",
     "SANDTABLE_BIN",
-    "SANDTABLE_FAULTS_ALL",
     "SANDTABLE_FAULTS_KEEP",
     "SANDTABLE_LONG",
     "SANDTABLE_TEST_DOCKER",

@@ -4,7 +4,6 @@
 use std::path::PathBuf;
 
 use sandtable_testkit::env::TestEnv;
-use sandtable_testkit::require;
 
 use crate::ground::Ground;
 use crate::seen::{self, Seen};
@@ -60,20 +59,6 @@ pub(crate) struct Operation {
     /// What leads from the new state to the old one.
     pub(crate) back: Option<&'static str>,
     pub(crate) traced: Traced,
-    /// Whether a kill is known to leave something half.
-    known: Known,
-}
-
-/// What is known of an operation.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Known {
-    Whole,
-    Half,
-}
-
-/// Whether operations are tried that are known to be left half. `SANDTABLE_FAULTS_ALL=1` asks for it.
-fn with_known_faults() -> bool {
-    require::variable("SANDTABLE_FAULTS_ALL").as_deref() == Some("1")
 }
 
 impl Scene {
@@ -159,12 +144,12 @@ fn undoing(scene: &Scene) -> Vec<String> {
 
 fn of_source(name: &'static str, source: Kind, prepare: fn(&Scene) -> Vec<String>) -> Operation {
     let (shows, back, traced) = (Shows::Source, Some("undo"), Traced::All);
-    Operation { name, source, prepare, shows, back, traced, known: Known::Whole }
+    Operation { name, source, prepare, shows, back, traced }
 }
 
 fn of_sandbox(name: &'static str, prepare: fn(&Scene) -> Vec<String>) -> Operation {
     let (shows, traced) = (Shows::Inside("box"), Traced::All);
-    Operation { name, source: Kind::Git, prepare, shows, back: None, traced, known: Known::Whole }
+    Operation { name, source: Kind::Git, prepare, shows, back: None, traced }
 }
 
 fn of_nothing(name: &'static str, prepare: fn(&Scene) -> Vec<String>) -> Operation {
@@ -173,9 +158,7 @@ fn of_nothing(name: &'static str, prepare: fn(&Scene) -> Vec<String>) -> Operati
 
 /// All of them.
 pub(crate) fn table() -> Vec<Operation> {
-    let mut table = [sources(), sandboxes(), others()].into_iter().flatten().collect::<Vec<_>>();
-    table.retain(|operation| operation.known == Known::Whole || with_known_faults());
-    table
+    [sources(), sandboxes(), others()].into_iter().flatten().collect()
 }
 
 fn sources() -> Vec<Operation> {
@@ -213,7 +196,6 @@ fn sandboxes() -> Vec<Operation> {
         }),
         Operation {
             shows: Shows::Inside("twin"),
-            known: Known::Half,
             ..of_sandbox("fork", |scene| {
                 scene.worked(&[]);
                 words(&["fork", "box", "--name", "twin"])
