@@ -15,6 +15,7 @@ mod secret;
 mod text;
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use sandtable_store::RelPath;
 use serde::Serialize;
@@ -27,8 +28,13 @@ use super::tree::{Change, Entry, Mode};
 use alias::Amount;
 pub use alias::Links;
 pub use named::{Place, places};
-use pattern::Folded;
-use rules::{Described, Level, PathRule, RULES, When};
+use pattern::{Folded, Pattern};
+use rules::{Described, Level, PATTERNS, PathRule, RULES, When};
+
+/// The longest name of a file that the system takes, with its end.
+pub const LONGEST: usize = 4096;
+/// The kind of a path that is longer.
+const LONG: &str = "long-path";
 
 /// Where the review finds what the changes contain.
 pub trait Contents {
@@ -106,6 +112,12 @@ pub fn review(
 ) -> Result<Review, Error> {
     let mut review = Review::default();
     for change in changes {
+        if is_too_long(change) {
+            // A merge takes none of it, so there is nothing more to find out. It may have thousands of names.
+            let subject = Subject::of_one_name(change, around);
+            review.refused.push(subject.finding(None, Cow::Borrowed(LONG), RULES.refused(LONG)));
+            continue;
+        }
         let subject = Subject::new(change, around);
         let refused = subject.refused(contents)?;
         let mut held = subject.by_path(Level::Held);
@@ -119,6 +131,11 @@ pub fn review(
         if approved { &mut review.approved } else { &mut review.held }.append(&mut held);
     }
     Ok(review)
+}
+
+/// Whether a path is brought that no program can open: git's `status` would fail on it from then on.
+pub fn is_too_long(change: &Change) -> bool {
+    change.new.is_some() && change.path.as_bytes().len() >= LONGEST
 }
 
 /// A change under all its names.
@@ -138,6 +155,11 @@ impl<'a> Subject<'a> {
         let others = aliases.paths.into_iter().map(|alias| (Some(alias.clone()), Folded::new(&alias)));
         let names = [own].into_iter().chain(others).collect();
         Self { change, around, names, amount: aliases.amount, id: around.seal.id(change) }
+    }
+
+    /// Under its own name alone, for what needs no other.
+    fn of_one_name(change: &'a Change, around: &'a Surroundings) -> Self {
+        Self { change, around, names: Vec::new(), amount: Amount::All, id: around.seal.id(change) }
     }
 
     fn finding(&self, alias: Option<&RelPath>, rule: Cow<'static, str>, line: &'static Described) -> Finding {
@@ -178,13 +200,18 @@ impl<'a> Subject<'a> {
             };
             when && rule.level == level
         };
-        let fitting = |rule: &'static PathRule| {
-            self.names.iter().find_map(|(alias, name)| {
-                let pattern = rule.patterns.iter().find(|pattern| pattern.matches(name))?;
-                Some(self.finding(alias.as_ref(), Cow::Borrowed(pattern.text()), &rule.described))
-            })
+        // Of each rule, the first name that it fits.
+        let mut found = BTreeMap::new();
+        for (alias, name) in &self.names {
+            for ((rule, _), pattern) in PATTERNS.matching(name) {
+                found.entry(rule).or_insert((alias, pattern));
+            }
+        }
+        let fitting = |(rule, (alias, pattern)): (usize, (&Option<RelPath>, &'static Pattern))| {
+            let rule = RULES.path.get(rule).filter(applies)?;
+            Some(self.finding(alias.as_ref(), Cow::Borrowed(pattern.text()), &rule.described))
         };
-        RULES.path.iter().filter(applies).filter_map(fitting).collect()
+        found.into_iter().filter_map(fitting).collect()
     }
 
     /// Named by the user's configuration, also where it goes: what was there was in force.

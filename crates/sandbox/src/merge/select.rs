@@ -14,13 +14,11 @@ use super::lookup::{TreeContents, lookup};
 use super::outcome::{LeftOut, LeftOutWhy, Named, Reason, Refusal};
 use super::plan::{Halt, Report};
 use super::request::{Means, MergeRequest, Mode, Way};
-use super::review::{Finding, Surroundings, refusals, review};
+use super::review::{Finding, LONGEST, Surroundings, is_too_long, refusals, review};
 use super::scratch::Scratch;
 use super::target::{Repository, Target};
 use super::tree::{Change, Entry};
 
-/// The longest name of a file that the system takes, with its end.
-const LONGEST: usize = 4096;
 /// How many of the paths that are too long are named.
 const SHOWN: usize = 3;
 
@@ -281,10 +279,9 @@ enum Amount {
     Some,
 }
 
-/// A path that no program can open: git's `status` would fail on it from then on.
+/// What is too long to be looked at in full.
 fn refuse_long(changes: &[Change]) -> Result<(), Halt> {
-    let long =
-        changes.iter().filter(|change| change.new.is_some() && change.path.as_bytes().len() >= LONGEST);
+    let long = changes.iter().filter(|change| is_too_long(change));
     let paths: Vec<Named> = long.take(SHOWN).map(|change| Named::new(&change.path, "too long")).collect();
     if paths.is_empty() {
         return Ok(());

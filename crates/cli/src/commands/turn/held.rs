@@ -24,6 +24,17 @@ pub(super) struct Answer<'a> {
     skipped: Vec<Left>,
     /// What a merge would hold or refuse, and now lies in the directory.
     held: &'a [Finding],
+    /// Why nobody knows what a merge would hold.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    not_reviewed: Option<&'a str>,
+}
+
+/// What a merge would hold of a state.
+#[derive(Debug, Default)]
+pub(super) struct Preview {
+    held: Vec<Finding>,
+    /// Why that is not known.
+    not_reviewed: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -36,31 +47,40 @@ impl<'a> Answer<'a> {
     pub(super) fn new(
         (id, directory): (ObjectId, &Path),
         skipped: &[checkout::Skipped],
-        held: &'a [Finding],
+        preview: &'a Preview,
     ) -> Self {
         let left = |entry: &checkout::Skipped| {
             let (path, why) = (entry.path.display_escaped(), entry.why.to_string());
             Left { path, why }
         };
         let directory = directory.to_string_lossy().into_owned();
-        Self { schema: 1, id, directory, skipped: skipped.iter().map(left).collect(), held }
+        let skipped = skipped.iter().map(left).collect();
+        let not_reviewed = preview.not_reviewed.as_deref();
+        Self { schema: 1, id, directory, skipped, held: &preview.held, not_reviewed }
     }
 }
 
 /// What of a state a merge would hold. A state without another below it is the user's own, and one that cannot be compared
 /// is no reason to refuse what was asked for.
-pub(super) fn of(app: &App, found: &Found) -> Vec<Finding> {
-    let compared = || {
+pub(super) fn of(app: &App, found: &Found) -> Preview {
+    let trees = || {
         let base = app.board().ok()?.base(found).ok()?.snapshot.id;
-        let store = HostPath::new(found.store.git_dir()).ok()?;
-        held_by_merge(&store, &base, &found.snapshot.id).ok()
+        Some((HostPath::new(found.store.git_dir()).ok()?, base))
     };
-    compared().unwrap_or_default()
+    let Some((store, base)) = trees() else { return Preview::default() };
+    match held_by_merge(&store, &base, &found.snapshot.id) {
+        Ok(held) => Preview { held, not_reviewed: None },
+        Err(error) => Preview { held: Vec::new(), not_reviewed: Some(error.to_string()) },
+    }
 }
 
 /// Names the first of them.
-pub(super) fn warn(app: &App, held: &[Finding]) {
-    let paths: BTreeSet<&str> = held.iter().map(|finding| finding.path.path.as_str()).collect();
+pub(super) fn warn(app: &App, preview: &Preview) {
+    if let Some(why) = &preview.not_reviewed {
+        let text = format!("what a merge would hold is not known: {why}; look before anything runs there");
+        app.ui.warning("not-reviewed", &text);
+    }
+    let paths: BTreeSet<&str> = preview.held.iter().map(|finding| finding.path.path.as_str()).collect();
     if paths.is_empty() {
         return;
     }
@@ -80,9 +100,10 @@ mod tests {
     #[test]
     fn the_answer_has_the_shape_its_schema_promises() {
         let id: ObjectId = "4b825dc642cb6eb9a060e54bf8d69288fbee4904".parse().expect("an id");
-        let held = crate::schema::findings();
-        assert!(!held.is_empty());
-        let mut answer = Answer::new((id, Path::new("/d")), &[], &held);
+        let preview =
+            Preview { held: crate::schema::findings(), not_reviewed: Some("too many paths".to_owned()) };
+        assert!(!preview.held.is_empty());
+        let mut answer = Answer::new((id, Path::new("/d")), &[], &preview);
         answer.skipped.push(Left { path: "pipe".to_owned(), why: "is a named pipe".to_owned() });
         crate::schema::check("checkout.json", &answer);
     }

@@ -12,8 +12,9 @@ use super::pattern::Folded;
 
 /// More names than this one path has only where somebody hides something.
 const MOST: usize = 512;
-/// As many links are gone over for all paths together. A tree can be made so that there is no end to it.
-const BUDGET: usize = 2_000_000;
+/// As many links are gone over for all paths together, and no more names are judged. A tree can be made so that there is
+/// no end to it: ten thousand links, each to the next, give each of themselves forty names.
+const BUDGET: usize = 200_000;
 /// As long a chain of links is followed, as in the kernel.
 const LONGEST: usize = 40;
 
@@ -229,5 +230,14 @@ mod tests {
         let crowd: Vec<(String, String)> = (0..=MOST).map(|n| (format!("l{n}"), "d".to_owned())).collect();
         let crowd: Vec<(&str, &str)> = crowd.iter().map(|(a, b)| (a.as_str(), b.as_str())).collect();
         assert_eq!(links(&crowd).aliases(&RelPath::new("d/f").unwrap()).amount, Amount::TooMany);
+    }
+
+    #[test]
+    fn behind_the_budget_of_all_paths_each_has_too_many_names() {
+        let links = links(&[("x", "d")]);
+        let amount = || links.aliases(&RelPath::new("d/f").unwrap()).amount;
+        assert_eq!(amount(), Amount::All);
+        links.spent.set(BUDGET);
+        assert_eq!(amount(), Amount::TooMany);
     }
 }

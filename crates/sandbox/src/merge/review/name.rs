@@ -32,14 +32,20 @@ const OF_CVS: [&str; 10] = [
 
 /// Whether a part of a path is the directory of a version control other than git's.
 pub(super) fn is_version_control(parts: &[&[u8]], at: usize) -> bool {
-    let next = parts.get(at + 1).map(|name| String::from_utf8_lossy(name).to_lowercase());
+    let of_cvs = |name: &&[u8]| OF_CVS.contains(&String::from_utf8_lossy(name).to_lowercase().as_str());
     let cvs = is_taken_for(parts[at], &[("cvs", "cvs~")])
-        && next.is_some_and(|next| parts[at] == b"CVS" || OF_CVS.contains(&next.as_str()));
+        && parts.get(at + 1).is_some_and(|next| parts[at] == b"CVS" || of_cvs(next));
     cvs || is_taken_for(parts[at], &OTHERS)
 }
 
 /// Whether a file system takes a name for one of these, each with how its short name begins.
 fn is_taken_for(name: &[u8], wanted: &[(&str, &str)]) -> bool {
+    // Most names are of plain letters and begin otherwise, and a path may have thousands.
+    let begins = |word: &str| name.first().is_some_and(|byte| byte.eq_ignore_ascii_case(&word.as_bytes()[0]));
+    let plain = name.is_ascii() && !name.contains(&b'\\');
+    if plain && !wanted.iter().any(|(name, start)| begins(name) || begins(start)) {
+        return false;
+    }
     let text = String::from_utf8_lossy(name);
     // HFS+ ignores these characters; NTFS ends a name at a colon and drops dots and spaces at its end.
     let plain: String = text.chars().filter(|char| !is_ignored(*char)).collect::<String>().to_lowercase();
@@ -76,6 +82,8 @@ pub(super) fn is_unportable(name: &[u8]) -> bool {
 /// Whether a name has what a terminal obeys, does not show, or cannot show.
 pub(super) fn is_odd(name: &[u8]) -> bool {
     match str::from_utf8(name) {
+        // As most are, and a path may have thousands.
+        Ok(text) if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) => false,
         Err(_) => true,
         Ok(text) => {
             sandtable_store::path::escape(text.replace('\\', "/").as_bytes()) != text.replace('\\', "/")

@@ -1,5 +1,7 @@
 //! Patterns of paths: a name at any depth, or a few parts in a row, with `*` inside a part.
 
+use std::collections::{BTreeMap, HashMap};
+
 use sandtable_store::RelPath;
 use serde::Deserialize;
 
@@ -26,14 +28,47 @@ impl Pattern {
         &self.text
     }
 
-    pub(super) fn matches(&self, path: &Folded) -> bool {
-        let Folded(parts) = path;
-        let places = 0..parts.len().saturating_sub(self.parts.len() - 1);
-        places.into_iter().any(|at| {
-            let end = at + self.parts.len();
-            let fits = self.parts.iter().zip(&parts[at..end]).all(|(part, name)| wild(part, name));
-            fits && (self.below || end == parts.len())
-        })
+    /// Whether it fits these names of a path with its last part at `at`.
+    fn fits(&self, names: &[Vec<u8>], at: usize) -> bool {
+        let end = at + 1;
+        let Some(start) = end.checked_sub(self.parts.len()) else { return false };
+        (self.below || end == names.len())
+            && self.parts.iter().zip(&names[start..end]).all(|(part, name)| wild(part, name))
+    }
+}
+
+/// Patterns by their last part, so that a name of a path is compared with the few that it can fit.
+#[derive(Debug)]
+pub(super) struct Index<K> {
+    literal: HashMap<Vec<u8>, Vec<(K, &'static Pattern)>>,
+    starred: Vec<(K, &'static Pattern)>,
+}
+
+impl<K: Copy + Ord> Index<K> {
+    pub(super) fn new(patterns: impl IntoIterator<Item = (K, &'static Pattern)>) -> Self {
+        let mut index = Self { literal: HashMap::new(), starred: Vec::new() };
+        for (key, pattern) in patterns {
+            match pattern.parts.last() {
+                Some(last) if !last.contains(&b'*') => {
+                    index.literal.entry(last.clone()).or_default().push((key, pattern));
+                }
+                _ => index.starred.push((key, pattern)),
+            }
+        }
+        index
+    }
+
+    /// The patterns that fit a path.
+    pub(super) fn matching(&self, path: &Folded) -> BTreeMap<K, &'static Pattern> {
+        let Folded(names) = path;
+        let mut found = BTreeMap::new();
+        for (at, name) in names.iter().enumerate() {
+            let literal = self.literal.get(name).into_iter().flatten();
+            // Only at the end of a path does more than a few of them apply.
+            let starred = self.starred.iter().filter(|(_, pattern)| pattern.below || at + 1 == names.len());
+            found.extend(literal.chain(starred).filter(|(_, pattern)| pattern.fits(names, at)).copied());
+        }
+        found
     }
 }
 
@@ -86,7 +121,9 @@ mod tests {
     #[test]
     fn a_name_fits_at_any_depth_and_in_any_case() {
         let fits = |pattern: &str, path: &str| {
-            Pattern::from(pattern.to_owned()).matches(&Folded::new(&RelPath::new(path).unwrap()))
+            let pattern: &'static Pattern = Box::leak(Box::new(Pattern::from(pattern.to_owned())));
+            let path = Folded::new(&RelPath::new(path).unwrap());
+            !Index::new([((), pattern)]).matching(&path).is_empty()
         };
         assert!(fits("Makefile", "makefile") && fits("Makefile", "a/b/MAKEFILE"));
         assert!(!fits("Makefile", "Makefile/x") && !fits("Makefile", "xMakefile"));

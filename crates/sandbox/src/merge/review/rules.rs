@@ -4,11 +4,19 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
-use super::pattern::Pattern;
+use super::pattern::{Index, Pattern};
 
 pub(super) static RULES: LazyLock<Rules> = LazyLock::new(|| {
     serde_json::from_str(include_str!(concat!(env!("OUT_DIR"), "/review.json")))
         .expect("the build script read it, and a test does")
+});
+
+/// The patterns of all rules about paths, each with the number of its rule and its own in there.
+pub(super) static PATTERNS: LazyLock<Index<(usize, usize)>> = LazyLock::new(|| {
+    let of_rule = |(number, rule): (usize, &'static PathRule)| {
+        rule.patterns.iter().enumerate().map(move |(at, pattern)| ((number, at), pattern))
+    };
+    Index::new(RULES.path.iter().enumerate().flat_map(of_rule))
 });
 
 #[derive(Debug, Deserialize)]

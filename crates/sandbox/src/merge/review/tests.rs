@@ -272,6 +272,19 @@ fn a_path_is_judged_by_every_name_that_a_link_gives_it() {
 }
 
 #[test]
+fn of_a_path_that_nothing_can_open_only_that_is_said() {
+    let deep = |end: &str| format!("{}{end}", "d/".repeat(2040));
+    let long = format!("{}/.git/hooks/Makefile", deep(&"x".repeat(30)));
+    assert_eq!(
+        rules_for(added(long.clone(), Mode::Executable, 0), &Sample::default()),
+        (vec![], vec![LONG.to_owned()])
+    );
+    assert!(rules_for(removed(&long), &Sample::default()).1.contains(&"git-directory".to_owned()));
+    let short = added(deep("Makefile"), Mode::File, 0);
+    assert_eq!(rules_for(short, &Sample::default()), (vec!["Makefile".to_owned()], vec![]));
+}
+
+#[test]
 fn every_rule_is_matched_by_what_it_says_and_tells_why() {
     for rule in &RULES.path {
         assert!(rule.described.reason.len() > 10 && !rule.patterns.is_empty());
