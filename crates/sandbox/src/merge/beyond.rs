@@ -17,53 +17,138 @@ use crate::board;
 const EXECUTABLE: u16 = 0o111;
 /// What it gives every file.
 const READABLE: u16 = 0o044;
+/// What is never brought.
+const SET_ID: u16 = 0o7000;
 /// A directory with more than this many below it is not searched for a file.
 const SEARCHED: usize = 10_000;
 
-/// What lies between two snapshots and is in neither of their trees.
-pub fn beyond_git(
-    store: &Store,
-    base: &ObjectId,
-    snapshot: &ObjectId,
-) -> Result<Vec<(RelPath, LeftOutWhy)>, board::Error> {
+/// A part of the work that git cannot hold.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Beyond {
+    pub path: RelPath,
+    pub why: LeftOutWhy,
+    /// The permissions before; none where there was nothing, or nothing of this kind.
+    pub old: Option<u16>,
+    /// The permissions now.
+    pub new: Option<u16>,
+    /// Whether what git makes of it is near enough that nobody need hear of it.
+    pub git_is_near: bool,
+}
+
+impl Beyond {
+    /// Whether set-id bits are a part of it.
+    pub(super) fn has_set_id(&self) -> bool {
+        self.new.is_some_and(|new| (self.old.unwrap_or(0) ^ new) & SET_ID != 0)
+    }
+}
+
+/// What lies between two snapshots and is in neither of their trees, in the order of paths.
+pub fn beyond_git(store: &Store, base: &ObjectId, snapshot: &ObjectId) -> Result<Vec<Beyond>, board::Error> {
     let (from, to) = (store.state(base)?, store.state(snapshot)?);
     let options = diff::Options { renames: Renames::Ignore, file_bytes: 0, ..diff::Options::default() };
     let found = diff::diff(store.objects(), &from, &to, &options)?;
-    let mut left = BTreeSet::new();
+    let mut beyond = BTreeSet::new();
     let mut emptied = BTreeSet::new();
     for change in &found.changes {
-        left.extend(why(&found.changes, change).map(|why| (change.path.clone(), why)));
+        beyond.extend(folder(&found.changes, change));
+        beyond.extend(permissions(&found.changes, change));
+        beyond.extend(attributes(change));
         if change.new.is_none() && change.old.as_ref().is_some_and(|old| !is_directory(old)) {
             emptied.extend(change.path.parent());
         }
     }
-    for parent in emptied {
-        left.extend(standing(store.objects(), &to, parent).map(|path| (path, LeftOutWhy::EmptyDirectory)));
+    for path in above(&found.changes) {
+        let node = |state: &State| state.lookup(store.objects(), &path).ok().flatten();
+        let (old, new) = (node(&from), node(&to));
+        // One that became a file is a change of its own.
+        if new.as_ref().is_none_or(is_folder) {
+            let mode = |node: Option<Node>| node.filter(is_folder).map(|node| node.own.bits);
+            beyond.extend(on_the_way(&found.changes, &path, (mode(old), mode(new))));
+        }
     }
-    Ok(left.into_iter().collect())
+    for parent in emptied {
+        beyond.extend(standing(store.objects(), &to, parent).map(|path| Beyond {
+            path,
+            why: LeftOutWhy::EmptyDirectory,
+            old: Some(0),
+            new: Some(0),
+            git_is_near: false,
+        }));
+    }
+    Ok(beyond.into_iter().collect())
 }
 
-/// Why a change, or a part of it, is left out.
-fn why(all: &[Change], change: &Change) -> Option<LeftOutWhy> {
-    match (&change.old, &change.new) {
-        (Some(old), None) if is_directory(old) => {
+/// A directory without files that is new or gone.
+fn folder(all: &[Change], change: &Change) -> Option<Beyond> {
+    let mode = |side: &Option<Side>| side.as_ref().filter(|side| is_directory(side)).map(|side| side.mode);
+    let (old, new) = (mode(&change.old), mode(&change.new));
+    let is_empty = match (old, new) {
+        (Some(_), None) if change.new.is_none() => {
             no_file_below(all, &change.path, |change| change.old.as_ref())
         }
-        (old, Some(new)) if is_directory(new) && old.as_ref().is_none_or(|old| !is_directory(old)) => {
-            no_file_below(all, &change.path, |change| change.new.as_ref())
+        (None, Some(_)) => no_file_below(all, &change.path, |change| change.new.as_ref()),
+        _ => false,
+    };
+    let why = LeftOutWhy::EmptyDirectory;
+    is_empty.then(|| Beyond { path: change.path.clone(), why, old, new, git_is_near: false })
+}
+
+/// Directories that changes are in. One that came or went is no change of its own when something was in it.
+fn above(all: &[Change]) -> BTreeSet<RelPath> {
+    let mut found = BTreeSet::new();
+    for change in all {
+        let parents = std::iter::successors(change.path.parent(), RelPath::parent);
+        for path in parents.take_while(|path| !path.is_root()) {
+            if !found.insert(path) {
+                break;
+            }
         }
-        (Some(old), Some(new)) if old.entry == new.entry => {
-            let kept = if is_directory(new) { 0 } else { EXECUTABLE };
-            let permissions = (old.mode ^ new.mode) & !kept != 0;
-            let attributes = old.attributes != new.attributes;
-            permissions.then_some(LeftOutWhy::Permissions).or(attributes.then_some(LeftOutWhy::Attributes))
+    }
+    found
+}
+
+/// A directory that came or went with what is in it.
+fn on_the_way(all: &[Change], path: &RelPath, (old, new): (Option<u16>, Option<u16>)) -> Option<Beyond> {
+    let path = path.clone();
+    match (old, new) {
+        (None, Some(mode)) => {
+            let git_is_near = mode & READABLE != 0 && mode & SET_ID == 0;
+            Some(Beyond { path, why: LeftOutWhy::Permissions, old, new, git_is_near })
         }
-        // A new file that only its owner may read arrives as one that everybody may.
-        (_, Some(new)) if new.entry == EntryType::File && new.mode & READABLE == 0 => {
-            Some(LeftOutWhy::Permissions)
+        (Some(_), None) if no_file_below(all, &path, |change| change.old.as_ref()) => {
+            Some(Beyond { path, why: LeftOutWhy::EmptyDirectory, old, new, git_is_near: false })
         }
         _ => None,
     }
+}
+
+fn is_folder(node: &Node) -> bool {
+    matches!(node.what, What::Directory(_))
+}
+
+/// Permissions of what is still a file or a directory, or became one.
+fn permissions(all: &[Change], change: &Change) -> Option<Beyond> {
+    let new =
+        change.new.as_ref().filter(|side| matches!(side.entry, EntryType::File | EntryType::Directory))?;
+    let old = change.old.as_ref().filter(|old| old.entry == new.entry);
+    let git_is_near = match old {
+        Some(old) if old.mode == new.mode => return None,
+        Some(old) if is_directory(old) => false,
+        Some(old) => (old.mode ^ new.mode) & !EXECUTABLE == 0,
+        // Its directory says it all.
+        None if folder(all, change).is_some() => return None,
+        // A new file that only its owner may read arrives as one that everybody may.
+        None => new.mode & READABLE != 0 && new.mode & SET_ID == 0,
+    };
+    let (old, new) = (old.map(|old| old.mode), Some(new.mode));
+    Some(Beyond { path: change.path.clone(), why: LeftOutWhy::Permissions, old, new, git_is_near })
+}
+
+fn attributes(change: &Change) -> Option<Beyond> {
+    let new = change.new.as_ref()?;
+    let old = change.old.as_ref().map(|old| old.attributes.as_slice()).unwrap_or_default();
+    let (path, why) = (change.path.clone(), LeftOutWhy::Attributes);
+    (old != new.attributes).then_some(Beyond { path, why, old: None, new: None, git_is_near: false })
 }
 
 fn is_directory(side: &Side) -> bool {
@@ -71,16 +156,11 @@ fn is_directory(side: &Side) -> bool {
 }
 
 /// That a directory, all of which is new or gone, has no file on that side. The changes are in order.
-fn no_file_below(
-    all: &[Change],
-    path: &RelPath,
-    side: impl Fn(&Change) -> Option<&Side>,
-) -> Option<LeftOutWhy> {
+fn no_file_below(all: &[Change], path: &RelPath, side: impl Fn(&Change) -> Option<&Side>) -> bool {
     let below = [path.as_bytes(), b"/"].concat();
     let start = all.partition_point(|change| change.path.as_bytes() < below.as_slice());
     let mut within = all[start..].iter().take_while(|change| change.path.as_bytes().starts_with(&below));
-    let has_file = within.any(|change| side(change).is_some_and(|side| !is_directory(side)));
-    (!has_file).then_some(LeftOutWhy::EmptyDirectory)
+    !within.any(|change| side(change).is_some_and(|side| !is_directory(side)))
 }
 
 /// The nearest directory that is still there, if there is no file in it any more.

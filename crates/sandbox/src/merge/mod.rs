@@ -32,10 +32,11 @@ pub mod target;
 pub mod tree;
 mod trees;
 mod union;
+mod whole;
 mod worktree;
 
 pub use approval::{Binding, is_name};
-pub use beyond::beyond_git;
+pub use beyond::{Beyond, beyond_git};
 pub use conflict::{Conflict, ConflictKind};
 pub use error::Error;
 pub use git::Git;

@@ -26,6 +26,7 @@ use super::story::Undo;
 use super::target::{self, History, Repository, Target};
 use super::tree::{Change, Entry};
 use super::union::union;
+use super::whole::Whole;
 use super::worktree::{Seen, Worktree};
 
 /// The oldest git that merges trees rather than commits.
@@ -96,6 +97,8 @@ pub(super) struct Plan {
     pub(super) unshown: BTreeSet<RelPath>,
     /// Commits made inside that come along.
     pub(super) history: Option<Commits>,
+    /// What a plain directory gets besides files.
+    pub(super) whole: Whole,
 }
 
 /// Whether the target had moved since the base.
@@ -132,7 +135,14 @@ pub(super) fn plan(
     let mut around = surroundings(means, &scratch, &target, (&base, head.as_ref()))?;
     let selector = Selector { means, request, scratch: &scratch, target: &target, head };
     let selection = selector.select(&mut around, report)?;
-    if selection.changes.is_empty() {
+    let is_whole = request.mode == Mode::Apply && !target.is_repository() && !request.beyond_git.is_empty();
+    if !is_whole {
+        let beyond = request.beyond_git.iter().filter(|beyond| !beyond.git_is_near);
+        for beyond in beyond.filter(|beyond| request.asks_for(&beyond.path)) {
+            report.leave_out(std::iter::once(&beyond.path), beyond.why);
+        }
+    }
+    if selection.changes.is_empty() && !is_whole {
         return Err(Halt::UpToDate);
     }
     let mut plan = started(scratch, target, request, (head, selection));
@@ -141,7 +151,13 @@ pub(super) fn plan(
         Mode::Apply => plan.against_files()?,
         Mode::Merge | Mode::Branch(_) | Mode::Bundle { .. } => plan.against_branch(request)?,
     }
-    if plan.delivery.is_empty() {
+    if is_whole {
+        plan.whole = Whole::of(&plan, request, &plan.worktree()?)?;
+        for (path, why) in &plan.whole.left {
+            report.leave_out(std::iter::once(path), *why);
+        }
+    }
+    if plan.delivery.is_empty() && plan.whole.is_empty() {
         return Err(Halt::UpToDate);
     }
     refuse_drifted(&plan.delivery, request)?;
@@ -200,6 +216,7 @@ fn started(
         index: None,
         unshown: BTreeSet::new(),
         history: None,
+        whole: Whole::default(),
     }
 }
 
@@ -216,8 +233,7 @@ impl Plan {
 
     /// The result on top of the files as they are, committed or not.
     fn against_files(&mut self) -> Result<(), Halt> {
-        let root = self.target.root().expect("preflight looked").clone();
-        let worktree = Worktree::open(root.as_path())?;
+        let worktree = self.worktree()?;
         let mut looked_at: BTreeSet<RelPath> = BTreeSet::new();
         let mut wanted: BTreeSet<RelPath> = self.delivery.iter().map(|change| change.path.clone()).collect();
         for _ in 0..ROUNDS {
@@ -233,6 +249,10 @@ impl Plan {
         }
         let text = "the files are renamed in a way that does not settle";
         Err(Refusal::new(Reason::Dirty, text).into())
+    }
+
+    fn worktree(&self) -> Result<Worktree, Error> {
+        Worktree::open(self.target.root().expect("preflight looked").as_path())
     }
 
     fn merge(&mut self, ours: ObjectId) -> Result<(), Halt> {
@@ -373,6 +393,7 @@ pub(super) fn turn(means: &Means, place: &Place, request: &Undo, way: Way) -> Re
         index: None,
         unshown: BTreeSet::new(),
         history: None,
+        whole: Whole::default(),
     };
     preflight::files(&mut plan)?;
     Ok((plan, to))

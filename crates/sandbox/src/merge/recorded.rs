@@ -5,9 +5,11 @@ use std::fmt::Write as _;
 
 use sandtable_store::RelPath;
 use sandtable_store::id::ObjectId;
+use sandtable_store::store::Store;
 use serde::{Deserialize, Serialize};
 
 use super::approval::Binding;
+use super::beyond::{Beyond, beyond_git};
 use super::error::Error;
 use super::request::{Approvals, CommitText, Effect, Log, Means, MergeRequest, Mode, Way};
 use super::story::{self, Turn, Undo};
@@ -68,10 +70,22 @@ impl Recorded {
             (Some(commit), Way::Back) => story::undo(means, &Undo { target, commit, log }),
             (Some(commit), Way::There) => story::redo(means, &Undo { target, commit, log }),
             (None, _) => {
-                let done = story::merge(means, &MergeRequest { log, ..self.request(place, way) })?;
+                let beyond_git = self.beyond_git(place.1, way);
+                let request = MergeRequest { beyond_git, log, ..self.request(place, way) };
+                let done = story::merge(means, &request)?;
                 Ok(Turn { outcome: done.outcome, notes: done.notes, interrupted: done.interrupted })
             }
         }
+    }
+
+    /// What git cannot hold of it. A state that is not whole any more is no reason to keep the files from going back.
+    fn beyond_git(&self, store: &HostPath, way: Way) -> Vec<Beyond> {
+        let (from, to) = match way {
+            Way::There => (&self.base, &self.snapshot),
+            Way::Back => (&self.snapshot, &self.base),
+        };
+        let store = store.as_path().parent().and_then(|store| Store::open(store).ok());
+        store.and_then(|store| beyond_git(&store, from, to).ok()).unwrap_or_default()
     }
 
     /// Whoever approved it the first time has approved it.

@@ -7,8 +7,9 @@ use sandtable_store::id::ObjectId;
 use serde::{Deserialize, Serialize};
 
 use super::approval::Binding;
+use super::beyond::Beyond;
 use super::git::Git;
-use super::outcome::LeftOutWhy;
+use super::select::is_below;
 use crate::model::path::HostPath;
 
 /// Bring what happened between two snapshots into a directory of the user's.
@@ -41,8 +42,8 @@ pub struct MergeRequest {
     /// Paths that somebody changed in the source while the sandbox ran: no side is taken on them.
     pub drifted: BTreeSet<RelPath>,
     pub commit: CommitText,
-    /// What of the work git cannot hold, to be named in the answer.
-    pub beyond_git: Vec<(RelPath, LeftOutWhy)>,
+    /// What of the work git cannot hold, in the order of paths. A plain directory gets it; else it is named in the answer.
+    pub beyond_git: Vec<Beyond>,
     /// Where it is written down, as a part of it; nowhere for a caller who keeps no log.
     pub log: Option<Log>,
 }
@@ -73,6 +74,12 @@ impl MergeRequest {
     pub fn reversed(&self) -> Self {
         let (approvals, binding) = (Approvals::All, Binding::default());
         Self { way: Way::Back, approvals, binding, ..self.clone() }
+    }
+
+    /// Whether a path is among those that were asked for.
+    pub(super) fn asks_for(&self, path: &RelPath) -> bool {
+        let named = |list: &[RelPath]| list.iter().any(|above| is_below(path, above));
+        (self.only.is_empty() || named(&self.only)) && !named(&self.exclude)
     }
 }
 

@@ -101,6 +101,7 @@ impl Selector<'_> {
             .iter()
             .chain(exclude)
             .filter(|path| !all.iter().any(|change| is_below(&change.path, path)))
+            .filter(|path| !self.request.beyond_git.iter().any(|beyond| is_below(&beyond.path, path)))
             .map(|path| Named::new(path, "no change is there"))
             .collect();
         if !unused.is_empty() {
@@ -108,18 +109,9 @@ impl Selector<'_> {
                 Refusal::of(Reason::Selection, "a path was named that nothing changed", unused).into()
             );
         }
-        let wanted = |change: &Change| {
-            let named = |list: &[RelPath]| list.iter().any(|path| is_below(&change.path, path));
-            (only.is_empty() || named(only)) && !named(exclude)
-        };
+        let wanted = |change: &Change| self.request.asks_for(&change.path);
         let (taken, left): (Vec<Change>, Vec<Change>) = all.into_iter().partition(wanted);
         report.leave_out(left.iter().map(|change| &change.path), LeftOutWhy::Selection);
-        let named = |list: &[RelPath], path| list.iter().any(|above| is_below(path, above));
-        for (path, why) in &self.request.beyond_git {
-            if (only.is_empty() || named(only, path)) && !named(exclude, path) {
-                report.leave_out(std::iter::once(path), *why);
-            }
-        }
         Ok(taken)
     }
 
@@ -301,7 +293,7 @@ fn refused(findings: &[Finding]) -> Result<(), Halt> {
 }
 
 impl Report {
-    fn leave_out<'a>(&mut self, paths: impl Iterator<Item = &'a RelPath>, why: LeftOutWhy) {
+    pub(super) fn leave_out<'a>(&mut self, paths: impl Iterator<Item = &'a RelPath>, why: LeftOutWhy) {
         self.left_out.extend(paths.map(|path| LeftOut { path: path.into(), why }));
     }
 }

@@ -46,7 +46,8 @@ pub fn merge_watched(
     }
     let (outcome, changes) = match planned {
         Ok(plan) => {
-            let changes: Vec<Delivered> = plan.delivery.iter().map(Delivered::from).collect();
+            let files = plan.delivery.iter().map(Delivered::from);
+            let changes: Vec<Delivered> = files.chain(plan.whole.told()).collect();
             let planned = would_be(&plan, request);
             hears(&Planned { outcome: &planned, changes: &changes });
             let outcome = match request.effect {

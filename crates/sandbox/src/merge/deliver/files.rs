@@ -5,6 +5,7 @@
 //! and everything is put back.
 
 mod back;
+mod whole;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
@@ -27,6 +28,7 @@ use crate::merge::convert::Conversion;
 use crate::merge::error::Error;
 use crate::merge::plan::{FileStep, Plan};
 use crate::merge::tree::{Entry, Mode};
+use crate::merge::whole::Whole;
 use crate::merge::worktree::{Seen, Stamp, Worktree, see_in, stamp_in};
 
 pub(super) use back::{finish, put_back};
@@ -34,8 +36,18 @@ pub(super) use back::{finish, put_back};
 /// The files of one delivery; a step in the journal for each.
 #[derive(Debug)]
 pub(super) struct Files {
-    /// What each step writes, and the permissions of what it replaces.
-    new: Vec<(Option<Entry>, Option<u16>)>,
+    /// What each step writes, and with what permissions.
+    new: Vec<(Option<Entry>, Permissions)>,
+}
+
+/// What permissions a new file has.
+#[derive(Clone, Copy, Debug)]
+enum Permissions {
+    /// What a program gets that makes a file.
+    Usual,
+    /// Those of the file that it replaces, but for the executable bit.
+    Like(u16),
+    Exactly(u16),
 }
 
 impl Files {
@@ -50,9 +62,10 @@ impl Files {
                 (false, Some(_)) => StepKind::Add,
                 (false, None) => continue,
             };
-            let permissions = match seen {
-                Seen::File { permissions, .. } => Some(*permissions),
-                _ => None,
+            let permissions = match (plan.whole.written.get(path), seen) {
+                (Some(exactly), _) => Permissions::Exactly(*exactly),
+                (None, Seen::File { permissions, .. }) => Permissions::Like(*permissions),
+                _ => Permissions::Usual,
             };
             let before = seen.digest();
             journal.steps.push(Step { path: path.clone(), kind, before, new: None, staged: None });
@@ -63,7 +76,8 @@ impl Files {
                 }
             }
         }
-        plan_folders(worktree, journal)?;
+        whole::plan(&plan.whole, worktree, journal)?;
+        plan_folders(&plan.whole, worktree, journal)?;
         Ok(Self { new })
     }
 
@@ -215,14 +229,19 @@ fn write_file(
     holding: BorrowedFd<'_>,
     name: &str,
     bytes: &[u8],
-    (mode, permissions): (Mode, Option<u16>),
+    (mode, permissions): (Mode, Permissions),
 ) -> Result<std::fs::File, Error> {
     let bits = if mode == Mode::Executable { 0o777 } else { 0o666 };
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = openat(holding, name, flags, Bits::from_raw_mode(bits))?;
-    if let Some(old) = permissions {
+    let wanted = match permissions {
+        Permissions::Usual => None,
         // The user's choice of who may read it stays; who may read a program may run it.
-        let wanted = if mode == Mode::Executable { old | (old & 0o444) >> 2 } else { old & !0o111 };
+        Permissions::Like(old) if mode == Mode::Executable => Some(old | (old & 0o444) >> 2),
+        Permissions::Like(old) => Some(old & !0o111),
+        Permissions::Exactly(bits) => Some(bits),
+    };
+    if let Some(wanted) = wanted {
         fchmod(&file, Bits::from_raw_mode(wanted.into()))?;
     }
     let mut file = std::fs::File::from(file);
@@ -231,13 +250,14 @@ fn write_file(
 }
 
 /// Which directories are made, and which ones change.
-fn plan_folders(worktree: &Worktree, journal: &mut Journal) -> Result<(), Error> {
-    let mut made: BTreeSet<RelPath> = BTreeSet::new();
+fn plan_folders(whole: &Whole, worktree: &Worktree, journal: &mut Journal) -> Result<(), Error> {
+    let mut made: BTreeSet<RelPath> = whole.made.clone();
     let mut touched: BTreeSet<RelPath> = BTreeSet::new();
-    for step in &journal.steps {
+    let folders = whole.made.iter().chain(&whole.gone);
+    for path in journal.steps.iter().map(|step| &step.path).chain(folders) {
         // What is above a known directory is known.
         let known = |folder: &RelPath| made.contains(folder) || touched.contains(folder);
-        let above = std::iter::successors(step.path.parent(), RelPath::parent);
+        let above = std::iter::successors(path.parent(), RelPath::parent);
         let above: Vec<RelPath> = above.take_while(|folder| !known(folder)).collect();
         for folder in above {
             let there = worktree.see(&folder)? == Seen::Directory || folder.is_root();

@@ -39,6 +39,12 @@ pub(super) struct Journal {
     pub(super) made: Vec<Folder>,
     /// Directories whose names change, with their times, to be put back should it come to nothing.
     pub(super) touched: Vec<Folder>,
+    /// Directories that stay, though nothing is in them.
+    #[serde(default)]
+    pub(super) kept: Vec<Folder>,
+    /// Permissions that something has or gets, set once the result stands.
+    #[serde(default)]
+    pub(super) modes: Vec<ModeStep>,
     pub(super) reference: Option<RefStep>,
     pub(super) index: Option<IndexLock>,
     #[serde(with = "hex_paths")]
@@ -94,6 +100,16 @@ pub(super) struct Folder {
     pub(super) mtime_ns: i64,
 }
 
+/// Permissions, of a directory or of a file that is not written.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct ModeStep {
+    #[serde(with = "hex_rel")]
+    pub(super) path: sandtable_store::RelPath,
+    /// None for a directory that is made.
+    pub(super) before: Option<u16>,
+    pub(super) after: u16,
+}
+
 impl Journal {
     pub(super) fn new(id: String, root: &Path, git_dir: Option<&Path>) -> Self {
         let hidden = git_dir.filter(|dir| same_device(root, dir));
@@ -111,6 +127,8 @@ impl Journal {
             leaving: Vec::new(),
             made: Vec::new(),
             touched: Vec::new(),
+            kept: Vec::new(),
+            modes: Vec::new(),
             reference: None,
             index: None,
             packs: Vec::new(),

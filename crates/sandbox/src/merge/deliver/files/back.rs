@@ -12,7 +12,7 @@ use sandtable_store::dir;
 use sandtable_store::id::HashKind;
 use sandtable_store::object::{Hasher, ObjectKind};
 
-use super::{name, remove_holding, rename, rename_out};
+use super::{name, remove_holding, rename, rename_out, whole};
 use crate::merge::deliver::journal::{Folder, Journal, Phase, Step, StepKind};
 use crate::merge::deliver::staged::Since;
 use crate::merge::error::Error;
@@ -33,7 +33,11 @@ pub(in crate::merge::deliver) fn finish(journal: &Journal) -> Result<(), Error> 
     }
     remove_holding(journal)?;
     for step in journal.steps.iter().filter(|step| step.kind == StepKind::Remove) {
-        remove_empty(&worktree, &step.path);
+        remove_empty(&worktree, &step.path, journal);
+    }
+    // Innermost first: what is in a directory may be out of reach afterwards.
+    for mode in journal.modes.iter().rev() {
+        whole::set_mode(&worktree, mode)?;
     }
     Ok(())
 }
@@ -205,9 +209,10 @@ fn keep_beside(
 }
 
 /// Removes the directories above a removed file that nothing is in any more.
-fn remove_empty(worktree: &Worktree, path: &RelPath) {
+fn remove_empty(worktree: &Worktree, path: &RelPath, journal: &Journal) {
+    let is_kept = |path: &RelPath| journal.kept.iter().any(|kept| kept.path == *path);
     for folder in std::iter::successors(path.parent(), RelPath::parent).filter(|folder| !folder.is_root()) {
-        if !remove_folder(worktree, &folder) {
+        if is_kept(&folder) || !remove_folder(worktree, &folder) {
             return;
         }
     }

@@ -1,0 +1,192 @@
+//! An apply to a plain directory, which keeps what git's trees have no words for: directories without files, and
+//! permissions. Decided by the same three-way rule as files: what the user changed since the base is left alone.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::fd::AsFd as _;
+
+use sandtable_store::RelPath;
+use sandtable_store::dir::{self, Kind, Meta, stat_at};
+
+use super::beyond::Beyond;
+use super::error::Error;
+use super::outcome::{Delivered, DeliveredKind, LeftOutWhy};
+use super::plan::{FileStep, Plan};
+use super::request::MergeRequest;
+use super::worktree::{Seen, Worktree};
+
+/// What is brought of permissions. Set-id bits never are.
+pub(super) const PERMISSIONS: u16 = 0o777;
+
+/// What is delivered besides files.
+#[derive(Debug, Default)]
+pub(super) struct Whole {
+    /// Directories that are made, for themselves and not for a file in them.
+    pub(super) made: BTreeSet<RelPath>,
+    /// Empty directories that go.
+    pub(super) gone: BTreeSet<RelPath>,
+    /// Directories that stay, though their last file goes.
+    pub(super) kept: BTreeSet<RelPath>,
+    /// Permissions of files that are written anyway.
+    pub(super) written: BTreeMap<RelPath, u16>,
+    /// Permissions of all else.
+    pub(super) changed: Vec<NewMode>,
+    /// What is not delivered.
+    pub(super) left: Vec<(RelPath, LeftOutWhy)>,
+}
+
+/// Permissions that something gets.
+#[derive(Clone, Debug)]
+pub(super) struct NewMode {
+    pub(super) path: RelPath,
+    /// What it has now; none for a directory that is made.
+    pub(super) before: Option<u16>,
+    pub(super) after: u16,
+}
+
+/// Whether a part of the work is in the target afterwards.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Comes {
+    Yes,
+    No,
+}
+
+impl Whole {
+    /// Whether nothing is to be done.
+    pub(super) fn is_empty(&self) -> bool {
+        self.made.is_empty() && self.gone.is_empty() && self.changed.is_empty()
+    }
+
+    /// Decides about everything that was asked for.
+    pub(super) fn of(plan: &Plan, request: &MergeRequest, worktree: &Worktree) -> Result<Self, Error> {
+        let mut whole = Self::default();
+        let decider = Decider::new(plan, worktree);
+        let asked = request.beyond_git.iter().filter(|beyond| request.asks_for(&beyond.path));
+        // Innermost first, so that a directory is known to be empty once what is in it goes.
+        for beyond in asked.rev() {
+            let barred = request.drifted.contains(&beyond.path) || is_of_git(&beyond.path);
+            let comes = if barred { Comes::No } else { decider.decide(beyond, &mut whole)? };
+            if comes == Comes::No || beyond.has_set_id() {
+                whole.left.push((beyond.path.clone(), beyond.why));
+            }
+        }
+        whole.left.reverse();
+        Ok(whole)
+    }
+
+    /// The paths that no change of a file tells of.
+    pub(super) fn told(&self) -> Vec<Delivered> {
+        let told = |path: &RelPath, kind| Delivered { path: path.into(), kind, old: None, new: None };
+        let made = self.made.iter().map(|path| told(path, DeliveredKind::Added));
+        let gone = self.gone.iter().map(|path| told(path, DeliveredKind::Removed));
+        let modes = self.changed.iter().filter(|mode| mode.before.is_some());
+        made.chain(gone).chain(modes.map(|mode| told(&mode.path, DeliveredKind::ModeChanged))).collect()
+    }
+}
+
+/// A repository inside is git's own affair.
+fn is_of_git(path: &RelPath) -> bool {
+    path.components().any(|name| name.eq_ignore_ascii_case(b".git"))
+}
+
+struct Decider<'a> {
+    worktree: &'a Worktree,
+    steps: BTreeMap<&'a RelPath, &'a FileStep>,
+}
+
+impl<'a> Decider<'a> {
+    fn new(plan: &'a Plan, worktree: &'a Worktree) -> Self {
+        Self { worktree, steps: plan.files.iter().map(|step| (&step.path, step)).collect() }
+    }
+
+    fn decide(&self, beyond: &Beyond, whole: &mut Whole) -> Result<Comes, Error> {
+        let path = &beyond.path;
+        match (beyond.why, beyond.old, beyond.new) {
+            (LeftOutWhy::EmptyDirectory, Some(_), Some(_)) => {
+                whole.kept.insert(path.clone());
+                Ok(Comes::Yes)
+            }
+            (LeftOutWhy::EmptyDirectory, None, Some(mode)) => self.new_folder(path, mode, whole),
+            (LeftOutWhy::EmptyDirectory, _, None) => self.old_folder(path, whole),
+            (LeftOutWhy::Permissions, old, Some(new)) => {
+                Ok(self.mode(path, (old.map(|old| old & PERMISSIONS), new & PERMISSIONS), whole))
+            }
+            _ => Ok(Comes::No),
+        }
+    }
+
+    fn new_folder(&self, path: &RelPath, mode: u16, whole: &mut Whole) -> Result<Comes, Error> {
+        match self.worktree.see(path)? {
+            Seen::Directory => return Ok(Comes::Yes),
+            Seen::Absent => {}
+            _ if self.gives_way(path) => {}
+            _ => return Ok(Comes::No),
+        }
+        whole.made.insert(path.clone());
+        whole.changed.push(NewMode { path: path.clone(), before: None, after: mode & PERMISSIONS });
+        Ok(Comes::Yes)
+    }
+
+    /// Whether a file that is there, or on the way there, is removed.
+    fn gives_way(&self, path: &RelPath) -> bool {
+        let removed = |path: &RelPath| self.steps.get(path).is_some_and(|step| step.new.is_none());
+        std::iter::successors(Some(path.clone()), RelPath::parent).any(|path| removed(&path))
+    }
+
+    fn old_folder(&self, path: &RelPath, whole: &mut Whole) -> Result<Comes, Error> {
+        if self.worktree.see(path)? != Seen::Directory {
+            return Ok(Comes::Yes);
+        }
+        // What cannot be looked into stays.
+        let Ok(handle) = dir::open_below(self.worktree.root(), path) else { return Ok(Comes::No) };
+        let goes = |name: &[u8]| path.join(name).is_ok_and(|child| whole.gone.contains(&child));
+        if !dir::names(handle.as_fd())?.iter().all(|name| goes(&name.bytes)) {
+            return Ok(Comes::No);
+        }
+        whole.gone.insert(path.clone());
+        Ok(Comes::Yes)
+    }
+
+    fn mode(&self, path: &RelPath, (old, new): (Option<u16>, u16), whole: &mut Whole) -> Comes {
+        if let Some(step) = self.steps.get(path).filter(|step| step.new.is_some()) {
+            return match &step.seen {
+                Seen::File { permissions, .. } if ![old, Some(new)].contains(&Some(*permissions)) => {
+                    Comes::No
+                }
+                _ => {
+                    whole.written.insert(path.clone(), new);
+                    Comes::Yes
+                }
+            };
+        }
+        match (self.meta(path), old) {
+            (Some(meta), _) if meta.mode & PERMISSIONS == new && is_plain(&meta) => Comes::Yes,
+            (Some(meta), Some(old))
+                if meta.mode & PERMISSIONS == old && is_plain(&meta) && is_ours(&meta) =>
+            {
+                whole.changed.push(NewMode { path: path.clone(), before: Some(old), after: new });
+                Comes::Yes
+            }
+            // A directory that is made because of the files in it.
+            (found, None) if found.is_none() || self.gives_way(path) => {
+                whole.changed.push(NewMode { path: path.clone(), before: None, after: new });
+                Comes::Yes
+            }
+            _ => Comes::No,
+        }
+    }
+
+    fn meta(&self, path: &RelPath) -> Option<Meta> {
+        let parent = self.worktree.parent(path).ok()?;
+        stat_at(parent.as_fd(), path.name()?).ok()
+    }
+}
+
+fn is_plain(meta: &Meta) -> bool {
+    matches!(meta.kind, Kind::File | Kind::Directory) && !meta.is_mount
+}
+
+/// Only an owner may change permissions.
+fn is_ours(meta: &Meta) -> bool {
+    let user = rustix::process::geteuid();
+    user.is_root() || user.as_raw() == meta.uid
+}
