@@ -66,7 +66,8 @@ fn scripts() -> Vec<String> {
         state = state.wrapping_mul(1_103_515_245).wrapping_add(12_345) & 0x7fff_ffff;
         STEPS[(state >> 12) % STEPS.len()]
     };
-    let mixed = (0..10).map(|_| (0..5).map(|_| format!("{{ {}; }} 2>&1 || true\n", dice())).collect());
+    let mut one = || format!("{{ {}; }} 2>&1 || true", dice());
+    let mixed = (0..10).map(|_| [one(), one(), one(), one(), one()].join("\n"));
     alone.chain(mixed.collect::<Vec<String>>()).collect()
 }
 
