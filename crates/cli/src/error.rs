@@ -9,7 +9,7 @@ use std::io;
 use std::path::PathBuf;
 
 use sandtable_sandbox::model::blame::Blame;
-use sandtable_sandbox::model::id::NameError;
+use sandtable_sandbox::model::id::{NameError, SandboxName};
 use sandtable_sandbox::model::path::PathError;
 use sandtable_sandbox::session::tools::{ImageError, StepError};
 use sandtable_sandbox::{board, merge, resolve, session};
@@ -55,6 +55,8 @@ pub(crate) enum CliError {
     NotAPerson { words: String },
     #[error("nothing of `{}` can be {}", root.display(), direction.done())]
     NothingBack { root: PathBuf, direction: board::Direction },
+    #[error("option `--merge` is about a directory, and `{name}` is a sandbox")]
+    MergeIntoSandbox { name: SandboxName },
     #[error("a path is not usable here")]
     HostPath(#[source] PathError),
     #[error("the two states are of different sources and cannot be compared")]
@@ -144,6 +146,7 @@ impl CliError {
             | Self::NotConfirmed
             | Self::NotAPerson { .. }
             | Self::NothingBack { .. }
+            | Self::MergeIntoSandbox { .. }
             | Self::HostPath(_)
             | Self::NoSandbox { .. }
             | Self::ProofFile { .. }

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use sandtable_sandbox::board::diff::{Diff, Record, render};
-use sandtable_sandbox::board::{Found, Store};
+use sandtable_sandbox::board::{Found, Store, left_out, told_left_out};
 use sandtable_sandbox::model::id::SandboxName;
 use sandtable_sandbox::session;
 
@@ -53,11 +53,15 @@ pub(crate) fn run(app: &App, args: &DiffArgs) -> Result<ExitCode, CliError> {
         return Err(CliError::TwoSources);
     }
     let found = app.board()?.diff_snapshots(&from, &to)?;
+    let left = left_out(&to.store, &to.snapshot.id)?;
     if args.json {
         let (old, new) = (from.snapshot.id.to_string(), to.snapshot.id.to_string());
-        app.ui.json(&Record::new(&old, &new, &found))?;
+        app.ui.json(&Record::new(&old, &new, &found).without(&left.skipped))?;
     } else {
         show(app, args, &to.store, &found)?;
+        if let Some(text) = told_left_out(left.count, &left.skipped) {
+            app.ui.warning("left-out", &text);
+        }
     }
     let differs = args.exit_code && !found.changes.is_empty();
     Ok(ExitCode::from(u8::from(differs)))

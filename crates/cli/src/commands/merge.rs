@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use clap::Args;
 use sandtable_sandbox::board::{self, Snapshot, Store, diff};
 use sandtable_sandbox::merge::git::FOLDERS;
-use sandtable_sandbox::merge::outcome::MergeOutcome;
+use sandtable_sandbox::merge::outcome::{MergeOutcome, Note};
 use sandtable_sandbox::merge::{
     Approvals, BaseHead, Binding, CommitText, Effect, Git, History, Identity, Means, MergeRequest, Mode,
     Outcome, Planned, RelPath, Way, beyond_git, is_name, merge_watched, policy_name,
@@ -133,6 +133,9 @@ fn run(app: &App, args: &WorkArgs, mode: Mode, along: Along) -> Result<ExitCode,
     let work = work(app, args.work.as_deref())?;
     let mut request = request(args, &work, mode)?;
     request.log = Some(back::log(&work.store, &request.target));
+    if args.work.is_none() && !args.json {
+        app.ui.say(&format!("{} → {}", work.title, crate::ui::escape::name(&request.target.to_string())));
+    }
     if along == Along::History {
         request.history = Some(History {
             layer: work.store.state(&work.newest.id).map_err(board::Error::from)?.layer,
@@ -167,6 +170,9 @@ fn run(app: &App, args: &WorkArgs, mode: Mode, along: Along) -> Result<ExitCode,
         }
     };
     outcome.recovered = outcome.recovered.or_else(|| app.recovered(&request.target));
+    let left = board::left_out(&work.store, &work.newest.id)?;
+    let missing = board::told_left_out(left.count, &left.skipped);
+    outcome.notes.extend(missing.map(|text| Note { code: "left-out", text }));
     told(app, args, &outcome)
 }
 

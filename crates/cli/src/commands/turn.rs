@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use sandtable_sandbox::board::{Direction, ObjectId, checkout, rollback};
+use sandtable_sandbox::board::{self, Direction, ObjectId, checkout, rollback};
 use sandtable_sandbox::merge::RelPath;
 use sandtable_sandbox::model::id::SandboxName;
 use sandtable_sandbox::session::back::{self, Logged, Step};
@@ -45,6 +45,9 @@ pub(crate) struct StepArgs {
     /// The sandbox or directory; nothing means whatever was done last to the source around the current directory
     #[arg(value_name = "SANDBOX|DIR")]
     target: Option<String>,
+    /// Only the last merge or apply into the directory, whatever was done in sandboxes since
+    #[arg(long)]
+    merge: bool,
 }
 
 pub(crate) fn checkout(app: &App, args: &CheckoutArgs) -> Result<ExitCode, CliError> {
@@ -67,6 +70,10 @@ pub(crate) fn checkout(app: &App, args: &CheckoutArgs) -> Result<ExitCode, CliEr
     }
     left_out(app, &outcome.skipped);
     held::warn(app, &held);
+    let missing = board::left_out_of_all(&found)?;
+    if let Some(text) = board::told_left_out(missing.count, &missing.skipped) {
+        app.ui.warning("left-out", &text);
+    }
     app.ui.say(&format!("{} is in {}", found.snapshot.id.short(12), escaped(&target)));
     Ok(ExitCode::SUCCESS)
 }
@@ -92,10 +99,12 @@ pub(crate) fn rollback(app: &App, args: &RollbackArgs) -> Result<ExitCode, CliEr
 
 pub(crate) fn step(app: &App, args: &StepArgs, direction: Direction) -> Result<ExitCode, CliError> {
     let (root, found) = match Target::of(app, args.target.as_deref())? {
+        Target::Sandbox(name) if args.merge => return Err(CliError::MergeIntoSandbox { name }),
         Target::Sandbox(name) => return step_sandbox(app, &name, direction),
         Target::Directory(root) => {
             let board = app.board()?;
             let found = match args.target {
+                _ if args.merge => back::merge_into(&board, &root, direction)?,
                 Some(_) => back::of_directory(&board, &root, direction)?,
                 None => back::of_source(&board, &root, direction)?,
             };
@@ -110,7 +119,7 @@ pub(crate) fn step(app: &App, args: &StepArgs, direction: Direction) -> Result<E
             let (step, done) = app.board()?.step(&root, direction)?;
             left_out(app, &done.outcome.skipped);
             spared(app, &done.outcome);
-            said_kind(app, &step.over.kind, direction);
+            said_kind(app, (&step.over.kind, &format!("of {}", escaped(&root))), direction);
             if step.over.only_recorded() {
                 app.ui.say("it recorded a state, so no file was changed");
             }
@@ -123,7 +132,7 @@ pub(crate) fn step(app: &App, args: &StepArgs, direction: Direction) -> Result<E
 fn step_sandbox(app: &App, name: &SandboxName, direction: Direction) -> Result<ExitCode, CliError> {
     let (step, done) = states::step(&app.sandboxes()?, name, direction)?;
     left_out(app, &done.outcome.skipped);
-    said_kind(app, &step.over.kind, direction);
+    said_kind(app, (&step.over.kind, &format!("in sandbox {name}")), direction);
     said(app, &name.to_string(), done.from, done.to);
     Ok(ExitCode::SUCCESS)
 }
@@ -142,7 +151,11 @@ fn step_merge(
         app.ui.write(&crate::ui::merge::stopped(&turned.outcome, app.ui.colour));
         return Ok(turned.interrupted.map_or_else(|| ExitCode::from(Own::Failed), after_signal));
     }
-    said_kind(app, logged.done.kind(), direction);
+    let of = match logged.sandbox()? {
+        Some(name) => format!("of sandbox {name}"),
+        None => format!("into {}", escaped(root)),
+    };
+    said_kind(app, (logged.done.kind(), &of), direction);
     let verb = match direction {
         Direction::Undo => "is as it was before",
         Direction::Redo => "has the work again",
@@ -151,12 +164,13 @@ fn step_merge(
     Ok(turned.interrupted.map_or(ExitCode::SUCCESS, after_signal))
 }
 
-fn said_kind(app: &App, kind: &str, direction: Direction) {
+/// Says what was done, and to whom: nobody should have to guess what a bare `undo` took back.
+fn said_kind(app: &App, (kind, of): (&str, &str), direction: Direction) {
     let verb = match direction {
         Direction::Undo => "undone",
         Direction::Redo => "done again",
     };
-    app.ui.say(&format!("`{}` was {verb}", crate::ui::escape::line(kind)));
+    app.ui.say(&format!("`{}` {of} was {verb}", crate::ui::escape::line(kind)));
 }
 
 fn said(app: &App, target: &str, from: ObjectId, to: ObjectId) {

@@ -53,6 +53,11 @@ impl Recorded {
         (found.schema == SCHEMA && paths.into_iter().all(|text| unhex(text).is_some())).then_some(found)
     }
 
+    /// The state whose work it was.
+    pub const fn snapshot(&self) -> ObjectId {
+        self.snapshot
+    }
+
     /// Its name in a log.
     pub const fn kind(&self) -> &'static str {
         if self.commit.is_some() { "merge" } else { "apply" }

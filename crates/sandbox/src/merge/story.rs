@@ -230,9 +230,12 @@ fn told(
         schema: SCHEMA,
         success: outcome.is_success(),
         conflict: matches!(outcome, Outcome::Conflicts { .. }),
-        message: match outcome {
+        message: match &outcome {
             Outcome::UpToDate if report.left_out.iter().any(LeftOut::is_beyond_git) => {
                 "nothing was delivered: what changed is left out".to_owned()
+            }
+            done if done.is_success() && request.effect == Effect::Plan => {
+                format!("dry run, nothing was touched; it would be: {}", done.message(changes.len()))
             }
             _ => outcome.message(changes.len()),
         },
@@ -322,7 +325,7 @@ impl Outcome {
             Self::Unfinished { .. } => &["`sandtable ls`, once the cause is gone: it puts everything back"],
             Self::Refused { refusal } => refusal.reason.next(),
             Self::FastForward { .. } | Self::Merged { .. } | Self::Applied => {
-                &["`undo` takes it back, while nothing else has moved"]
+                &["`undo --merge` takes it back, while nothing else has moved"]
             }
             _ => &[],
         };

@@ -40,6 +40,15 @@ pub fn log(store: &Store, target: &HostPath) -> Log {
     Log { store: HostPath::new(store.dir()).expect("a store has an absolute path"), subject, over: None }
 }
 
+/// The last merge or apply into a directory, whatever else was done since.
+pub fn merge_into(board: &Board, directory: &Path, way: Direction) -> Result<Option<Step>, Error> {
+    let mut found = Vec::new();
+    for store in board.all()?.0 {
+        found.extend(merge_in(store, directory, way)?);
+    }
+    Ok(newest(found))
+}
+
 /// The last operation on a directory.
 pub fn of_directory(board: &Board, directory: &Path, way: Direction) -> Result<Option<Step>, Error> {
     let mut found = Vec::new();
@@ -69,6 +78,18 @@ pub fn of_source(board: &Board, source: &Path, way: Direction) -> Result<Option<
 }
 
 impl Logged {
+    /// The sandbox whose work it was, if it was that of one.
+    pub fn sandbox(&self) -> Result<Option<SandboxName>, Error> {
+        let snapshot = match self.store.meta().snapshot(&self.done.snapshot()) {
+            Err(MetaError::Unknown(_)) => return Ok(None),
+            found => found.map_err(board::Error::from)?,
+        };
+        match Subject::parse(&snapshot.subject) {
+            Some(subject @ Subject::Sandbox(_)) => name_of(&self.store, &subject),
+            _ => Ok(None),
+        }
+    }
+
     /// Does it; that it was done is written down as a part of it.
     pub fn turn(&self, means: &Means, way: Direction) -> Result<Turn, Error> {
         let store = HostPath::new(self.store.git_dir()).expect("a store has an absolute path");

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use rustix::io::Errno;
 use sandtable_launch::attach::{AttachError, FreezeError};
 use sandtable_store::id::ObjectId;
+use sandtable_store::path::RelPath;
 
 use crate::board;
 use crate::engine::LaunchError;
@@ -104,6 +105,14 @@ pub enum Error {
         #[source]
         source: sandtable_store::layer::write::Error,
     },
+    /// No state holds these, so that they cannot be replaced without being lost.
+    #[error(
+        "{} in `{name}` would be lost: no state holds it, and the other state has something in its place",
+        named(paths)
+    )]
+    InTheWay { name: SandboxName, paths: Vec<RelPath> },
+    #[error("`{name}` has {count} entries that no state can hold, more than can be taken along")]
+    TooManyUnheld { name: SandboxName, count: u64 },
     #[error(transparent)]
     Board(#[from] board::Error),
     #[error(transparent)]
@@ -179,6 +188,8 @@ impl Error {
             | Self::Groundless { .. }
             | Self::NoOverlay { .. }
             | Self::OtherSource { .. }
+            | Self::InTheWay { .. }
+            | Self::TooManyUnheld { .. }
             | Self::Lost(AttachError::DirectoryStream) => Blame::Input,
             Self::Behind { cause, .. } => cause.blame(),
             Self::Launch(error) => error.blame(),
@@ -220,6 +231,8 @@ impl Error {
             Self::OtherSource { .. } => "other-source",
             Self::Snapshot { .. } => "snapshot",
             Self::Layer { .. } => "layer",
+            Self::InTheWay { .. } => "in-the-way",
+            Self::TooManyUnheld { .. } => "too-many-unheld",
             Self::Board(error) => error.code(),
             Self::Proof(error) => error.code(),
             Self::Merge(error) => error.code(),
@@ -264,12 +277,29 @@ impl Error {
                 ))
             }
             Self::OtherSource { .. } => Some("`sandtable fork` makes a sandbox of it".to_owned()),
+            Self::InTheWay { name, .. } => Some(format!(
+                "move or remove it inside: `sandtable exec {name} -- mv …`; or `sandtable fork` the other state"
+            )),
+            Self::TooManyUnheld { .. } => {
+                Some("`sandtable fork` the other state, and keep this sandbox".to_owned())
+            }
             Self::Image { source, .. } => source.remedy().map(str::to_owned),
             Self::Launch(error) => error.remedy(),
             Self::Refused(refusal) => Some(refusal.remedy()),
             _ => None,
         }
     }
+}
+
+/// The first few paths, for a sentence.
+fn named(paths: &[RelPath]) -> String {
+    const NAMED: usize = 5;
+    let mut names: Vec<String> =
+        paths.iter().take(NAMED).map(|path| format!("`{}`", path.display_escaped())).collect();
+    if paths.len() > NAMED {
+        names.push(format!("{} more", paths.len() - NAMED));
+    }
+    names.join(", ")
 }
 
 /// An image that cannot be read or written is the machine's matter; one that is refused has to change.

@@ -20,7 +20,7 @@ use super::readable;
 use super::record::{Exit, ExitOrigin, Outcome, Record, SnapshotEntry, Timings};
 use super::states::{Beginning, Stillness, keep};
 use super::task::{First, Task, exit, invocation, millis, outcome};
-use crate::board::{Ignored, Silent, Taking};
+use crate::board::{Ignored, Silent, Taking, told_left_out};
 use crate::engine::enforcement::refusal;
 use crate::engine::{Handles, Running, can_start, engine};
 use crate::model::resolved::{ResolvedSpec, Warning};
@@ -187,7 +187,11 @@ impl Supervision<'_> {
         let hearing = Silent::default();
         let taking = Taking { details: &details, ..Taking::of(Ignored::Changed, operation, &hearing) };
         match keep(self.directory, self.record, &taking, Stillness::Stopped) {
-            Ok(kept) => (Some(SnapshotEntry::new(&kept)), None),
+            Ok(kept) => {
+                let left = told_left_out(kept.outcome.counts.skipped, &kept.outcome.skipped);
+                let warning = left.map(|text| Warning::new("left-out", text));
+                (Some(SnapshotEntry::new(&kept)), warning)
+            }
             Err(error) => (None, Some(unrecorded(&error))),
         }
     }

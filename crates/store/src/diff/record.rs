@@ -5,6 +5,7 @@ use serde::Serialize;
 use super::{Change, ChangeKind, Diff, EntryType, Flag, Side};
 use crate::id::ObjectId;
 use crate::path::RelPath;
+use crate::snapshot::Skipped;
 
 /// The version of the record.
 pub const SCHEMA: u32 = 1;
@@ -17,6 +18,18 @@ pub struct Record {
     pub to: String,
     pub changes: Vec<RecordedChange>,
     pub truncated: bool,
+    /// What the second state does not hold.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<RecordedLeftOut>,
+}
+
+/// An entry that could not be recorded.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RecordedLeftOut {
+    pub path: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path_bytes: Option<String>,
+    pub why: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -61,7 +74,18 @@ impl Record {
             to: to.to_owned(),
             changes: diff.changes.iter().map(recorded).collect(),
             truncated: diff.truncated,
+            left_out: Vec::new(),
         }
+    }
+
+    /// With what the second state does not hold.
+    #[must_use]
+    pub fn without(self, skipped: &[Skipped]) -> Self {
+        let told = |entry: &Skipped| {
+            let (path, path_bytes) = text(&entry.path);
+            RecordedLeftOut { path, path_bytes, why: entry.why.name() }
+        };
+        Self { left_out: skipped.iter().map(told).collect(), ..self }
     }
 }
 

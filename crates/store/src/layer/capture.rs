@@ -216,6 +216,10 @@ impl<'a> Capture<'a, '_> {
         let meta = stat_at(self.upper.fd(), name).map_err(judge)?;
         self.findings.counts.entries += 1;
         if meta.is_null_device() {
+            // The source has it, but was recorded without it.
+            if self.editor.get(name).is_none() {
+                return Err(Nothing::Skip(SkipReason::Removal).into());
+            }
             self.editor.remove(name);
             return Ok(());
         }

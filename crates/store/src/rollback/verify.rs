@@ -3,14 +3,16 @@
 use std::collections::HashSet;
 use std::os::fd::{AsFd as _, BorrowedFd};
 
-use rustix::io::Result;
+use rustix::io::{Errno, Result};
 
 use super::disk::{self, Known};
 use super::plan::{Plan, Step};
-use crate::dir::{Kind, Meta, names, open_below};
+use crate::dir::{Kind, Meta, names, open_below, open_dir, open_file, stat_at};
 use crate::id::ObjectId;
 use crate::object::ReadObjects;
+use crate::object::name::git_refuses;
 use crate::path::RelPath;
+use crate::snapshot::FILE_LIMIT;
 use crate::state::{Node, What};
 
 /// How far the caller vouches for what is on the disk.
@@ -91,7 +93,11 @@ impl Verifier<'_> {
             return Ok(true);
         }
         let is = |node: &Option<Node>| match node {
-            Some(node) => disk::is(self.objects, place, node, known),
+            Some(node) => match disk::is(self.objects, place, node, known) {
+                // Of one that may not be read nobody can say that it is the same.
+                Err(Errno::ACCESS | Errno::PERM) => Ok(false),
+                is => is,
+            },
             None => Ok(false),
         };
         Ok(match self.verify {
@@ -134,8 +140,25 @@ impl Verifier<'_> {
             return Ok(Vec::new());
         }
         let Ok(directory) = open_below(self.root, &step.path) else { return Ok(Vec::new()) };
-        let found = names(directory.as_fd())?.into_iter().filter_map(|name| step.path.join(&name.bytes).ok());
+        // What no state can hold may stay, and its directory with it; anything else is somebody's new work.
+        let stays = |name: &[u8]| comes.is_none() && !is_recordable(directory.as_fd(), name);
+        let found = names(directory.as_fd())?.into_iter().filter(|name| !stays(&name.bytes));
+        let found = found.filter_map(|name| step.path.join(&name.bytes).ok());
         Ok(found.filter(|path| !touched.contains(path)).collect())
+    }
+}
+
+/// Whether a state could hold the entry.
+fn is_recordable(directory: BorrowedFd<'_>, name: &[u8]) -> bool {
+    let Ok(meta) = stat_at(directory, name) else { return false };
+    if git_refuses(name) || meta.is_mount {
+        return false;
+    }
+    match meta.kind {
+        Kind::File => meta.size <= FILE_LIMIT && open_file(directory, name, &meta).is_ok(),
+        Kind::Directory => open_dir(directory, name).is_ok(),
+        Kind::Symlink => true,
+        Kind::Fifo | Kind::Socket | Kind::Character | Kind::Block => false,
     }
 }
 

@@ -73,6 +73,8 @@ pub enum SkipReason {
     Repository,
     /// The files of another repository, of which the state names the commit.
     Submodule,
+    /// That it was removed: the state that this one is made on does not have it.
+    Removal,
     /// Its attributes are too large; the entry itself is there.
     Attributes,
     /// The ignore rules in it are too many and are not obeyed; the file itself is there.
@@ -80,7 +82,7 @@ pub enum SkipReason {
 }
 
 impl SkipReason {
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Fifo,
         Self::Socket,
         Self::Device,
@@ -93,6 +95,7 @@ impl SkipReason {
         Self::Name,
         Self::Repository,
         Self::Submodule,
+        Self::Removal,
         Self::Attributes,
         Self::Rules,
     ];
@@ -112,6 +115,7 @@ impl SkipReason {
             Self::Name => "name",
             Self::Repository => "repository",
             Self::Submodule => "submodule",
+            Self::Removal => "removal",
             Self::Attributes => "attributes",
             Self::Rules => "rules",
         }
@@ -142,6 +146,7 @@ impl fmt::Display for SkipReason {
             Self::Name => "has a name that git does not allow",
             Self::Repository => "is the git directory of a repository within",
             Self::Submodule => "holds the files of another repository",
+            Self::Removal => "was removed here, but the state of the source does not have it",
             Self::Attributes => "has attributes that are too large",
             Self::Rules => "has too many rules, which are not obeyed",
         })

@@ -100,3 +100,115 @@ fn ignored_files_of_the_source_are_seen_inside_after_undo_and_redo() {
         assert_eq!(seen, "1\nSECRET=1\n");
     }
 }
+
+/// Everything that no state can hold, made inside.
+const UNHELD: &str = "mkfifo pipe; mkdir d; mkfifo d/pipe; echo s > secret; chmod 000 secret; truncate -s 5G huge; \
+     mkdir locked; echo l > locked/l; chmod 000 locked; \
+     git init -q nested; echo n > nested/f; git -C nested add f; \
+     git -C nested -c user.name=a -c user.email=a@b commit -q -m one; rm -rf node_modules; echo k > keep";
+
+/// Whether all of it is there.
+const LOOK: &str = "set -e; test -p pipe; test -p d/pipe; test $(stat -c %s huge) = 5368709120; \
+     test $(stat -c %a secret) = 0; chmod 600 secret; cat secret; chmod 000 secret; \
+     test $(stat -c %a locked) = 0; chmod 700 locked; cat locked/l; chmod 000 locked; \
+     git -C nested log -1 --format=%s; test ! -e node_modules";
+
+#[test]
+fn what_no_state_holds_survives_every_way_back_of_a_sandbox() {
+    for (caller, mode) in [
+        (Caller::Same, "overlay"),
+        (Caller::ordinary(), "overlay"),
+        (Caller::Same, "copy"),
+        (Caller::ordinary(), "copy"),
+    ] {
+        let Some(env) = TestEnv::of_the_executable_as(caller) else { continue };
+        let source = repository(&env);
+        let name = ["--name", "a", "--mode", mode];
+        env.run_script(&source, &name, UNHELD).expect_code(0).unused();
+        let first = done(&env, &source, &["snapshot", "a"]).lines().next().unwrap().to_owned();
+        let look = |after: &str| {
+            let seen =
+                env.sandtable().directory(&source).args(["exec", "-q", "a", "--", "sh", "-c", LOOK]).ended();
+            assert_eq!(seen.expect_code(0).stdout, "s\nl\none\n", "{mode}, after {after}");
+        };
+        let _said = done(&env, &source, &["exec", "-q", "a", "--", "sh", "-c", "echo 2 >> keep"]);
+        for step in [&["undo", "a"][..], &["redo", "a"], &["rollback", &first, "a"], &["undo", "a"]] {
+            let _said = done(&env, &source, step);
+            look(step[0]);
+        }
+    }
+}
+
+#[test]
+fn what_would_be_lost_is_named_and_the_way_back_refused() {
+    for mode in ["overlay", "copy"] {
+        let Some(env) = TestEnv::of_the_executable() else { return };
+        let source = env.repository("r");
+        env.run_script(&source, &["--name", "a", "--mode", mode], "echo one > f").expect_code(0).unused();
+        let _said = done(&env, &source, &["exec", "-q", "a", "--", "sh", "-c", "rm f; mkfifo f"]);
+        let refused = env.sandtable().directory(&source).args(["undo", "a"]).ended();
+        assert!(refused.code != 0 && refused.stderr.contains("`f`"), "{mode}: {}", refused.stderr);
+        let _said = done(&env, &source, &["exec", "-q", "a", "--", "test", "-p", "f"]);
+    }
+}
+
+#[test]
+fn what_no_state_holds_is_named_every_time() {
+    let Some(env) = TestEnv::of_the_executable() else { return };
+    let source = env.repository("r");
+    let ran = env.run_script(&source, &["--name", "a"], "mkfifo pipe; echo x > x").expect_code(0);
+    let named = |text: &str| text.contains("`pipe` is a named pipe");
+    assert!(named(&ran.stderr), "{}", ran.stderr);
+    let out = env.root().join("out");
+    for args in [
+        &["exec", "a", "--", "true"][..],
+        &["diff", "a"],
+        &["diff", "a", "--stat"],
+        &["merge", "a", "--dry-run"],
+        &["merge", "a"],
+        &["apply", "a"],
+        &["checkout", "a", out.to_str().unwrap()],
+    ] {
+        let said = done(&env, &source, args);
+        assert!(named(&said), "{args:?}: {said}");
+    }
+    let json = |args: &[&str]| -> serde_json::Value {
+        let ended = env.sandtable().directory(&source).args(args).ended().expect_code(0);
+        serde_json::from_str(&ended.stdout).unwrap()
+    };
+    assert_eq!(json(&["diff", "a", "--json"])["left_out"][0]["path"], "pipe");
+    let merged = json(&["merge", "a", "--dry-run", "--json"]);
+    assert!(merged["notes"].as_array().unwrap().iter().any(|note| note["code"] == "left-out"), "{merged}");
+}
+
+#[test]
+fn the_way_back_of_a_merge_is_that_of_the_merge_whatever_came_after() {
+    let Some(env) = TestEnv::of_the_executable() else { return };
+    let source = env.repository("r");
+    let before = env.git(&source, &["rev-parse", "HEAD"]);
+    env.run_script(&source, &["--name", "a"], "echo a > a").expect_code(0).unused();
+    let tried = done(&env, &source, &["merge", "--dry-run"]);
+    assert!(tried.contains("sandbox a") && tried.contains("dry run, nothing was touched"), "{tried}");
+    let merged = done(&env, &source, &["merge"]);
+    assert!(merged.contains("sandbox a") && merged.contains("`undo --merge`"), "{merged}");
+    env.run_script(&source, &["--name", "b"], "echo b > b").expect_code(0).unused();
+    let back = done(&env, &source, &["undo", "--merge"]);
+    assert!(back.contains("`merge` of sandbox a was undone"), "{back}");
+    assert_eq!(env.git(&source, &["rev-parse", "HEAD"]), before);
+    let _said = done(&env, &source, &["redo", "--merge"]);
+    assert_ne!(env.git(&source, &["rev-parse", "HEAD"]), before);
+    let back = done(&env, &source, &["undo", "b"]);
+    assert!(back.contains("`run` in sandbox b was undone"), "{back}");
+    env.sandtable().directory(&source).args(["undo", "--merge", "b"]).ended().expect_code(2).unused();
+}
+
+#[test]
+fn a_message_that_is_the_word_snapshot_is_a_message() {
+    let Some(env) = TestEnv::of_the_executable() else { return };
+    let source = env.repository("r");
+    env.run_script(&source, &["--name", "a"], "echo a > a").expect_code(0).unused();
+    let first = done(&env, &source, &["snapshot", "a"]);
+    let named = done(&env, &source, &["snapshot", "a", "-m", "snapshot"]);
+    assert_ne!(first, named);
+    assert_eq!(done(&env, &source, &["snapshot", "a"]), named);
+}

@@ -59,7 +59,7 @@ fn a_merge_is_undone_and_done_again_while_nothing_else_moved() {
             .expect_code(0)
             .unused();
         let last = call(env, &source, &["undo"]).expect_code(0);
-        assert!(last.stderr.contains("`exec` was undone"), "{}", last.stderr);
+        assert!(last.stderr.contains("`exec` in sandbox"), "{}", last.stderr);
     });
 }
 

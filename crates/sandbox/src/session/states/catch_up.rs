@@ -3,14 +3,13 @@
 //! The layer holds it all the same. Before anybody asks for the newest state of a sandbox it is recorded, so that
 //! nothing a command did is taken for nothing.
 
-use sandtable_store::id::ObjectId;
 use sandtable_store::store::Store;
 
 use super::super::directory::{Holding, SandboxDirectory};
 use super::super::error::Error;
 use super::super::record::Record;
 use super::base::StandsOn;
-use super::keep::{Stillness, keep};
+use super::keep::{Kept, Stillness, keep};
 use crate::board::{Ignored, Silent, Taking};
 
 /// What the newest recorded state of a sandbox leaves out.
@@ -54,8 +53,8 @@ fn settled(directory: &SandboxDirectory, record: &Record) -> Result<Option<(Stan
 }
 
 /// Whatever the layer holds that was not recorded is recorded now. The lock must be held.
-pub(super) fn keep_first(directory: &SandboxDirectory, record: &Record) -> Result<ObjectId, Error> {
+pub(super) fn keep_first(directory: &SandboxDirectory, record: &Record) -> Result<Kept, Error> {
     let hearing = Silent::default();
     let taking = Taking::of(Ignored::Changed, "snapshot", &hearing);
-    Ok(keep(directory, record, &taking, Stillness::Stopped)?.snapshot.id)
+    keep(directory, record, &taking, Stillness::Stopped)
 }

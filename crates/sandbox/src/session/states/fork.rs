@@ -46,7 +46,8 @@ pub fn fork(
             plain::turn(&directory, &record, (&from.store, Trust::Fresh), turning)?
         } else {
             let base = state(&from.store, &base)?;
-            let outcome = turn::replace(&directory, &record, &from.store, (&base, &from.state()?))?;
+            let going = turn::Going { base: &base, to: &from.state()?, along: &[] };
+            let outcome = turn::replace(&directory, &record, &from.store, going)?;
             turn::note(&from.store, &record, "fork", from.snapshot.id)?;
             outcome
         };

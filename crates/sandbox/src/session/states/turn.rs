@@ -3,9 +3,14 @@
 use std::os::fd::AsFd as _;
 use std::time::SystemTime;
 
+use sandtable_store::dir::open_named;
 use sandtable_store::id::ObjectId;
-use sandtable_store::layer::write::{Options, Outcome, exchange_upper, write_git, write_upper};
+use sandtable_store::layer::write::{
+    self as layer, Layers, Options, Outcome, carry, exchange_upper, write_git, write_upper,
+};
 use sandtable_store::meta::{Direction, HeadChange, Move, OperationDraft};
+use sandtable_store::path::RelPath;
+use sandtable_store::snapshot;
 use sandtable_store::state::State;
 use sandtable_store::store::Store;
 
@@ -18,7 +23,6 @@ use super::plain::{self, Trust, whole};
 use super::{open, state, subject};
 use crate::board::{self, Entry, Found};
 use crate::model::id::SandboxName;
-use crate::model::spec::WorkspaceMode;
 use crate::resolve::WORKSPACE;
 
 /// A sandbox that was brought to another state.
@@ -35,7 +39,8 @@ pub fn rollback(sandboxes: &Sandboxes, name: &SandboxName, to: &Found) -> Result
     let directory = existing(sandboxes, name)?;
     let _lock = directory.hold_stopped()?;
     let record = directory.read_record()?;
-    let from = keep_first(&directory, &record)?;
+    let kept = keep_first(&directory, &record)?;
+    let from = kept.snapshot.id;
     let (stands_on, store) = directory.standing(&record)?;
     if to.store.dir() != store.dir() {
         return Err(Error::OtherSource { name: name.clone(), snapshot: to.snapshot.id });
@@ -46,7 +51,9 @@ pub fn rollback(sandboxes: &Sandboxes, name: &SandboxName, to: &Found) -> Result
         plain::turn(&directory, &record, (&store, Trust::Fresh), ((&there, &to.state()?), &entry))?
     } else {
         let base = state(&store, &stands_on.snapshot)?;
-        let outcome = replace(&directory, &record, &store, (&base, &to.state()?))?;
+        let along = unheld(&record, &kept.outcome)?;
+        let going = Going { base: &base, to: &to.state()?, along: &along };
+        let outcome = replace(&directory, &record, &store, going)?;
         note(&store, &record, "rollback", to.snapshot.id)?;
         outcome
     };
@@ -63,11 +70,12 @@ pub fn step(
     let _lock = directory.hold_stopped()?;
     let record = directory.read_record()?;
     let plain = plain::root(&directory, &record).is_some();
-    if plain {
+    let kept = if plain {
         whole(&directory, &record)?;
+        None
     } else {
-        keep_first(&directory, &record)?;
-    }
+        Some(keep_first(&directory, &record)?)
+    };
     let (stands_on, store) = directory.standing(&record)?;
     let who = subject(&record).to_string();
     let planned = match direction {
@@ -76,18 +84,15 @@ pub fn step(
     };
     let planned = planned.map_err(board::Error::from)?;
     let to = state(&store, &planned.to)?;
-    let outcome = if record.resolved.mode.value == WorkspaceMode::Live && planned.over.only_recorded() {
-        // The files are the user's own, and no file was changed by it.
-        store.meta().record(&planned, SystemTime::now(), "{}").map_err(board::Error::from)?;
-        Outcome::default()
-    } else if plain {
+    let outcome = if plain {
         // Who worked there since must not lose it.
         let there = state(&store, &planned.from)?;
         let entry = Entry::step(&subject(&record), direction, (planned.from, planned.to));
         plain::turn(&directory, &record, (&store, Trust::Check), ((&there, &to), &entry))?
     } else {
         let base = state(&store, &stands_on.snapshot)?;
-        let outcome = replace(&directory, &record, &store, (&base, &to))?;
+        let along = kept.map(|kept| unheld(&record, &kept.outcome)).transpose()?.unwrap_or_default();
+        let outcome = replace(&directory, &record, &store, Going { base: &base, to: &to, along: &along })?;
         store.meta().record(&planned, SystemTime::now(), "{}").map_err(board::Error::from)?;
         outcome
     };
@@ -108,24 +113,51 @@ pub(super) fn note(store: &Store, record: &Record, kind: &str, snapshot: ObjectI
     Ok(())
 }
 
-/// Puts a layer in the place of the sandbox's own that turns its base into another state.
+/// What the layer has and no state holds.
+fn unheld(record: &Record, outcome: &snapshot::Outcome) -> Result<Vec<RelPath>, Error> {
+    if outcome.counts.skipped != outcome.skipped.len() as u64 {
+        return Err(Error::TooManyUnheld { name: record.name.clone(), count: outcome.counts.skipped });
+    }
+    let unheld = outcome.skipped.iter().filter(|entry| !entry.why.is_there());
+    Ok(unheld.map(|entry| entry.path.clone()).collect())
+}
+
+/// Where a sandbox with a layer is brought to.
+#[derive(Clone, Copy)]
+pub(super) struct Going<'a> {
+    pub(super) base: &'a State,
+    pub(super) to: &'a State,
+    /// What no state holds; it stays where it is.
+    pub(super) along: &'a [RelPath],
+}
+
+/// Puts a layer in the place of the sandbox's own that turns its base into another state. What no state holds is in the
+/// new one too.
 pub(super) fn replace(
     directory: &SandboxDirectory,
     record: &Record,
     store: &Store,
-    states: (&State, &State),
+    going: Going<'_>,
 ) -> Result<Outcome, Error> {
+    let Going { base, to, along } = going;
     let lower = open(record.ground().as_path())?;
     let options = Options { lower: Some(lower.as_fd()), ..Options::default() };
     let upper = directory.layer(WORKSPACE, Part::Upper);
     let name =
         upper.as_path().file_name().and_then(std::ffi::OsStr::to_str).expect("a layer has a plain name");
     exchange_upper(directory.path().as_path(), name, |new| {
-        let outcome = write_upper(store.objects(), states, new, &options)?;
-        if let Some(layer) = &states.1.layer {
+        let outcome = write_upper(store.objects(), (base, to), new, &options)?;
+        if let Some(layer) = &to.layer {
             write_git(store.objects(), layer, new, &options)?;
+        }
+        if !along.is_empty() {
+            let old = open_named(upper.as_path()).map_err(|errno| layer::Error::Exchange(errno.into()))?;
+            carry(Layers { old: old.as_fd(), new, lower: options.lower }, along)?;
         }
         Ok(outcome)
     })
-    .map_err(|source| Error::Layer { name: record.name.clone(), source })
+    .map_err(|error| match error {
+        layer::Error::InTheWay(paths) => Error::InTheWay { name: record.name.clone(), paths },
+        source => Error::Layer { name: record.name.clone(), source },
+    })
 }

@@ -6,9 +6,12 @@
 //! sandbox that is stopped; nobody ever sees half of it. [`pin`] does the like for single paths, in a layer between: each
 //! is shown as it was in `base`, whatever the source below has become.
 //!
+//! [`carry`] takes along what no state holds.
+//!
 //! The marks are those of an overlay mounted with `userxattr`, and all of this can be done by an ordinary user. The
 //! top-level `.git` is not part of a state; its kept layer is written by [`write_git`].
 
+mod carry;
 mod exchange;
 mod git;
 pub(super) mod mark;
@@ -18,6 +21,7 @@ mod upper;
 use std::io;
 use std::os::fd::BorrowedFd;
 
+pub use carry::{Layers, carry};
 pub use exchange::exchange_upper;
 pub use git::write_git;
 pub use pin::pin;
@@ -61,6 +65,9 @@ pub enum Error {
     Write(#[from] checkout::Error),
     #[error(transparent)]
     State(#[from] StateError),
+    /// No state holds these, and something of the state to come stands in their place.
+    #[error("`{}` is in no state, and would be replaced", .0.first().map(RelPath::display_escaped).unwrap_or_default())]
+    InTheWay(Vec<RelPath>),
     #[error("cannot put the new layer in its place")]
     Exchange(#[source] io::Error),
 }

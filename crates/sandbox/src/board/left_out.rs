@@ -1,0 +1,65 @@
+//! What a state does not hold, in words: whoever is shown a state is told what is missing in it.
+
+use sandtable_store::id::ObjectId;
+use sandtable_store::snapshot::Skipped;
+use sandtable_store::state::LeftOut;
+use sandtable_store::store::Store;
+
+use super::{Error, Found};
+
+/// How many entries a sentence names.
+const NAMED: usize = 5;
+
+/// What the state of a snapshot does not hold, as far as that is known.
+pub fn left_out(store: &Store, snapshot: &ObjectId) -> Result<LeftOut, Error> {
+    let state = store.state(snapshot)?;
+    Ok(state.left_out.and_then(|id| LeftOut::read(store.objects(), &id)).unwrap_or_default())
+}
+
+/// The same with what the state of the source that it was made on does not hold: all that a copy of it would lack.
+pub fn left_out_of_all(found: &Found) -> Result<LeftOut, Error> {
+    let mut all = left_out(&found.store, &found.snapshot.id)?;
+    let Ok(base) = found.base() else { return Ok(all) };
+    if base != found.snapshot.id {
+        let below = left_out(&found.store, &base)?;
+        let known = all.skipped.clone();
+        let more = below.skipped.into_iter().filter(|entry| !known.iter().any(|one| one.path == entry.path));
+        all.count = all.count.max(below.count);
+        all.skipped.extend(more);
+    }
+    Ok(all)
+}
+
+/// The entries in a sentence, the first few by name; nothing if there are none.
+pub fn told(count: u64, skipped: &[Skipped]) -> Option<String> {
+    let name = |entry: &Skipped| format!("`{}` {}", entry.path.display_escaped(), entry.why);
+    let mut names: Vec<String> = skipped.iter().take(NAMED).map(name).collect();
+    if names.is_empty() {
+        return None;
+    }
+    let more = count.max(skipped.len() as u64).saturating_sub(names.len() as u64);
+    if more > 0 {
+        names.push(format!("and {more} more"));
+    }
+    Some(format!("not in the state: {}", names.join("; ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use sandtable_store::path::RelPath;
+    use sandtable_store::snapshot::SkipReason;
+
+    use super::*;
+
+    #[test]
+    fn a_few_are_named_and_the_rest_is_counted() {
+        let one = |number: u32| Skipped {
+            path: RelPath::new(format!("p{number}")).expect("a name"),
+            why: SkipReason::Fifo,
+        };
+        let all: Vec<Skipped> = (0..9).map(one).collect();
+        assert_eq!(told(0, &[]), None);
+        assert_eq!(told(1, &all[..1]).as_deref(), Some("not in the state: `p0` is a named pipe"));
+        assert!(told(30, &all).is_some_and(|text| text.ends_with("`p4` is a named pipe; and 25 more")));
+    }
+}
