@@ -179,7 +179,8 @@ impl<'a> Subject<'a> {
         let own = content::refused(self.change, contents)?;
         let mut found: Vec<Finding> =
             own.iter().map(|kind| self.finding(None, Cow::Borrowed(*kind), RULES.refused(kind))).collect();
-        for alias in self.names.iter().filter_map(|(alias, _)| alias.as_ref()) {
+        let unknown = self.around.links.forbidden().filter(|_| self.amount == Amount::TooMany);
+        for alias in self.names.iter().filter_map(|(alias, _)| alias.as_ref()).chain(unknown) {
             let kinds = content::refused_name(alias).into_iter().filter(|kind| !own.contains(kind));
             found.extend(
                 kinds.map(|kind| self.finding(Some(alias), Cow::Borrowed(kind), RULES.refused(kind))),

@@ -3,11 +3,12 @@
 //!
 //! Links are read as text, never followed. Upper and lower case are the same here; a name too many does no harm.
 
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 use std::collections::{BTreeMap, BTreeSet};
 
 use sandtable_store::RelPath;
 
+use super::content::refused_name;
 use super::pattern::Folded;
 
 /// More names than this one path has only where somebody hides something.
@@ -28,6 +29,8 @@ pub struct Links {
     by_target: BTreeMap<Vec<Vec<u8>>, BTreeSet<RelPath>>,
     /// What was used of the budget.
     spent: Cell<usize>,
+    /// The first link with a name that nothing may have.
+    forbidden: OnceCell<Option<RelPath>>,
 }
 
 /// All names of a path but its own.
@@ -59,6 +62,7 @@ impl Links {
         for (path, text) in links {
             self.texts.entry(path).or_default().insert(text);
         }
+        self.forbidden.take();
         // What a link leads to can depend on any other.
         self.by_target.clear();
         let mut found: Vec<(Vec<Vec<u8>>, RelPath)> = Vec::new();
@@ -74,6 +78,12 @@ impl Links {
     /// Whether a link stands here already with this text.
     pub fn has(&self, path: &RelPath, text: &[u8]) -> bool {
         self.texts.get(path).is_some_and(|texts| texts.contains(text))
+    }
+
+    /// A link whose own name is refused. A path with more names than are judged may be reached through it.
+    pub(super) fn forbidden(&self) -> Option<&RelPath> {
+        let first = || self.texts.keys().find(|path| !refused_name(path).is_empty()).cloned();
+        self.forbidden.get_or_init(first).as_ref()
     }
 
     /// Where a link leads, as long as that is inside.

@@ -301,3 +301,18 @@ fn every_rule_is_matched_by_what_it_says_and_tells_why() {
         }
     }
 }
+
+#[test]
+fn among_too_many_links_a_forbidden_name_refuses_what_may_be_behind_it() {
+    let crowd = (0..600).map(|n| (format!("l{n}"), "d"));
+    let links = |more: &[(&'static str, &'static str)]| {
+        let more: Vec<_> = more.iter().map(|(link, text)| ((*link).to_owned(), *text)).collect();
+        let mut around = Surroundings::default();
+        let all = crowd.clone().chain(more);
+        around.links.add(all.map(|(link, text)| (RelPath::new(link).unwrap(), text.as_bytes().to_vec())));
+        review(&[added("d/f", Mode::File, 0)], &Sample::default(), &around, &Approvals::All).unwrap()
+    };
+    let harmless = links(&[]);
+    assert_eq!((rules(harmless.refused), rules(harmless.approved)), (vec![], vec!["many-links".to_owned()]));
+    assert_eq!(rules(links(&[(".hg", "d")]).refused).len(), 1);
+}
