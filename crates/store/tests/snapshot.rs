@@ -188,7 +188,9 @@ fn without_ignored_files_the_tree_is_what_git_adds() {
         grow(dir.path(), &mut dice);
         for place in ["", "a", "b"].map(|place| dir.path().join(place)) {
             if place.is_dir() {
-                let _absent = fs_err::write(place.join(".gitignore"), any_rules(&mut dice));
+                // One that ignores itself is part of a state all the same, and git does not add it.
+                let rules = format!("{}\n!.gitignore\n", any_rules(&mut dice));
+                let _absent = fs_err::write(place.join(".gitignore"), rules);
             }
         }
         git(&repository, dir.path(), &["init", "-q"]);

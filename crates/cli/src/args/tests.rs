@@ -182,6 +182,7 @@ fn help_of_the_program() {
       N      the command's own code
       128+N  the command died by signal N
       130    interrupted while the source was copied; nothing ran
+      128+N  a state command was ended by signal N, after it put everything back or, too late for that, finished
       127    the command was not found in the sandbox
       126    the command was found and cannot be executed
       124    the command's time (`--timeout`) was up
