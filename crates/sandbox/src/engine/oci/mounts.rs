@@ -106,9 +106,9 @@ fn one(mount: &Mount, dialect: Dialect, spec: &ResolvedSpec, place: &Place) -> M
 fn scratch(size: u64, dialect: Dialect, spec: &ResolvedSpec) -> String {
     let container = spec.container.as_ref().expect("resolve has found the engine");
     let (uid, gid) = ids(dialect, spec, container);
-    // All of them together have half of the memory.
-    let all = spec.mounts.iter().filter(|mount| matches!(mount.content, Content::Scratch { .. })).count();
-    let size = if size == 0 { format!(",size={}%", 50 / all.max(1)) } else { format!(",size={size}") };
+    // All of them together have half of the memory, with the `/dev/shm` that the engine brings.
+    let all = 1 + spec.mounts.iter().filter(|mount| matches!(mount.content, Content::Scratch { .. })).count();
+    let size = if size == 0 { format!(",size={}%", 50 / all) } else { format!(",size={size}") };
     // The runtime takes the mode of the directory in the image, so the workload has to be the owner.
     let owner = match dialect {
         Dialect::Docker => format!(",uid={uid},gid={gid}"),
