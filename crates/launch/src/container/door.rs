@@ -82,8 +82,8 @@ impl Door {
                     let socket =
                         accept_with(&self.listener, SocketFlags::CLOEXEC).map_err(DoorError::Wait)?;
                     let peer = socket_peercred(&socket).map_err(DoorError::Wait)?;
-                    if peer.uid == getuid() {
-                        return self.check(peer.pid).map(|()| Some(socket));
+                    if peer.uid == getuid() && self.is_expected(peer.pid)? {
+                        return Ok(Some(socket));
                     }
                 }
                 Err(errno) => return Err(DoorError::Wait(errno)),
@@ -93,13 +93,15 @@ impl Door {
 }
 
 impl Door {
-    fn check(&self, pid: Pid) -> Result<(), DoorError> {
-        let program = stat(format!("/proc/{}/exe", pid.as_raw_nonzero()));
-        match (self.expected, program.map(|found| (found.st_dev, found.st_ino))) {
-            (None, _) => Ok(()),
-            (Some(expected), Ok(found)) if expected == found => Ok(()),
-            (Some(_), Ok(_)) => Err(DoorError::Stranger(None)),
-            (Some(_), Err(errno)) => Err(DoorError::Stranger(Some(errno))),
+    /// Whether who came is the one that is waited for. One that has ended already is as good as nobody: why it did is the
+    /// container's to say.
+    fn is_expected(&self, pid: Pid) -> Result<bool, DoorError> {
+        let Some(expected) = self.expected else { return Ok(true) };
+        match stat(format!("/proc/{}/exe", pid.as_raw_nonzero())) {
+            Ok(found) if expected == (found.st_dev, found.st_ino) => Ok(true),
+            Ok(_) => Err(DoorError::Stranger(None)),
+            Err(Errno::NOENT | Errno::SRCH) => Ok(false),
+            Err(errno) => Err(DoorError::Stranger(Some(errno))),
         }
     }
 }
@@ -219,6 +221,16 @@ mod tests {
         };
         assert!(came(Path::new("/proc/self/exe")).unwrap());
         assert!(matches!(came(Path::new("/bin/sh")), Err(DoorError::Stranger(None))));
+    }
+
+    #[test]
+    fn one_that_has_ended_is_nobody_and_no_stranger() {
+        let directory = tempfile::tempdir().unwrap();
+        let door = Door::make(directory.path()).unwrap().expecting(Path::new("/bin/sh")).unwrap();
+        #[expect(clippy::disallowed_methods, reason = "any process will do")]
+        let mut child = std::process::Command::new("/bin/true").spawn().unwrap();
+        child.wait().unwrap();
+        assert!(!door.is_expected(Pid::from_child(&child)).unwrap());
     }
 
     #[test]
