@@ -187,7 +187,11 @@ fn what_stands_after_a_kill_is_in_the_log_and_can_be_undone() {
                 if stands {
                     stood += 1;
                     let undone = call(env, &source, &["undo"]).expect_code(0);
-                    assert!(undone.stderr.contains("`merge` was undone"), "{kind} {n}: {}", undone.stderr);
+                    assert!(
+                        undone.stderr.contains("`merge` of sandbox r was undone"),
+                        "{kind} {n}: {}",
+                        undone.stderr
+                    );
                 } else {
                     put_back += 1;
                 }
@@ -302,7 +306,7 @@ fn what_fails_after_the_point_of_no_return_is_told_and_completed() {
         assert!(next.stderr.contains("was completed"), "{}", next.stderr);
         clean(env, &source);
         let undone = call(env, &source, &["undo"]).expect_code(0);
-        assert!(undone.stderr.contains("`merge` was undone"), "{}", undone.stderr);
+        assert!(undone.stderr.contains("`merge` of sandbox r was undone"), "{}", undone.stderr);
         assert_eq!(env.git(&source, &["rev-parse", "HEAD"]), head);
         clean(env, &source);
     });
