@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, AsRawFd as _, OwnedFd};
 use std::path::Path;
 
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
-use rustix::fs::{CWD, MemfdFlags, Mode, OFlags, Stat, memfd_create, openat, statfs};
+use rustix::fs::{AtFlags, CWD, MemfdFlags, Mode, OFlags, Stat, chmodat, memfd_create, openat, statfs};
 use rustix::io::Result;
 use rustix::net::sockopt::socket_peercred;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with};
@@ -21,6 +21,11 @@ pub(crate) const REFERENCE: OFlags = OFlags::PATH;
 /// Permission bits, with set-uid, set-gid and sticky.
 pub(crate) const fn mode(bits: u32) -> Mode {
     Mode::from_raw_mode(bits)
+}
+
+/// Sets the permission bits of what a bare reference leads to: it cannot be swapped for a link, and takes no permission to read.
+pub(crate) fn set_mode(reference: &OwnedFd, bits: u32) -> Result<()> {
+    chmodat(CWD, format!("/proc/self/fd/{}", reference.as_raw_fd()), mode(bits), AtFlags::empty())
 }
 
 /// The permission bits of a file, and its device.

@@ -18,6 +18,11 @@ pub(crate) fn mode(bits: u32) -> Mode {
     Mode::from_raw_mode(u16::try_from(bits & 0o7777).expect("twelve bits"))
 }
 
+/// Sets the permission bits of what was opened as a reference.
+pub(crate) fn set_mode(reference: &OwnedFd, bits: u32) -> Result<()> {
+    rustix::fs::fchmod(reference, mode(bits))
+}
+
 /// The permission bits of a file, and its device.
 pub(crate) fn mode_and_device(stat: &Stat) -> (u32, u64) {
     (u32::from(stat.st_mode & 0o7777), u64::from(stat.st_dev.cast_unsigned()))

@@ -1,10 +1,8 @@
 //! Directories for their own sake, and permissions. They have no content that could be lost, so they are made and removed
 //! as directories on the way to files are, and permissions wait until the result stands.
 
-use std::os::fd::{AsFd as _, AsRawFd as _};
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::fd::AsFd as _;
 
-use fs_err as fs;
 use rustix::fs::{Mode as Bits, OFlags, openat};
 use rustix::io::Errno;
 use sandtable_store::dir::{Kind, stat_fd};
@@ -14,6 +12,7 @@ use crate::merge::deliver::journal::{Folder, Journal, ModeStep};
 use crate::merge::error::Error;
 use crate::merge::whole::{NewMode, PERMISSIONS, Whole};
 use crate::merge::worktree::Worktree;
+use crate::os;
 
 /// Enters it into the journal. Directories that are made are entered with those that files need.
 pub(super) fn plan(whole: &Whole, worktree: &Worktree, journal: &mut Journal) -> Result<(), Error> {
@@ -34,7 +33,7 @@ pub(super) fn plan(whole: &Whole, worktree: &Worktree, journal: &mut Journal) ->
 /// Sets permissions, unless somebody has since. What is gone, or another's by now, is left alone.
 pub(super) fn set_mode(worktree: &Worktree, step: &ModeStep) -> Result<(), Error> {
     let Ok(parent) = worktree.parent(&step.path) else { return Ok(()) };
-    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let flags = os::REFERENCE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let handle = match openat(&parent, step.path.name().unwrap_or(b"."), flags, Bits::empty()) {
         Err(Errno::NOENT | Errno::ACCESS) => return Ok(()),
         opened => opened?,
@@ -46,10 +45,8 @@ pub(super) fn set_mode(worktree: &Worktree, step: &ModeStep) -> Result<(), Error
         return Ok(());
     }
     let mode = u32::from(meta.mode & !PERMISSIONS | step.after);
-    // The handle cannot be swapped for a link, and needs no permission to read.
-    let itself = format!("/proc/self/fd/{}", handle.as_raw_fd());
-    match fs::set_permissions(itself, std::fs::Permissions::from_mode(mode)) {
-        Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => Ok(()),
+    match os::set_mode(&handle, mode) {
+        Err(Errno::PERM | Errno::ACCESS) => Ok(()),
         result => Ok(result?),
     }
 }
