@@ -301,7 +301,7 @@ fn a_hostile_step_reaches_nothing() {
 /// Begins to make a tool and sends the builder `signal` while a step runs.
 fn interrupted(world: &Contained, image: &str, words: &[&str], signal: Signal) {
     let mut child = install(world, image, words).started();
-    let begun = (0..300).any(|_| {
+    let begun = (0..1200).any(|_| {
         std::thread::sleep(Duration::from_millis(100));
         partials(world).iter().any(|partial| partial.join("work/begun").exists())
     });
