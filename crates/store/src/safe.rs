@@ -158,5 +158,4 @@ fn unsafe_at(path: &RelPath, errno: Errno) -> Unsafe {
 }
 
 #[cfg(test)]
-#[path = "safe_tests.rs"]
 mod tests;

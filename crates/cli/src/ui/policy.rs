@@ -184,5 +184,4 @@ fn variable((name, variable): (&String, &Variable)) -> [String; 3] {
 }
 
 #[cfg(test)]
-#[path = "policy_tests.rs"]
 pub(crate) mod tests;

@@ -217,5 +217,4 @@ fn drift_line(drift: &DriftEntry) -> String {
 }
 
 #[cfg(test)]
-#[path = "summary_tests.rs"]
 pub(crate) mod tests;

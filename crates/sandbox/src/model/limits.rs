@@ -270,5 +270,4 @@ macro_rules! stored_as_text {
 stored_as_text!(Cpus, Memory, Pids, Timeout);
 
 #[cfg(test)]
-#[path = "limits_tests.rs"]
 mod tests;

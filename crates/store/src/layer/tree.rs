@@ -300,5 +300,4 @@ fn looks_copied(ours: &Meta, theirs: &Meta) -> bool {
 }
 
 #[cfg(test)]
-#[path = "tree_tests.rs"]
 mod tests;

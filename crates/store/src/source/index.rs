@@ -379,5 +379,4 @@ impl<'a> Input<'a> {
 }
 
 #[cfg(test)]
-#[path = "index_tests.rs"]
 mod tests;

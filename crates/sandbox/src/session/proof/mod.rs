@@ -151,5 +151,4 @@ fn hexadecimal(digest: &[u8; 32]) -> String {
 }
 
 #[cfg(test)]
-#[path = "tests.rs"]
 mod tests;
