@@ -35,7 +35,7 @@ impl Schemas {
         let Some(rules) = schema.as_object() else { return Err(format!("{at}: schema is no object")) };
         for (keyword, rule) in rules {
             let holds = match keyword.as_str() {
-                "$schema" | "$id" | "$defs" | "title" | "description" | "pattern" | "maxLength" => true,
+                "$schema" | "$id" | "$defs" | "title" | "description" => true,
                 "$ref" => {
                     let target = self.target(rule.as_str().expect("a reference is text"));
                     self.matches(&target, value, at)?;
@@ -44,6 +44,10 @@ impl Schemas {
                 "type" => rule == kind(value),
                 "const" => rule == value,
                 "enum" => rule.as_array().expect("a list").contains(value),
+                "pattern" => value.as_str().is_none_or(|text| pattern(rule).is_match(text)),
+                "maxLength" => value
+                    .as_str()
+                    .is_none_or(|text| text.chars().count() as u64 <= rule.as_u64().expect("a number")),
                 "minimum" => value.as_i64() >= rule.as_i64(),
                 "maximum" => value.as_i64() <= rule.as_i64(),
                 "anyOf" => self.count(rule, value, at) >= 1,
@@ -99,6 +103,12 @@ impl Schemas {
     }
 }
 
+/// Schemas use the part of ECMA's expressions that every library knows.
+fn pattern(rule: &Value) -> regex_lite::Regex {
+    let text = rule.as_str().expect("a pattern is text");
+    regex_lite::Regex::new(text).unwrap_or_else(|error| panic!("`{text}`: {error}"))
+}
+
 fn has(value: &Value, key: &Value) -> bool {
     key.as_str().is_some_and(|key| value.get(key).is_some())
 }
@@ -119,4 +129,17 @@ fn kind(value: &Value) -> &'static str {
 fn a_field_that_is_not_promised_is_found() {
     let entry = serde_json::json!({ "name": "a", "colour": "red" });
     check("ls.json", &serde_json::json!({ "schema": 1, "sandboxes": [entry] }));
+}
+
+#[test]
+fn every_keyword_is_looked_at_and_an_unknown_one_is_an_error() {
+    let holds = |schema: Value, value: Value| Schemas::default().matches(&schema, &value, "$").is_ok();
+    let json = |text: &str| serde_json::from_str::<Value>(text).expect("JSON");
+    let id = json(r#"{ "type": "string", "pattern": "^[0-9a-f]{4}$" }"#);
+    assert!(
+        holds(id.clone(), "12af".into()) && !holds(id.clone(), "12aF".into()) && !holds(id, "12af0".into())
+    );
+    let short = json(r#"{ "maxLength": 2 }"#);
+    assert!(holds(short.clone(), "äö".into()) && !holds(short, "abc".into()));
+    assert!(!holds(json(r#"{ "uniqueItems": true }"#), json("[1]")));
 }

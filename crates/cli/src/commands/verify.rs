@@ -196,26 +196,32 @@ mod tests {
         let id: ObjectId = "4b825dc642cb6eb9a060e54bf8d69288fbee4904".parse().expect("an id");
         let sound = Sound { schema: SCHEMA, id, tree: id, objects: 2, faults: vec!["x".to_owned()] };
         crate::schema::check("verify.json", &sound);
+        let digest = "0a".repeat(32);
         let proof = serde_json::json!({
-            "schema": 1, "snap_sha": id, "tree": id, "state": "0", "before": null,
+            "schema": 1, "snap_sha": id, "tree": id, "state": digest, "before": null,
             "diff": { "added": [{ "path": "a", "after": id }], "removed": [], "changed": [], "truncated": false },
             "command": ["make"],
             "policy": {
-                "digest": "0", "engine": "native", "image": null, "directory": "/r", "network": "none",
+                "digest": digest, "engine": "native", "image": null, "directory": "/r", "network": "none",
                 "secrets": "warn", "hide": [], "limits": { "cpus": "2" }, "mounts": { "/r": "the state" },
                 "environment": { "A": "b", "KEY": null },
             },
             "enforcement": { "seccomp": { "state": "enforced" } },
             "machine": { "system": "linux", "kernel": "6", "architecture": "x86_64", "sandtable": "0" },
             "exit": { "code": 0, "signal": null, "origin": "command" },
-            "stdout_sha256": "0", "stderr_sha256": "0", "after": { "tree": id, "state": "0" }, "at_ms": 1,
-            "follows": { "number": 1, "hash": "0" }, "sha256": "0",
+            "stdout_sha256": digest, "stderr_sha256": digest, "after": { "tree": id, "state": digest }, "at_ms": 1,
+            "follows": { "number": 1, "hash": digest }, "sha256": digest,
         });
         let proof: Proof = serde_json::from_value(proof).expect("a proof");
         crate::schema::check("proof.json", &proof);
         let differences = [field("exit.code", Weight::Decides)];
-        let compared =
-            Compared { schema: SCHEMA, against: "0", holds: false, differences: &differences, proof: &proof };
+        let compared = Compared {
+            schema: SCHEMA,
+            against: &digest,
+            holds: false,
+            differences: &differences,
+            proof: &proof,
+        };
         crate::schema::check("verify-against.json", &compared);
     }
 }

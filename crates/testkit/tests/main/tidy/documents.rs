@@ -6,7 +6,7 @@ use std::path::Path;
 use sandtable_testkit::process::Run;
 use sandtable_testkit::require::{skip, workspace};
 
-use super::{assert_none, sources};
+use super::{assert_none, rust};
 
 #[test]
 fn every_document_is_linked() {
@@ -143,7 +143,7 @@ fn wrong_status(status: &str, tests: &BTreeSet<String>) -> Option<String> {
 /// The names of all test functions.
 fn test_names() -> BTreeSet<String> {
     let mut names = BTreeSet::new();
-    for file in sources("rs") {
+    for file in rust() {
         let mut after_attribute = false;
         for line in file.text.lines().map(str::trim) {
             if line.starts_with("#[test]") {

@@ -2,7 +2,7 @@
 
 use sandtable_testkit::{conformance, counts};
 
-use super::{assert_none, sources};
+use super::{assert_none, rust, sources};
 
 /// Files of rules that must be there; all others beside them are read as well.
 const FILES: [&str; 5] =
@@ -95,7 +95,7 @@ fn long_counts_are_not_below_what_is_asked() {
 
 #[test]
 fn every_count_is_used_by_a_test() {
-    let tests = sources("rs");
+    let tests = rust();
     let unused: Vec<String> = counts::table()
         .into_keys()
         .filter(|name| !tests.iter().any(|file| file.text.contains(&format!("counts::of(\"{name}\")"))))
