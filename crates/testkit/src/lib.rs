@@ -1,7 +1,8 @@
 //! What the tests stand on: a hermetic environment for the real executable ([`mod@env`]), a fingerprint that
 //! shows any change of a tree ([`fingerprint`]), a real ssh-agent ([`agent`]) and a machine to log in to
 //! ([`machine`]), archives made by hand ([`archive`]), the attacks as a table ([`conformance`]), an evaluator of
-//! macOS profiles ([`sbpl`]) with a Mac on paper ([`mac`]), and the counts that may not shrink ([`counts`]).
+//! macOS profiles ([`sbpl`]) with a Mac on paper ([`mac`]), the counts that may not shrink ([`counts`]), and what was
+//! asked for with the tests that show it ([`traceability`]).
 #![forbid(unsafe_code)]
 
 pub mod agent;
@@ -20,3 +21,4 @@ pub mod process;
 pub mod require;
 pub mod sbpl;
 pub mod tmux;
+pub mod traceability;

@@ -9,13 +9,25 @@ pub fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
+/// Begins the line by which a skipped test names itself.
+pub const NOT_RUN: &str = "not run: ";
+
+/// Whether everything that a test may need has to be there.
+pub fn is_build_machine() -> bool {
+    variable("CI").as_deref() == Some("true")
+}
+
 /// Says that a test was skipped, or fails where nothing may be missing.
 ///
 /// # Panics
 /// With `CI=true`.
 pub fn skip(why: &str) {
-    assert!(variable("CI").as_deref() != Some("true"), "missing here, with CI=true: {why}");
+    assert!(!is_build_machine(), "missing here, with CI=true: {why}");
     say(&format!("skipped: {why}"));
+    // The harness names the thread of a test after it.
+    if let Some(test) = std::thread::current().name() {
+        say(&format!("{NOT_RUN}{test}"));
+    }
 }
 
 /// Tells the person who runs the tests, also when they pass: the harness keeps back only what is printed by

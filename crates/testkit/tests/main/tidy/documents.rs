@@ -5,6 +5,7 @@ use std::path::Path;
 
 use sandtable_testkit::process::Run;
 use sandtable_testkit::require::{skip, workspace};
+use sandtable_testkit::traceability::{Row, Status, rows};
 
 use super::{assert_none, rust};
 
@@ -31,65 +32,55 @@ fn traceability_knows_every_item_and_names_real_tests() {
     let Ok(text) = fs_err::read_to_string(workspace().join("docs/traceability.md")) else {
         return skip("docs/traceability.md is not there");
     };
-    let rows: Vec<Vec<&str>> = text
-        .lines()
-        .filter(|line| line.starts_with('|'))
-        .map(|line| line.trim_matches('|').split('|').map(str::trim).collect())
-        .collect();
-    let ids: BTreeSet<&str> = rows.iter().map(|cells| cells[0]).collect();
+    let rows = rows(&text);
+    let ids: BTreeSet<&str> = rows.iter().map(|row| row.id).collect();
     let missing: Vec<String> = wanted_ids().into_iter().filter(|id| !ids.contains(id.as_str())).collect();
     assert_none("items without a line", &missing);
 
     let tests = test_names();
-    let mut wrong = Vec::new();
-    for cells in rows.iter().filter(|cells| is_item(cells[0])) {
-        let status = cells.last().unwrap().trim_matches('`');
-        wrong.extend(wrong_status(status, &tests).map(|why| format!("{}: {why}", cells[0])));
-    }
-    assert_none("wrong status", &wrong);
+    let wrong =
+        rows.iter().filter_map(|row| Some(format!("{}: {}", row.id, wrong_status(&row.status, &tests)?)));
+    assert_none("wrong status", &wrong.collect::<Vec<_>>());
     let said = fs_err::read_to_string(workspace().join("docs/shortcomings.md")).unwrap();
     assert_none("neither plainly done nor in docs/shortcomings.md", &unsaid(&rows, &said));
 }
 
 /// What has to be said about rows that are done differently, not at all, or in part, and is not.
-fn unsaid(rows: &[Vec<&str>], said: &str) -> Vec<String> {
-    let of = |kind: &str| {
-        let prefix = format!("{kind}:");
-        let status = |cells: &&Vec<&str>| cells.last().is_some_and(|status| status.starts_with(&prefix));
-        rows.iter().filter(status).map(|cells| cells[0].to_owned()).collect::<Vec<_>>()
+fn unsaid(rows: &[Row<'_>], said: &str) -> Vec<String> {
+    let missing = |row: &&Row<'_>| match row.status {
+        Status::Reason { kind: "departure" | "declined", .. } => !said.contains(&format!("**{}**", row.id)),
+        _ => false,
     };
-    let missing = |name: &String| !said.contains(&format!("**{name}**"));
-    let mut unsaid: Vec<String> =
-        [of("departure"), of("declined")].concat().into_iter().filter(missing).collect();
-    let launched = runs(&of("logic"));
-    unsaid.extend((!said.contains(&launched)).then(|| format!("`logic`: {launched}")));
+    let mut unsaid: Vec<String> = rows.iter().filter(missing).map(|row| row.id.to_owned()).collect();
+    let logic = rows.iter().filter(|row| matches!(row.status, Status::Logic(_)));
+    let logic = runs(&logic.map(|row| row.id).collect::<Vec<_>>());
+    unsaid.extend((!said.contains(&logic)).then(|| format!("`logic`: {logic}")));
     unsaid
 }
 
 /// Ids in the order of the table, with those that follow each other as one: `R7.1–11`.
-fn runs(ids: &[String]) -> String {
-    let mut runs: Vec<(String, u32, u32)> = Vec::new();
+fn runs(ids: &[&str]) -> String {
+    let mut runs: Vec<(&str, u32, u32)> = Vec::new();
     for id in ids {
         let prefix = id.trim_end_matches(|letter: char| letter.is_ascii_digit());
         let number = id[prefix.len()..].parse().unwrap_or_default();
         match runs.last_mut() {
-            Some((before, _, last)) if before == prefix && *last + 1 == number => *last = number,
-            _ => runs.push((prefix.to_owned(), number, number)),
+            Some((before, _, last)) if *before == prefix && *last + 1 == number => *last = number,
+            _ => runs.push((prefix, number, number)),
         }
     }
-    let told = |(prefix, first, last): &(String, u32, u32)| {
+    let text = |(prefix, first, last): &(&str, u32, u32)| {
         if first == last { format!("{prefix}{first}") } else { format!("{prefix}{first}–{last}") }
     };
-    runs.iter().map(told).collect::<Vec<_>>().join(", ")
+    runs.iter().map(text).collect::<Vec<_>>().join(", ")
 }
 
 #[test]
 fn what_is_not_said_is_noticed() {
-    let row = |id, status| vec![id, "what", status];
-    let rows =
-        [row("R1.1", "test:a"), row("R7.1", "logic:a"), row("R7.2", "logic:a"), row("S1.3", "departure:b")];
-    assert_eq!(unsaid(&rows, "R7.1–2 and **S1.3**"), [""; 0]);
-    assert_eq!(unsaid(&rows, "R7.1 and S1.3"), ["S1.3", "`logic`: R7.1–2"]);
+    let text =
+        "| R1.1 | a | test:a |\n| R7.1 | b | logic:a |\n| R7.2 | c | logic:a |\n| S1.3 | d | departure:b |\n";
+    assert_eq!(unsaid(&rows(text), "R7.1–2 and **S1.3**"), [""; 0]);
+    assert_eq!(unsaid(&rows(text), "R7.1 and S1.3"), ["S1.3", "`logic`: R7.1–2"]);
 }
 
 /// The items whose numbers are fixed by the documents they come from.
@@ -120,24 +111,14 @@ fn wanted_ids() -> Vec<String> {
     groups.into_iter().flat_map(|(prefix, range)| range.map(move |n| format!("{prefix}{n}"))).collect()
 }
 
-fn is_item(cell: &str) -> bool {
-    let mut letters = cell.chars();
-    matches!(letters.next(), Some('R' | 'S')) && letters.next().is_some_and(|c| c.is_ascii_digit())
-}
-
 /// What is wrong with a status, if anything.
-fn wrong_status(status: &str, tests: &BTreeSet<String>) -> Option<String> {
-    let (kind, rest) = status.split_once(':').unwrap_or((status, ""));
-    match kind {
-        "test" | "long" | "logic" => {
-            let unknown = |name: &&str| !tests.contains(name.rsplit("::").next().unwrap_or(name));
-            let names = rest.split([',', ' ']).map(|name| name.trim_matches('`').trim_start_matches("test:"));
-            let bad: Vec<&str> = names.filter(|name| !name.is_empty()).filter(unknown).collect();
-            (rest.is_empty() || !bad.is_empty()).then(|| format!("no such test {bad:?}"))
-        }
-        "departure" | "declined" | "planned" if !rest.trim().is_empty() => None,
-        _ => Some(format!("`{status}` is not a status")),
+fn wrong_status(status: &Status<'_>, tests: &BTreeSet<String>) -> Option<String> {
+    if let Status::Unknown(text) = status {
+        return Some(format!("`{text}` is not a status"));
     }
+    let unknown = |name: &&&str| !tests.contains(name.rsplit("::").next().unwrap_or(name));
+    let bad: Vec<&&str> = status.tests().iter().filter(unknown).collect();
+    (!bad.is_empty()).then(|| format!("no such test {bad:?}"))
 }
 
 /// The names of all test functions.
