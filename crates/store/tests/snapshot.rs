@@ -182,26 +182,45 @@ fn ignores_what_git_ignores() {
 #[test]
 fn without_ignored_files_the_tree_is_what_git_adds() {
     let mut dice = Dice::any();
-    for round in 0..setting("SANDTABLE_ROUNDS", 12) {
+    let rounds = setting("SANDTABLE_ROUNDS", 12);
+    for round in 0..rounds {
         let (scratch, dir) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let repository = scratch.path().join("repository");
         grow(dir.path(), &mut dice);
         for place in ["", "a", "b"].map(|place| dir.path().join(place)) {
-            if place.is_dir() {
-                // One that ignores itself is part of a state all the same, and git does not add it.
-                let rules = format!("{}\n!.gitignore\n", any_rules(&mut dice));
-                let _absent = fs_err::write(place.join(".gitignore"), rules);
+            if place.is_dir() && !place.is_symlink() {
+                let _absent = fs_err::write(place.join(".gitignore"), any_rules(&mut dice));
             }
+        }
+        // The last round always has one that ignores itself.
+        if round + 1 == rounds {
+            fs_err::write(dir.path().join(".gitignore"), ".gitignore\n").unwrap();
         }
         git(&repository, dir.path(), &["init", "-q"]);
         let memory = Memory::new(HashKind::Sha1);
         let outcome = snapshot(dir.path(), &memory, Ignored::None);
+        // A file whose rules are obeyed is part of a state even if they ignore it; git adds it by force only.
+        for rules in obeyed(&repository, dir.path()) {
+            git(&repository, dir.path(), &["add", "--force", "--", rules.to_str().unwrap()]);
+        }
         assert_eq!(
             outcome.state.tree.to_string(),
             git_tree(&repository, dir.path(), &["."]),
-            "round {round}"
+            "round {round}: ours {:?}, git's {}",
+            paths(&memory, &outcome),
+            String::from_utf8_lossy(&git(&repository, dir.path(), &["ls-files"]))
         );
     }
+}
+
+/// The `.gitignore` files that git reads: those in directories that are not ignored themselves.
+fn obeyed(repository: &Path, dir: &Path) -> Vec<PathBuf> {
+    let is_ignored = |place: &str| {
+        !git_with(repository, dir, &["check-ignore", "-z", "--stdin"], place.as_bytes()).is_empty()
+    };
+    let is_directory = |place: &str| dir.join(place).symlink_metadata().is_ok_and(|data| data.is_dir());
+    let read = |place: &&str| place.is_empty() || is_directory(place) && !is_ignored(place);
+    ["", "a", "b"].into_iter().filter(read).map(|place| Path::new(place).join(".gitignore")).collect()
 }
 
 fn skipped(outcome: &Outcome) -> Vec<(String, SkipReason)> {
