@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
+use crate::fingerprint::Fingerprint;
 use crate::process::{Ended, Run};
 use crate::require;
 
@@ -91,6 +92,16 @@ impl TestEnv {
     /// Where the executable keeps its sandboxes.
     pub fn sandboxes(&self) -> PathBuf {
         self.home().join(".local/share/sandtable/sandboxes")
+    }
+
+    /// Everything about a tree, without the links by which living sandboxes and stores of this world hold its files.
+    pub fn fingerprint(&self, tree: &Path) -> Fingerprint {
+        self.fingerprint_without(tree, &[])
+    }
+
+    /// The same without some paths.
+    pub fn fingerprint_without(&self, tree: &Path, except: &[&Path]) -> Fingerprint {
+        Fingerprint::beside(tree, except, &self.home().join(".local/share/sandtable"))
     }
 
     pub fn binary(&self) -> &Path {

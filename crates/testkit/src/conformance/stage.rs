@@ -179,7 +179,7 @@ impl Drop for Stage {
 fn fingerprint(env: &TestEnv, source: &Path) -> Fingerprint {
     let home = env.home();
     let probe = source.join("probe-bin");
-    Fingerprint::of(
+    env.fingerprint_without(
         env.root(),
         &[
             &probe,

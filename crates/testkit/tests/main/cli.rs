@@ -4,7 +4,6 @@ use std::path::Path;
 
 use sandtable_sandbox::session::record::{ChangeKind, ExitOrigin, Outcome};
 use sandtable_testkit::env::{Caller, TestEnv};
-use sandtable_testkit::fingerprint::Fingerprint;
 use sandtable_testkit::process::Ended;
 use sandtable_testkit::require;
 
@@ -54,9 +53,9 @@ fn the_source_is_byte_identical_after_a_run() {
     for caller in [Caller::Same, Caller::ordinary()] {
         let Some(env) = TestEnv::of_the_executable_as(caller) else { continue };
         let source = env.repository("r");
-        let before = Fingerprint::of(&source, &[]);
+        let before = env.fingerprint(&source);
         env.run_script(&source, &[], SCRIPT).expect_code(0).unused();
-        assert_eq!(before.differences(&Fingerprint::of(&source, &[])), [""; 0]);
+        assert_eq!(before.differences(&env.fingerprint(&source)), [""; 0]);
         assert_eq!(env.git(&source, &["status", "--porcelain"]), "");
     }
 }
@@ -176,11 +175,11 @@ fn worktree_files_opened(traced: &Ended) -> Vec<&str> {
 fn a_directory_can_be_renamed_inside() {
     let Some(env) = TestEnv::of_the_executable() else { return };
     let source = env.repository("r");
-    let before = Fingerprint::of(&source, &[]);
+    let before = env.fingerprint(&source);
     let ended = env.run_script(&source, &[], "mv src moved && cat moved/main.c").expect_code(0);
     assert!(ended.stdout.contains("int main"), "{}", ended.stdout);
     assert!(ended.stderr.contains("moved"), "{}", ended.stderr);
-    assert_eq!(before.differences(&Fingerprint::of(&source, &[])), [""; 0]);
+    assert_eq!(before.differences(&env.fingerprint(&source)), [""; 0]);
 }
 
 #[test]

@@ -8,20 +8,19 @@ use sandtable_testkit::agent::SshAgent;
 use sandtable_testkit::container::{Contained, Kind};
 use sandtable_testkit::counts;
 use sandtable_testkit::env::Caller;
-use sandtable_testkit::fingerprint::Fingerprint;
 
 /// Every engine and caller of this machine, each with a repository.
 #[test]
 fn a_command_runs_on_a_copy_on_write_view() {
     Contained::each(Contained::new, |world, source| {
-        let before = Fingerprint::of(&source, &[]);
+        let before = world.env.fingerprint(&source);
         let script =
             "pwd; id -u; whoami; echo x > new; rm README; rm -r docs; mkdir docs; echo y > docs/z; exit 7";
         let ended = world.run_script(&source, &["--name", "one"], script).expect_code(7);
         let uid = uid_of(world);
         let name = if uid == 0 { "root" } else { "user" };
         assert_eq!(ended.stdout, format!("{}\n{uid}\n{name}\n", source.display()));
-        let moved = before.differences(&Fingerprint::of(&source, &[]));
+        let moved = before.differences(&world.env.fingerprint(&source));
         assert_eq!(moved, [""; 0]);
         for line in ["D README", "A new", "A docs/z", "D docs/guide.txt"] {
             assert!(ended.stderr.contains(line), "no `{line}`: {}", ended.stderr);

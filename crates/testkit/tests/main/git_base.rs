@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use sandtable_testkit::env::{Caller, TestEnv};
+use sandtable_testkit::fingerprint::Fingerprint;
 
 use crate::cli::Unused as _;
 
@@ -181,5 +182,23 @@ fn a_large_index_stays_what_it_was_and_the_users_own_is_not_touched() {
         env.git(&source, &["rm", "-q", "-r", "many"]);
         env.git(&source, &["commit", "-q", "-m", "none"]);
         assert_eq!(inside(env, "b", "git status --porcelain; ls many | wc -l").trim(), "1500");
+    });
+}
+
+/// Every file of the source with the true number of its links.
+#[test]
+fn a_removed_sandbox_leaves_no_link_to_the_git_directory() {
+    each(|env| {
+        let source = repository(env, "r");
+        let (before, held) = (Fingerprint::of(&source, &[]), env.fingerprint(&source));
+        for options in [&["--name", "box"][..], &["--rm"]] {
+            env.run_script(&source, options, "git status").expect_code(0).unused();
+        }
+        assert_ne!(before, Fingerprint::of(&source, &[]), "a living sandbox holds links");
+        assert_eq!(held.differences(&env.fingerprint(&source)), [""; 0], "and nobody else does");
+        env.sandtable().args(["fork", "box", "--name", "twin"]).ended().expect_code(0).unused();
+        assert_eq!(held.differences(&env.fingerprint(&source)), [""; 0]);
+        env.sandtable().args(["rm", "box", "twin"]).ended().expect_code(0).unused();
+        assert_eq!(before.differences(&Fingerprint::of(&source, &[])), [""; 0]);
     });
 }

@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 
 use sandtable_testkit::env::{Caller, TestEnv};
-use sandtable_testkit::fingerprint::Fingerprint;
 
 use crate::cli::Unused;
 
@@ -50,9 +49,9 @@ fn files_that_git_ignores_survive_every_way_back_of_a_directory() {
     for caller in [Caller::Same, Caller::ordinary()] {
         let Some(env) = TestEnv::of_the_executable_as(caller) else { continue };
         let source = repository(&env);
-        let all = Fingerprint::of(&source, &[]);
+        let all = env.fingerprint(&source);
         let same = |what: &str| {
-            assert_eq!(all.differences(&Fingerprint::of(&source, &[])), [""; 0], "{what}");
+            assert_eq!(all.differences(&env.fingerprint(&source)), [""; 0], "{what}");
         };
         env.run_script(&source, &["--name", "a"], "true").expect_code(0).unused();
         let of_run = state(&env, &source);
@@ -81,10 +80,10 @@ fn undoing_a_snapshot_keeps_what_the_user_wrote_since() {
     let _said = done(&env, &source, &["snapshot"]);
     env.file(&source.join("README.md"), "edited\n");
     let _said = done(&env, &source, &["snapshot"]);
-    let edited = Fingerprint::of(&source, &[]);
+    let edited = env.fingerprint(&source);
     let _said = done(&env, &source, &["undo", "."]);
     let _said = done(&env, &source, &["redo", "."]);
-    assert_eq!(edited.differences(&Fingerprint::of(&source, &[])), [""; 0]);
+    assert_eq!(edited.differences(&env.fingerprint(&source)), [""; 0]);
 }
 
 #[test]

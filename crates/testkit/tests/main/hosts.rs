@@ -5,7 +5,6 @@ use std::io::Read;
 
 use sandtable_testkit::counts;
 use sandtable_testkit::env::{Caller, TestEnv};
-use sandtable_testkit::fingerprint::Fingerprint;
 use sandtable_testkit::process::{Ended, Run};
 use sandtable_testkit::require;
 
@@ -32,7 +31,7 @@ fn the_user_works_on_while_a_command_runs_and_is_told() {
         fs_err::remove_file(source.join("docs/guide.txt")).unwrap();
         env.file(&source.join("new.txt"), "new\n");
         env.git(&source, &["switch", "-q", "-m", "other"]);
-        let edited = Fingerprint::of(&source, &[]);
+        let edited = env.fingerprint(&source);
 
         env.file(&env.home().join("signal").join(go.file_name().unwrap()), "");
         let output = child.wait_with_output().unwrap();
@@ -41,11 +40,7 @@ fn the_user_works_on_while_a_command_runs_and_is_told() {
         for path in ["README", "docs/guide.txt", "new.txt", "own.txt"] {
             assert!(said.contains(path), "{path} is not named: {said}");
         }
-        assert_eq!(
-            edited.differences(&Fingerprint::of(&source, &[])),
-            [""; 0],
-            "the user's work was touched"
-        );
+        assert_eq!(edited.differences(&env.fingerprint(&source)), [""; 0], "the user's work was touched");
     }
 }
 
@@ -91,12 +86,12 @@ fn root_works_on_files_of_an_ordinary_user_or_is_warned() {
     }
     let source = env.repository("r");
     std::os::unix::fs::chown(source.join("README"), Some(54_321), Some(54_321)).unwrap();
-    let before = Fingerprint::of(&source, &[]);
+    let before = env.fingerprint(&source);
     let ended = env.run_script(&source, &[], "cat README && echo x >> README");
     if ended.code != 0 {
         assert_warned(&ended, "README");
     }
-    assert_eq!(before.differences(&Fingerprint::of(&source, &[])), [""; 0]);
+    assert_eq!(before.differences(&env.fingerprint(&source)), [""; 0]);
 }
 
 #[test]
@@ -134,12 +129,12 @@ fn a_source_on_an_overlay_works_or_is_explained() {
         source.display(),
         layer.display()
     );
-    let before = Fingerprint::of(&source, &[]);
+    let before = env.fingerprint(&source);
     let run =
         env.sandtable().directory(&source).args(["run", "--", "sh", "-c", "echo x >> README; cat README"]);
     let ended = with_mounts(run, &mount).ended();
     assert_explained(&ended, source.to_str().unwrap());
-    assert_eq!(before.differences(&Fingerprint::of(&source, &[])), [""; 0]);
+    assert_eq!(before.differences(&env.fingerprint(&source)), [""; 0]);
 }
 
 #[test]
@@ -148,12 +143,12 @@ fn a_linked_worktree_keeps_its_git() {
     let source = env.repository("r");
     let linked = env.root().join("linked");
     env.git(&source, &["worktree", "add", "-q", linked.to_str().unwrap()]);
-    let before = (Fingerprint::of(&source, &[]), Fingerprint::of(&linked, &[]));
+    let before = (env.fingerprint(&source), env.fingerprint(&linked));
     let ended =
         env.run_script(&linked, &[], "git log --oneline | wc -l; git status --porcelain").expect_code(0);
     assert_eq!(ended.stdout.trim(), "2", "{}", ended.stderr);
-    assert_eq!(before.0.differences(&Fingerprint::of(&source, &[])), [""; 0]);
-    assert_eq!(before.1.differences(&Fingerprint::of(&linked, &[])), [""; 0]);
+    assert_eq!(before.0.differences(&env.fingerprint(&source)), [""; 0]);
+    assert_eq!(before.1.differences(&env.fingerprint(&linked)), [""; 0]);
 }
 
 #[test]
@@ -161,10 +156,10 @@ fn a_directory_that_is_no_repository_works() {
     let Some(env) = TestEnv::of_the_executable() else { return };
     let plain = env.root().join("plain");
     env.file(&plain.join("a"), "a\n");
-    let before = Fingerprint::of(&plain, &[]);
+    let before = env.fingerprint(&plain);
     let ended = env.run_script(&plain, &[], "echo b >> a; cat a").expect_code(0);
     assert_eq!(ended.stdout, "a\nb\n");
-    assert_eq!(before.differences(&Fingerprint::of(&plain, &[])), [""; 0]);
+    assert_eq!(before.differences(&env.fingerprint(&plain)), [""; 0]);
 }
 
 #[test]

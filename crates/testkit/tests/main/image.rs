@@ -80,7 +80,7 @@ fn an_image_is_the_system_and_the_rest_is_as_always() {
         world.env.directory(&oci);
 
         for image in [&root, &tar, &squeezed, &oci] {
-            let before = Fingerprint::of(&world.source, &[]);
+            let before = world.env.fingerprint(&world.source);
             let script = "cat /etc/issue /var/lib/own README && ls /usr 2>/dev/null; touch own && touch \"$HOME/x\" /tmp/y \
                           && touch /etc/z 2>/dev/null || echo closed; echo $SECRET$PATH";
             let ended = world.run(image, &["--rm"], script).expect_code(0);
@@ -91,7 +91,7 @@ fn an_image_is_the_system_and_the_rest_is_as_always() {
             let search = lines[lines.len() - 1];
             assert_eq!(search, if image == &oci { "/bin:/sbin" } else { "/sbin:/bin" });
             assert!(!ended.stdout.contains("local"), "the host's /usr is seen: {}", ended.stdout);
-            assert_eq!(before.differences(&Fingerprint::of(&world.source, &[])), [""; 0]);
+            assert_eq!(before.differences(&world.env.fingerprint(&world.source)), [""; 0]);
             assert!(!root.join("etc/z").exists());
         }
     }

@@ -222,7 +222,7 @@ fn a_copy_is_worked_on_and_the_source_is_not() {
     for caller in [Caller::Same, Caller::ordinary()] {
         let Some(env) = TestEnv::of_the_executable_as(caller) else { continue };
         let source = env.repository("r");
-        let before = Fingerprint::of(&source, &[]);
+        let before = env.fingerprint(&source);
         let script = "git status --porcelain; echo x >> README; mkdir d; echo y > d/f; rm -rf src; mv docs texts; chmod 600 build.sh";
         let outcome = outcome(&env, &source, &["--mode", "copy", "--name", "c"], script);
         assert_eq!(outcome.mode.value, WorkspaceMode::Copy);
@@ -240,7 +240,7 @@ fn a_copy_is_worked_on_and_the_source_is_not() {
                 (ChangeKind::Added, "texts/guide.txt"),
             ]
         );
-        assert_eq!(before.differences(&Fingerprint::of(&source, &[])), [""; 0]);
+        assert_eq!(before.differences(&env.fingerprint(&source)), [""; 0]);
         // What the user does to the source later is no change of the sandbox.
         env.file(&source.join("docs/guide.txt"), "edited outside\n");
         env.file(&source.join("new"), "");

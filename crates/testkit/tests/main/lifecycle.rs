@@ -9,7 +9,6 @@ use std::time::{Duration, Instant, SystemTime};
 
 use sandtable_testkit::counts;
 use sandtable_testkit::env::{Caller, PATH, TestEnv};
-use sandtable_testkit::fingerprint::Fingerprint;
 use sandtable_testkit::process::Run;
 use sandtable_testkit::require;
 
@@ -28,7 +27,7 @@ fn a_killed_supervisor_of_an_ordinary_user_leaves_nothing_behind() {
 fn kill_rounds(caller: Caller) {
     let Some(env) = TestEnv::of_the_executable_as(caller) else { return };
     let source = env.repository("r");
-    let before = Fingerprint::of(&source, &[]);
+    let before = env.fingerprint(&source);
     let mut random = Random::new();
     let rounds = counts::of("kill-rounds");
     for round in 0..rounds {
@@ -41,7 +40,7 @@ fn kill_rounds(caller: Caller) {
         env.sandtable().args(["ls"]).ended().expect_code(0).unused();
         assert_nothing_runs(&env, &mark);
         assert_nothing_is_mounted_or_locked(&env);
-        let moved = before.differences(&Fingerprint::of(&source, &[]));
+        let moved = before.differences(&env.fingerprint(&source));
         assert_eq!(moved, [""; 0], "round {round}, seed {}", random.seed);
     }
     require::say(&format!(
@@ -54,7 +53,7 @@ fn kill_rounds(caller: Caller) {
 fn many_at_once_are_apart() {
     let Some(env) = TestEnv::of_the_executable() else { return };
     let source = env.repository("r");
-    let before = Fingerprint::of(&source, &[]);
+    let before = env.fingerprint(&source);
     let count = counts::of("at-once");
     let start = Instant::now();
     let run = env.sandtable().directory(&source);
@@ -71,7 +70,7 @@ fn many_at_once_are_apart() {
     }
     let took = start.elapsed();
     assert_eq!(listed(&env), names);
-    assert_eq!(before.differences(&Fingerprint::of(&source, &[])), [""; 0]);
+    assert_eq!(before.differences(&env.fingerprint(&source)), [""; 0]);
     require::say(&format!("{count} at once: all apart, {} ms", took.as_millis()));
 }
 

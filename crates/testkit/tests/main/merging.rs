@@ -47,10 +47,10 @@ fn a_merge_is_undone_and_done_again_while_nothing_else_moved() {
         assert_eq!(env.git(&source, &["status", "--porcelain"]), "");
 
         env.git(&source, &["commit", "-q", "--allow-empty", "-m", "mine"]);
-        let untouched = Fingerprint::of(&source, &[]);
+        let untouched = env.fingerprint(&source);
         let late = call(env, &source, &["undo", "."]).expect_code(1);
         assert!(late.stderr.contains("not where it was left"), "{}", late.stderr);
-        assert_eq!(untouched.differences(&Fingerprint::of(&source, &[])), [""; 0]);
+        assert_eq!(untouched.differences(&env.fingerprint(&source)), [""; 0]);
 
         let again = call(env, &source, &["redo"]).expect_code(2);
         assert!(again.stderr.contains("can be redone"), "{}", again.stderr);
@@ -106,10 +106,10 @@ fn files_without_git_are_applied_by_the_same_rules() {
 
         env.file(&source.join("list"), lines("1", "nine"));
         env.file(&source.join("both"), "mine\n");
-        let untouched = Fingerprint::of(&source, &[]);
+        let untouched = env.fingerprint(&source);
         let conflict = call(env, &source, &["apply", "box"]).expect_code(1);
         assert!(conflict.stdout.contains("conflict both (content)"), "{}", conflict.stdout);
-        assert_eq!(untouched.differences(&Fingerprint::of(&source, &[])), [""; 0]);
+        assert_eq!(untouched.differences(&env.fingerprint(&source)), [""; 0]);
 
         call(env, &source, &["apply", "box", "--exclude", "both"]).expect_code(0).unused();
         assert_eq!(read(source.join("list")), lines("one", "nine"));
@@ -226,10 +226,10 @@ fn a_history_that_is_not_in_order_is_refused() {
             .directory(&source)
             .args(["run", "-q", "--name", "box", "--", "bash", "-c", &script]);
         ran.ended().expect_code(0).unused();
-        let untouched = Fingerprint::of(&source, &[]);
+        let untouched = env.fingerprint(&source);
         let stopped = call(&env, &source, &["merge", "box", "--history"]);
         assert_eq!(stopped.code, 1, "{what}: {}{}", stopped.stdout, stopped.stderr);
-        assert_eq!(untouched.differences(&Fingerprint::of(&source, &[])), [""; 0], "{what}");
+        assert_eq!(untouched.differences(&env.fingerprint(&source)), [""; 0], "{what}");
         let plain = call(&env, &source, &["merge", "box"]);
         assert_eq!(plain.code, 0, "without its history the work is fine, {what}: {}", plain.stdout);
     }
@@ -318,14 +318,14 @@ fn an_approval_does_not_let_through_what_took_the_place_of_what_was_shown() {
         inside("touch looked; until [ -e swapped ]; do sleep 0.05; done").expect_code(0).unused();
         call(env, &source, &["snapshot", "box"]).expect_code(0).unused();
 
-        let untouched = Fingerprint::of(&source, &[]);
+        let untouched = env.fingerprint(&source);
         let pinned = format!("run.sh@{id}");
         for approve in ["run.sh", &pinned, "all@0123456789ab"] {
             let only = ["merge", "box", "--only", "run.sh", "--approve", approve];
             let refused = call(env, &source, &only).expect_code(1);
             assert!(refused.stdout.contains("nothing was touched"), "{approve}: {}", refused.stdout);
             assert!(approve.starts_with("all") || refused.stdout.contains(&format!("it was `{id}`")));
-            assert_eq!(untouched.differences(&Fingerprint::of(&source, &[])), [""; 0], "{approve}");
+            assert_eq!(untouched.differences(&env.fingerprint(&source)), [""; 0], "{approve}");
         }
         call(env, &source, &["stop", "box"]).expect_code(0).unused();
     });

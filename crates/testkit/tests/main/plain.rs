@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use sandtable_testkit::env::{Caller, TestEnv};
-use sandtable_testkit::fingerprint::Fingerprint;
 
 use crate::cli::Unused;
 
@@ -31,7 +30,7 @@ fn a_workspace_without_a_layer_goes_back_and_forth_between_its_states() {
         let Some(env) = TestEnv::of_the_executable_as(caller) else { continue };
         for mode in ["copy", "live"] {
             let source = source(&env, mode);
-            let before = Fingerprint::of(&source, &[]);
+            let before = env.fingerprint(&source);
             let done = |args: &[&str]| env.sandtable().args(args).ended().expect_code(0).stdout;
             let place =
                 if mode == "copy" { env.sandboxes().join("copy/copies/workspace") } else { source.clone() };
@@ -56,7 +55,7 @@ fn a_workspace_without_a_layer_goes_back_and_forth_between_its_states() {
             let base = operations.iter().find(|operation| operation["operation"] == "create").unwrap();
             done(&["rollback", base["after"].as_str().unwrap(), mode]);
             assert_eq!(look(&place)[1..3], ["object\n", "int main(void) { return 0; }\n"], "{mode}");
-            let differences = before.differences(&Fingerprint::of(&source, &[]));
+            let differences = before.differences(&env.fingerprint(&source));
             match mode {
                 "copy" => assert_eq!(differences, [""; 0]),
                 // Times of directories and inodes of what was brought back are new; nothing else is.

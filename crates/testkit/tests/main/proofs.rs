@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 
 use sandtable_testkit::env::{Caller, TestEnv};
-use sandtable_testkit::fingerprint::Fingerprint;
 use serde_json::Value;
 use sha2::Digest as _;
 
@@ -34,7 +33,7 @@ fn a_proof_says_what_a_command_did_and_holds_whatever_becomes_of_the_source() {
         let Some(env) = TestEnv::of_the_executable_as(caller) else { continue };
         let script = "cat f; echo aside >&2; ls -A; hostname; echo made > new";
         let (source, path, proof) = proven(&env, script);
-        let before = Fingerprint::of(&source, &[]);
+        let before = env.fingerprint(&source);
         assert_eq!(proof["command"], serde_json::json!(["sh", "-c", script]));
         let name = proof["policy"]["environment"]["SANDBOX"].as_str().unwrap();
         let listed = "build.sh\ndocs\nf\nlink\nsrc\n";
@@ -52,7 +51,7 @@ fn a_proof_says_what_a_command_did_and_holds_whatever_becomes_of_the_source() {
         // Nothing of the run is left but the proof.
         assert_eq!(env.sandtable().args(["ls", "-q"]).ended().stdout.lines().count(), 1);
         against(&env, &path).expect_code(0).unused();
-        assert_eq!(before.differences(&Fingerprint::of(&source, &[])), [""; 0]);
+        assert_eq!(before.differences(&env.fingerprint(&source)), [""; 0]);
         env.file(&source.join("f"), "other\n");
         assert!(against(&env, &path).expect_code(0).stdout.ends_with("the proof holds\n"));
         fs_err::remove_dir_all(&source).unwrap();

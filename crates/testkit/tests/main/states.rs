@@ -1,7 +1,6 @@
 //! The states of sandboxes: recorded by every command, looked at, gone back to.
 
 use sandtable_testkit::env::{Caller, TestEnv};
-use sandtable_testkit::fingerprint::Fingerprint;
 
 use crate::cli::Unused;
 
@@ -10,7 +9,7 @@ fn a_sandbox_goes_back_and_forth_between_its_states() {
     for caller in [Caller::Same, Caller::ordinary()] {
         let Some(env) = TestEnv::of_the_executable_as(caller) else { continue };
         let source = env.repository("r");
-        let before = Fingerprint::of(&source, &[]);
+        let before = env.fingerprint(&source);
         let cat = || env.sandtable().args(["exec", "-q", "box", "--", "cat", "f"]).ended().stdout;
         let done = |args: &[&str]| env.sandtable().args(args).ended().expect_code(0);
         env.run_script(&source, &["--name", "box"], "echo one > f").expect_code(0).unused();
@@ -39,7 +38,7 @@ fn a_sandbox_goes_back_and_forth_between_its_states() {
         let target = source.to_str().unwrap();
         let refused = env.sandtable().args(["checkout", &first, target]).ended().expect_code(2);
         assert!(refused.stderr.contains("is a source"), "{}", refused.stderr);
-        assert_eq!(before.differences(&Fingerprint::of(&source, &[])), [""; 0]);
+        assert_eq!(before.differences(&env.fingerprint(&source)), [""; 0]);
     }
 }
 
@@ -105,10 +104,10 @@ fn work_comes_home_when_what_is_held_is_approved() {
         let source = env.repository("r");
         let script = "echo new > n; printf '#!/bin/sh\\n' > tool; chmod +x tool";
         env.run_script(&source, &["--name", "box"], script).expect_code(0).unused();
-        let before = Fingerprint::of(&source, &[]);
+        let before = env.fingerprint(&source);
         let held = env.sandtable().args(["merge", "box"]).ended().expect_code(1);
         assert!(held.stdout.contains("held tool"), "{}", held.stdout);
-        assert_eq!(before.differences(&Fingerprint::of(&source, &[])), [""; 0]);
+        assert_eq!(before.differences(&env.fingerprint(&source)), [""; 0]);
         let merged = env.sandtable().args(["merge", "box", "--approve", "tool", "-m", "Add n"]).ended();
         merged.expect_code(0).unused();
         assert_eq!(env.git(&source, &["log", "-1", "--format=%s"]), "Add n\n");

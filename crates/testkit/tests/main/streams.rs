@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use sandtable_testkit::env::{Caller, TestEnv};
-use sandtable_testkit::fingerprint::Fingerprint;
 use sandtable_testkit::process::Ended;
 use sandtable_testkit::require;
 
@@ -31,11 +30,11 @@ fn a_file_as_input_keeps_its_mode_and_times() {
     for caller in [Caller::Same, Caller::ordinary()] {
         let Some(env) = TestEnv::of_the_executable_as(caller) else { continue };
         let source = env.repository("r");
-        let before = Fingerprint::of(&source, &[]);
+        let before = env.fingerprint(&source);
         let attack = "touch -d @5 /proc/self/fd/0; chmod 777 /proc/self/fd/0; cat";
         let ended = around(&env, &source, &format!("\"$0\" run --rm -q -- sh -c '{attack}' < README"));
         assert_eq!(ended.expect_code(0).stdout, "A sample.\n");
-        assert_eq!(before.differences(&Fingerprint::of(&source, &[])), [""; 0]);
+        assert_eq!(before.differences(&env.fingerprint(&source)), [""; 0]);
     }
 }
 

@@ -267,7 +267,7 @@ fn a_hostile_step_reaches_nothing() {
         drop(install(world, &image, &["--recipe", &make]).ended().expect_code(0));
         let path = world.sandtable().args(["tool", "path", "tinymake"]).ended().expect_code(0).stdout;
         let kept = || Fingerprint::of(Path::new(path.trim()), &[]);
-        let before = [Fingerprint::of(&source, &[]), kept()];
+        let before = [world.env.fingerprint(&source), kept()];
         let (victim, store) = (home.join("victim"), tools(world).join("store"));
         let attempts = format!(
             "for f in {victim} {store}/x /opt/sandtable/tools/tinymake-1.0/bin/make \
@@ -292,7 +292,7 @@ fn a_hostile_step_reaches_nothing() {
             assert!(!said.clone().any(|line| line.contains(bad)), "{bad}: {}", failed.stderr);
         }
         assert_eq!(fs_err::read_to_string(&victim).unwrap(), "as it was");
-        let after = [Fingerprint::of(&source, &[]), kept()];
+        let after = [world.env.fingerprint(&source), kept()];
         assert_eq!(before[0].differences(&after[0]), [""; 0]);
         assert_eq!(before[1].differences(&after[1]), [""; 0]);
     });
@@ -301,11 +301,11 @@ fn a_hostile_step_reaches_nothing() {
 /// Begins to make a tool and sends the builder `signal` while a step runs.
 fn interrupted(world: &Contained, image: &str, words: &[&str], signal: Signal) {
     let mut child = install(world, image, words).started();
-    let begun = (0..1200).any(|_| {
-        std::thread::sleep(Duration::from_millis(100));
-        partials(world).iter().any(|partial| partial.join("work/begun").exists())
-    });
-    assert!(begun, "the step begins");
+    // However long that takes: a builder that ends without having begun its step is what would be wrong.
+    while !partials(world).iter().any(|partial| partial.join("work/begun").exists()) {
+        assert_eq!(child.try_wait().unwrap(), None, "the step begins");
+        std::thread::sleep(Duration::from_millis(20));
+    }
     kill_process(Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap(), signal).unwrap();
     child.wait().unwrap();
     for partial in partials(world) {

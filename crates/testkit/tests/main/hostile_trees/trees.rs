@@ -6,6 +6,8 @@ use rustix::fs::{CWD, Mode, mkfifoat};
 use sandtable_testkit::counts;
 use sandtable_testkit::env::TestEnv;
 
+use super::Command;
+
 pub(super) struct Tree {
     pub(super) name: &'static str,
     /// What is in the source.
@@ -13,7 +15,7 @@ pub(super) struct Tree {
     /// What the sandbox makes, in perl.
     pub(super) script: String,
     /// Commands before those that every tree goes through.
-    pub(super) more: &'static [&'static str],
+    pub(super) more: &'static [Command],
 }
 
 /// All of them. Their size is so many percent of the full one.
@@ -43,8 +45,9 @@ pub(super) fn all() -> Vec<Tree> {
     ]
 }
 
-/// The commits made inside are asked for too.
-const HISTORY: [&str; 2] = ["merge --history --dry-run box", "export --history --bundle DIR.bundle box"];
+/// The commits made inside are asked for too, and refused.
+const HISTORY: [Command; 2] =
+    [("merge --history --dry-run box", &[1]), ("export --history --bundle DIR.bundle box", &[1])];
 
 /// Directories in directories, with a file in each.
 fn deep(levels: usize, name: usize) -> String {
@@ -81,7 +84,7 @@ fn links(count: usize) -> String {
     )
 }
 
-/// Named pipes where git keeps lists: whoever opens one waits for ever.
+/// Named pipes where git keeps lists: opening one blocks for ever.
 fn pipes(_: &TestEnv, source: &Path) {
     for name in
         ["objects/info/alternates", "info/exclude", "info/attributes", "info/grafts", "shallow", "gitk.cache"]
