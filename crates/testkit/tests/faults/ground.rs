@@ -2,6 +2,7 @@
 //! sources of its own.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use sandtable_testkit::container::Contained;
 use sandtable_testkit::env::TestEnv;
@@ -53,6 +54,11 @@ impl Ground {
             words.extend(["--engine", world.kind.word(), "--image", &world.image].map(str::to_owned));
         }
         words
+    }
+
+    /// How long a call takes at least, as long as none was measured.
+    pub(crate) fn usual(&self) -> Duration {
+        Duration::from_millis(if matches!(self, Self::Native(_)) { 60 } else { 300 })
     }
 
     /// Containers, volumes and networks that are left.

@@ -10,7 +10,7 @@ use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use sandtable_testkit::fuzz::Dice;
 use sandtable_testkit::process::Run;
 
-/// Nothing here takes so long; who does has stopped for good.
+/// Nothing here takes so long; a call that does hangs.
 const PATIENCE: Duration = Duration::from_mins(2);
 
 /// Whom the signal is for.
@@ -20,6 +20,14 @@ pub(crate) enum Aim {
     Child,
     Group,
     Tree,
+}
+
+/// How many calls are killed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Odds {
+    /// Five of six.
+    Most,
+    All,
 }
 
 /// A call and what is to happen to it.
@@ -41,13 +49,15 @@ pub(crate) struct Fate {
 }
 
 impl Victim {
-    /// Starts a call as the leader of a group of its own; five of six are killed within `longest`.
-    pub(crate) fn start(run: Run, words: Vec<String>, longest: Duration, dice: &mut Dice) -> Self {
+    /// Starts a call as the leader of a group of its own, to be killed within the given time.
+    pub(crate) fn start(run: Run, words: Vec<String>, within: (Duration, Odds), dice: &mut Dice) -> Self {
+        let (longest, odds) = within;
         let aims = [Aim::Process, Aim::Child, Aim::Group, Aim::Tree];
         let signals = [Signal::KILL, Signal::KILL, Signal::TERM, Signal::INT, Signal::HUP];
         let (aim, signal) = (aims[dice.below(4)], signals[dice.below(5)]);
         let share = u32::try_from(dice.below(1000)).unwrap();
-        let kill = (dice.below(6) > 0).then(|| (longest * share / 1000, aim, signal));
+        let spared = dice.below(6) == 0 && odds == Odds::Most;
+        let kill = (!spared).then(|| (longest * share / 1000, aim, signal));
         Self { words, child: run.through(["setsid"]).started(), began: Instant::now(), kill, hit: None }
     }
 
