@@ -73,7 +73,11 @@ impl SandboxDirectory {
     pub(super) fn write(&self, name: &str, value: &impl Serialize) -> Result<(), Error> {
         self.draft(name, value)?;
         let (path, draft) = (self.path().join(name), self.draft_of(name));
-        fs::rename(draft.as_path(), path.as_path()).map_err(Error::state("write", path.as_path()))
+        fs::rename(draft.as_path(), path.as_path()).map_err(|error| {
+            // Nobody completes it later.
+            let _never_read = fs::remove_file(draft.as_path());
+            Error::state("write", path.as_path())(error)
+        })
     }
 
     /// Writes a file under another name, from which it only has to be moved.

@@ -220,15 +220,18 @@ impl Turn<'_> {
     fn run(&self, plan: &Plan) -> Result<Outcome, Error> {
         let staging = format!("{STAGING}{}", self.site.id);
         self.note(&staging, Phase::Staging)?;
-        let staged = self.stage(plan, &staging);
+        let staged = self.stage(plan, &staging).and_then(|staged| {
+            self.note(&staging, Phase::Applying)?;
+            Ok(staged)
+        });
         let (aside, skipped) = match staged {
             Ok(staged) => staged,
+            // Nothing is in place yet, so nothing of ours is left in the directory either.
             Err(error) => {
                 self.end(&staging, self.states.from)?;
                 return Err(error);
             }
         };
-        self.note(&staging, Phase::Applying)?;
         let mut outcome = match self.apply(&aside, 'n').apply(plan) {
             Ok(outcome) => outcome,
             Err(error) => return Err(self.undo(&aside, &staging, error)),
@@ -278,7 +281,7 @@ impl Turn<'_> {
         };
         match back() {
             Ok(()) => error,
-            // What kept it from going on is what must be mended.
+            // The first failure is the cause, so that is the one to report.
             Err(_) => Error::Between(Box::new(error)),
         }
     }

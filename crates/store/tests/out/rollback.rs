@@ -235,6 +235,23 @@ const CHILD: &str = "SANDTABLE_TEST_ROLLBACK";
 /// The seed that stands for the scene that is always the same.
 const FIXED: u64 = u64::MAX;
 
+#[test]
+fn a_journal_that_cannot_go_on_leaves_the_old_state_and_nothing_else() {
+    let dir = tempfile::tempdir().unwrap();
+    let scene = fixed(dir.path()).on_disk();
+    // New files are being made by now, so only the second version of the record meets the directory in its way.
+    let in_the_way = scene.dir.join("journal/one.new");
+    let cancelled = || {
+        let _again = fs_err::create_dir(&in_the_way);
+        false
+    };
+    let failed = scene.roll(&Options { cancelled: &cancelled, ..quick() });
+    assert!(matches!(failed, Err(Error::Journal(_))), "{failed:?}");
+    assert_eq!(timeless(&look(&scene.root())), timeless(&scene.old));
+    fs_err::remove_dir(&in_the_way).unwrap();
+    assert!(scene.journal_is_empty());
+}
+
 /// Runs this test again as a process of its own that rolls back the scene in `dir` made with `seed`, and kills itself
 /// at the given step. Says whether it came to its end.
 fn broken_off(dir: &Path, seed: u64, step: u64) -> bool {

@@ -1,12 +1,14 @@
-//! Killed at every system call that writes: the process under trace is killed when it enters the call, so each kill
-//! leaves what the calls before it did. `ls` follows; then everything is as before or as after, the operation
-//! can be done again or taken back, and nothing is left lying about.
+//! A fault at every system call that writes. Either the process under trace is killed when it enters the call, so that
+//! each kill leaves what the calls before it did, or the call fails, as on a disk that is broken or full. `ls` follows;
+//! then everything is as before or as after, the operation can be done again or taken back, and nothing is left over.
+//! After a call that failed, what the operation said of it is true as well.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use sandtable_testkit::counts;
 use sandtable_testkit::env::{Caller, TestEnv};
+use sandtable_testkit::process::Ended;
 use sandtable_testkit::require::{self, say};
 
 use crate::operations::{Operation, Scene, Shows, Traced, table};
@@ -17,6 +19,61 @@ use crate::seen::{Seen, difference};
 const WRITING: &str = "write,pwrite64,writev,rename,renameat,renameat2,unlink,unlinkat,rmdir,mkdir,mkdirat,symlink,\
                        symlinkat,link,linkat,truncate,ftruncate,fallocate,chmod,fchmod,fchmodat,fchown,fchownat,utimensat,\
                        setxattr,fsetxattr,removexattr,fremovexattr,copy_file_range,sendfile,fsync,fdatasync";
+
+/// The calls that need room, so that a full disk lets them fail.
+const NEEDS_ROOM: [&str; 19] = [
+    "write",
+    "pwrite64",
+    "writev",
+    "rename",
+    "renameat",
+    "renameat2",
+    "mkdir",
+    "mkdirat",
+    "symlink",
+    "symlinkat",
+    "link",
+    "linkat",
+    "ftruncate",
+    "fallocate",
+    "setxattr",
+    "fsetxattr",
+    "copy_file_range",
+    "fsync",
+    "fdatasync",
+];
+
+/// What happens at a system call.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fault {
+    Kill,
+    BrokenDisk,
+    FullDisk,
+}
+
+impl Fault {
+    /// As strace has it.
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Kill => "signal=KILL",
+            Self::BrokenDisk => "error=EIO",
+            Self::FullDisk => "error=ENOSPC",
+        }
+    }
+
+    /// How many points of an operation are looked at.
+    fn most(self) -> usize {
+        let most = match self {
+            Self::Kill => counts::of("kill-points"),
+            Self::BrokenDisk | Self::FullDisk => counts::of("error-points"),
+        };
+        usize::try_from(most).unwrap()
+    }
+
+    fn concerns(self, call: &str) -> bool {
+        self != Self::FullDisk || NEEDS_ROOM.contains(&call)
+    }
+}
 
 /// What became of all points of an operation.
 #[derive(Default)]
@@ -29,12 +86,21 @@ struct Row {
 
 #[test]
 fn killed_at_every_writing_call_the_old_state_or_the_new_one() {
+    everywhere(&[Fault::Kill]);
+}
+
+#[test]
+fn a_writing_call_that_fails_leaves_the_old_state_or_the_new_one_and_true_words() {
+    everywhere(&[Fault::BrokenDisk, Fault::FullDisk]);
+}
+
+fn everywhere(faults: &[Fault]) {
     if require::program("strace").is_none() {
-        return require::skip("killing at a system call needs strace");
+        return require::skip("a fault at a system call needs strace");
     }
     let only = require::variable("SANDTABLE_FAULTS_ONLY");
     let mut wrong = Vec::new();
-    let mut callers = vec![("whoever runs the tests", Caller::Same)];
+    let mut callers = vec![("the user of the tests", Caller::Same)];
     if counts::is_long() {
         callers.push(("an ordinary user", Caller::ordinary()));
     }
@@ -42,49 +108,58 @@ fn killed_at_every_writing_call_the_old_state_or_the_new_one() {
         if TestEnv::of_the_executable_as(caller).is_none() {
             return;
         }
-        say(&format!(
-            "{:<34} {:>7} {:>7} {:>7} {:>7}",
-            format!("as {who}"),
-            "points",
-            "before",
-            "after",
-            "wrong"
-        ));
-        for operation in table().iter().filter(|row| only.as_ref().is_none_or(|only| row.name.contains(only)))
-        {
-            let row = all_points(operation, caller);
-            let Row { points, before, after, .. } = row;
-            say(&format!("{:<34} {points:>7} {before:>7} {after:>7} {:>7}", operation.name, row.wrong.len()));
-            row.wrong.iter().for_each(|line| say(&format!("    {line}")));
-            wrong.extend(row.wrong.into_iter().map(|line| format!("{} as {who}: {line}", operation.name)));
+        for fault in faults {
+            let title = format!("{} as {who}", fault.word());
+            say(&format!("{title:<42} {:>7} {:>7} {:>7} {:>7}", "points", "before", "after", "wrong"));
+            let asked = |row: &&Operation| only.as_ref().is_none_or(|only| row.name.contains(only));
+            for operation in table().iter().filter(asked) {
+                let row = all_points(operation, caller, *fault);
+                let Row { points, before, after, .. } = row;
+                let name = operation.name;
+                say(&format!("{name:<42} {points:>7} {before:>7} {after:>7} {:>7}", row.wrong.len()));
+                row.wrong.iter().for_each(|line| say(&format!("    {line}")));
+                wrong.extend(row.wrong.into_iter().map(|line| format!("{name}, {title}: {line}")));
+            }
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-fn all_points(operation: &Operation, caller: Caller) -> Row {
+fn all_points(operation: &Operation, caller: Caller, fault: Fault) -> Row {
     let scene = || {
         let scene = Scene::new(TestEnv::of_the_executable_as(caller).unwrap(), operation.source);
         let words = (operation.prepare)(&scene);
         (scene, words)
     };
     let (undisturbed, words) = scene();
-    let old = undisturbed.look(operation.shows);
+    let old = States::of(&undisturbed, operation);
     let points = points(&undisturbed, &words, operation);
-    let new = undisturbed.look(operation.shows);
-    assert!(!matches!(operation.shows, Shows::Nowhere) || old == new, "{:?}", difference(&old, &new));
-    let most = usize::try_from(counts::of("kill-points")).unwrap();
+    let new = States::of(&undisturbed, operation);
+    let nowhere = matches!(operation.shows, Shows::Nowhere);
+    assert!(!nowhere || old.all == new.all, "{:?}", difference(&old.all, &new.all));
+    let points: Vec<_> = points.into_iter().filter(|(call, _)| fault.concerns(call)).collect();
     let mut row = Row::default();
-    for (call, when) in sample(&points, most) {
+    for (call, when) in sample(&points, fault.most()) {
         let (scene, words) = scene();
-        let trace = inject(&call, when, operation.traced);
+        let trace = inject(&format!("{call}:{}:when={when}", fault.word()), operation.traced);
         let ended = scene.ground.call(&scene.source, &words).through(trace).ended();
         row.points += 1;
-        let mut check = Check { operation, scene: &scene, old: &old, new: &new };
-        match check.after_a_kill(&words) {
+        let check = Check { operation, scene: &scene, old: &old, new: &new };
+        let judged = if fault == Fault::Kill {
+            check.afterwards(&words)
+        } else {
+            check.at_once(&ended).and_then(|()| check.afterwards(&words)).and_then(|done| {
+                check.words_are_true(&ended, done)?;
+                Ok(done)
+            })
+        };
+        match judged {
             Ok(true) => row.after += 1,
             Ok(false) => row.before += 1,
-            Err(why) => row.wrong.push(format!("{call} {when} (code {}): {why}", ended.code)),
+            Err(why) => {
+                let said = format!("{} {}", ended.stdout, ended.stderr).trim().replace('\n', " / ");
+                row.wrong.push(format!("{call} {when} (code {}): {why} [{said}]", ended.code));
+            }
         }
     }
     row
@@ -128,26 +203,76 @@ fn counted(log: &Path) -> BTreeMap<(String, String), usize> {
     counted
 }
 
-fn inject(call: &str, when: usize, traced: Traced) -> Vec<String> {
+fn inject(rule: &str, traced: Traced) -> Vec<String> {
     let mut words = vec!["strace".to_owned()];
     words.extend((traced == Traced::All).then(|| "-f".to_owned()));
-    let rule = format!("inject={call}:signal=KILL:when={when}");
-    words.extend(["-qq", "-o", "/dev/null", "-e", &format!("trace={call}"), "-e", &rule].map(str::to_owned));
+    let call = rule.split(':').next().unwrap_or_default();
+    let [traced, rule] = [format!("trace={call}"), format!("inject={rule}")];
+    words.extend(["-qq", "-o", "/dev/null", "-e", &traced, "-e", &rule].map(str::to_owned));
     words
 }
 
-/// One kill, looked at.
+/// Whether these words are among what a call printed, on whichever stream.
+fn says(ended: &Ended, words: &str) -> bool {
+    ended.stdout.contains(words) || ended.stderr.contains(words)
+}
+
+/// What there is to see before or after an operation.
+struct States {
+    /// In the source.
+    source: Seen,
+    /// Wherever the operation shows.
+    all: Seen,
+}
+
+impl States {
+    fn of(scene: &Scene, operation: &Operation) -> Self {
+        Self { source: scene.look(Shows::Nowhere), all: scene.look(operation.shows) }
+    }
+}
+
+/// One fault, looked at.
 struct Check<'a> {
     operation: &'a Operation,
     scene: &'a Scene,
-    old: &'a Seen,
-    new: &'a Seen,
+    old: &'a States,
+    new: &'a States,
 }
 
 impl Check<'_> {
+    /// Before any other command: the source is whole, unless the next command was announced to complete the work.
+    fn at_once(&self, ended: &Ended) -> Result<(), String> {
+        if ended.code == 101 || ended.code > 127 {
+            return Err("it crashed".to_owned());
+        }
+        let Self { scene, old, new, .. } = self;
+        let seen = scene.look(Shows::Nowhere);
+        if says(ended, "everything was put back") && seen != old.source {
+            return Err(format!("not put back: {}", difference(&old.source, &seen).join(", ")));
+        }
+        if seen == old.source || seen == new.source || says(ended, "the next command") {
+            return Ok(());
+        }
+        Err(format!("half at once: {}", difference(&old.source, &seen).join(", ")))
+    }
+
+    /// What was said about an operation of which a call failed.
+    fn words_are_true(&self, ended: &Ended, done: bool) -> Result<(), String> {
+        let shows = !matches!(self.operation.shows, Shows::Nowhere);
+        let claimed = says(ended, "the work is there") || says(ended, "is in its new state");
+        match (ended.code, done) {
+            (0, false) if shows => Err("it was not done, and the code is 0".to_owned()),
+            (1.., false) if claimed => Err("it was not done, and is said to be".to_owned()),
+            (1.., true) if says(ended, "put back") => {
+                Err("it was done, and is said to be put back".to_owned())
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Whether the operation was done, after the command that comes next; else what is wrong.
-    fn after_a_kill(&mut self, words: &[String]) -> Result<bool, String> {
-        let Self { operation, scene, old, new } = *self;
+    fn afterwards(&self, words: &[String]) -> Result<bool, String> {
+        let Self { operation, scene, old, new } = self;
         let listed = scene.ground.ended(&scene.source, &["ls"]);
         if listed.code != 0 {
             return Err(format!("ls: {}", listed.stderr));
@@ -157,10 +282,10 @@ impl Check<'_> {
             return Err(left.join(", "));
         }
         let seen = scene.look(operation.shows);
-        let done = match (seen == *old, seen == *new) {
+        let done = match (seen == old.all, seen == new.all) {
             (true, _) => false,
             (false, true) => true,
-            (false, false) => return Err(format!("half: {}", difference(old, &seen).join(", "))),
+            (false, false) => return Err(format!("half: {}", difference(&old.all, &seen).join(", "))),
         };
         if !done {
             self.again(words)?;
@@ -181,7 +306,11 @@ impl Check<'_> {
             return Err(format!("again: {} {}", ended.code, ended.stderr));
         }
         let seen = scene.look(operation.shows);
-        if seen == **new { Ok(()) } else { Err(format!("again: {}", difference(new, &seen).join(", "))) }
+        if seen == new.all {
+            Ok(())
+        } else {
+            Err(format!("again: {}", difference(&new.all, &seen).join(", ")))
+        }
     }
 
     /// What was done can be taken back, and it is that operation that is taken back.
@@ -192,6 +321,10 @@ impl Check<'_> {
             return Err(format!("{back}: {} {}", ended.code, ended.stderr));
         }
         let seen = scene.look(operation.shows);
-        if seen == **old { Ok(()) } else { Err(format!("{back}: {}", difference(old, &seen).join(", "))) }
+        if seen == old.all {
+            Ok(())
+        } else {
+            Err(format!("{back}: {}", difference(&old.all, &seen).join(", ")))
+        }
     }
 }

@@ -133,3 +133,16 @@ pub(crate) fn ready(env: &TestEnv, source: &std::path::Path, options: &[&str], s
     child.stdout.as_mut().unwrap().read_exact(&mut [0; 6]).unwrap();
     child
 }
+
+#[test]
+fn an_outcome_that_cannot_be_put_in_place_leaves_no_draft() {
+    let Some(env) = TestEnv::of_the_executable() else { return };
+    let source = env.repository("r");
+    env.run_script(&source, &["--name", "box"], "true").expect_code(0).unused();
+    let outcome = env.sandboxes().join("box/outcome.json");
+    fs_err::remove_file(&outcome).unwrap();
+    env.file(&outcome.join("in the way"), "");
+    let words = ["exec", "box", "--", "sh", "-c", "echo more > more; exit 3"];
+    env.sandtable().args(words).ended().expect_code(3).expect_stderr("the outcome was not written").unused();
+    assert!(!env.sandboxes().join("box/outcome.json.draft").exists());
+}
