@@ -182,7 +182,10 @@ impl Cli {
         let mut stdin = child.stdin.take().expect("it was asked for");
         let output = std::thread::scope(|scope| {
             // A program that has heard enough closes its end; what it made of the rest, its status says.
-            let writer = std::thread::Builder::new().spawn_scoped(scope, move || stdin.write_all(input).ok());
+            let writer = spawn(scope, move || stdin.write_all(input).ok());
+            if writer.is_err() {
+                end_now(Pid::from_child(&child));
+            }
             writer.map_err(failed)?;
             child.wait_with_output().map_err(failed)
         })?;
@@ -255,7 +258,8 @@ impl Cli {
                     end_now(pid);
                 }
                 late
-            })?;
+            })
+            .inspect_err(|_| end_now(pid))?;
             // A program that has heard enough closes its end; what it made of the rest, its status says.
             let said = spawn(scope, move || stdin.map(|mut stdin| stdin.write_all(input)))
                 .and_then(|_| spawn(scope, move || stderr.map(complaints)));

@@ -1,5 +1,5 @@
-//! The first process of a container that stands beside a sandbox: it runs one program, which listens at a port,
-//! and carries to it whoever comes through a Unix socket. So the sandbox needs no network to reach the program,
+//! The first process of a container beside a sandbox: it runs one program, which listens at a port, and
+//! forwards to it every connection that comes through a Unix socket. So the sandbox needs no network to reach the program,
 //! and the program's own is not the sandbox's.
 //!
 //! It connects to its supervisor once, says one byte when the program listens, and ends when the supervisor or
@@ -76,10 +76,12 @@ fn run(post: &Post<'_>) -> Result<String, Errno> {
     let mut command = Command::new(&post.command[0]);
     let started = io::pipe().and_then(|(heard, words)| {
         command.args(&post.command[1..]).stdin(Stdio::null()).stdout(words.try_clone()?).stderr(words);
+        // Before the program: there may be no room for another thread.
+        let tail = listen(heard)?;
         let child = command.spawn()?;
         // It holds the pipe open.
         drop(command);
-        Ok((child, listen(heard)))
+        Ok((child, tail))
     });
     let (mut child, tail) = match started {
         Ok(started) => started,
@@ -101,10 +103,10 @@ fn run(post: &Post<'_>) -> Result<String, Errno> {
 }
 
 /// Hears everything that the program says, and remembers the end of it.
-fn listen(mut heard: io::PipeReader) -> Arc<Mutex<Vec<u8>>> {
+fn listen(mut heard: io::PipeReader) -> io::Result<Arc<Mutex<Vec<u8>>>> {
     let tail = Arc::new(Mutex::new(Vec::new()));
     let kept = Arc::clone(&tail);
-    std::thread::spawn(move || {
+    std::thread::Builder::new().spawn(move || {
         let mut bytes = [0_u8; 4096];
         while let Ok(length @ 1..) = heard.read(&mut bytes) {
             let Ok(mut kept) = kept.lock() else { return };
@@ -112,8 +114,8 @@ fn listen(mut heard: io::PipeReader) -> Arc<Mutex<Vec<u8>>> {
             let excess = kept.len().saturating_sub(TAIL);
             kept.drain(..excess);
         }
-    });
-    tail
+    })?;
+    Ok(tail)
 }
 
 /// The last line that the program said.

@@ -159,3 +159,14 @@ fn lints_are_expected_with_a_reason_and_never_allowed() {
         .collect();
     assert_none("use #[expect(…, reason)]", &found);
 }
+
+/// A system may refuse a thread. `spawn` of the standard library panics then; a `Builder` returns the error.
+#[test]
+fn a_thread_that_cannot_be_made_is_an_error_and_no_panic() {
+    let panicking = ["thread::spawn(", "scope.spawn(", "s.spawn("];
+    let is_test = |file: &&Source| file.path.to_string_lossy().ends_with("tests.rs");
+    let files = product();
+    let found: Vec<String> =
+        files.iter().filter(|file| !is_test(file)).flat_map(|file| file.naming(&panicking)).collect();
+    assert_none("a thread without a way to fail", &found);
+}
