@@ -39,6 +39,8 @@ pub enum DoorError {
     },
     #[error("cannot wait for the container")]
     Wait(#[source] Errno),
+    #[error("the container's processes cannot be seen from here: its engine runs in another PID namespace")]
+    Apart,
     #[error("the container has started another program as its first process")]
     Stranger(#[source] Option<Errno>),
     #[error("cannot {}", .0.step)]

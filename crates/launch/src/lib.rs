@@ -59,3 +59,5 @@ mod verify;
 
 #[cfg(target_os = "linux")]
 pub use landlock::abi as landlock_abi;
+#[cfg(target_os = "linux")]
+pub use sys::network::{Peer, peer};

@@ -7,7 +7,6 @@ use fs_err as fs;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{CWD, Mode, OFlags, openat, stat};
 use rustix::io::Errno;
-use rustix::net::sockopt::socket_peercred;
 use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, connect, listen, socket_with,
 };
@@ -18,6 +17,7 @@ use crate::cgroup::Foreign;
 pub use crate::error::DoorError;
 use crate::op::Limits;
 use crate::report::{Control, Observed, Report};
+use crate::sys::network::{Peer, peer};
 use crate::verify::private_ids;
 use crate::wire::{self, Ask, Failure, Tell};
 
@@ -81,8 +81,8 @@ impl Door {
                 Ok(_) => {
                     let socket =
                         accept_with(&self.listener, SocketFlags::CLOEXEC).map_err(DoorError::Wait)?;
-                    let peer = socket_peercred(&socket).map_err(DoorError::Wait)?;
-                    if peer.uid == getuid() && self.is_expected(peer.pid)? {
+                    let Peer { pid, uid } = peer(&socket).map_err(DoorError::Wait)?;
+                    if uid == getuid() && self.is_expected(pid.ok_or(DoorError::Apart)?)? {
                         return Ok(Some(socket));
                     }
                 }
@@ -128,7 +128,7 @@ impl Contained {
         descriptors: [BorrowedFd<'_>; 2],
         limits: Option<&Limits>,
     ) -> Result<Self, DoorError> {
-        let pid = socket_peercred(&socket).map_err(DoorError::Wait)?.pid;
+        let pid = peer(&socket).map_err(DoorError::Wait)?.pid.ok_or(DoorError::Apart)?;
         wire::send(&socket, &Ask::Adopt(terms), &descriptors).map_err(DoorError::Lost)?;
         let frame = wire::receive::<Tell>(&socket).map_err(DoorError::Lost)?;
         let port = frame.descriptors.into_iter().next();

@@ -1,11 +1,44 @@
-//! Switching the loopback device on.
+//! Switching the loopback device on, and who is at the other end of a socket.
 
 use std::os::fd::{AsFd, AsRawFd as _};
 
+use rustix::fs::Uid;
 use rustix::io::Result;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 
+use rustix::process::Pid;
+
 use super::check;
+
+/// The process at the other end of a socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Peer {
+    /// Nothing if it is in a PID namespace that cannot be seen from here.
+    pub pid: Option<Pid>,
+    pub uid: Uid,
+}
+
+/// Who connected a Unix socket; of a listening one, who called `listen`.
+///
+/// Rustix has this with a number that cannot be zero. The kernel says zero of a process in another PID namespace
+/// (`cred_to_ucred`, net/core/sock.c), and then its result is not valid.
+pub fn peer(socket: impl AsFd) -> Result<Peer> {
+    let mut found = libc::ucred { pid: 0, uid: 0, gid: 0 };
+    let mut length = libc::socklen_t::try_from(size_of_val(&found)).expect("three numbers");
+    // SAFETY: the kernel writes at most `length` bytes to a structure of that size, which is plain data and outlives the
+    // call.
+    let returned = unsafe {
+        libc::getsockopt(
+            socket.as_fd().as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_PEERCRED,
+            (&raw mut found).cast(),
+            &raw mut length,
+        )
+    };
+    check(returned.into())?;
+    Ok(Peer { pid: Pid::from_raw(found.pid), uid: Uid::from_raw(found.uid) })
+}
 
 /// Sets the loopback device of the current network namespace up.
 pub(crate) fn loopback_up() -> Result<()> {

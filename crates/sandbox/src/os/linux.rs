@@ -6,8 +6,7 @@ use std::path::Path;
 
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
 use rustix::fs::{AtFlags, CWD, MemfdFlags, Mode, OFlags, Stat, chmodat, memfd_create, openat, statfs};
-use rustix::io::Result;
-use rustix::net::sockopt::socket_peercred;
+use rustix::io::{Errno, Result};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with};
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
@@ -62,7 +61,9 @@ pub(crate) fn pipe() -> Result<(OwnedFd, OwnedFd)> {
 
 /// The process at the other end; of a listening socket, the one that called `listen`.
 pub(crate) fn peer(socket: impl AsFd) -> Result<Peer> {
-    socket_peercred(socket).map(|found| Peer { pid: found.pid, uid: found.uid })
+    let found = sandtable_launch::peer(socket)?;
+    // One that is not seen from here is as good as none.
+    Ok(Peer { pid: found.pid.ok_or(Errno::SRCH)?, uid: found.uid })
 }
 
 pub(crate) fn stream_socket(waiting: Waiting) -> Result<OwnedFd> {

@@ -173,3 +173,19 @@ fn variables_of_the_launcher_that_mean_nothing_are_named() {
         assert!(ended.code == 2 && ended.stderr.contains(words), "{name}={value}: {ended:?}");
     }
 }
+
+#[test]
+fn an_engine_in_another_process_namespace_is_named() {
+    Contained::each(docker_alone, |world, source| {
+        if world.env.caller() != Caller::Same || !sandtable_testkit::require::is_root() {
+            return;
+        }
+        // The daemon and its containers stay outside.
+        let apart = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"];
+        let words = ["run", "--engine", "docker", "--image", &world.image, "--rm", "--", "true"];
+        let ended = world.sandtable().directory(&source).args(words).through(apart).ended();
+        let ended = ended.expect_code(125).expect_stderr("its engine runs in another PID namespace");
+        assert!(!ended.stderr.contains("os error 0"), "{}", ended.stderr);
+        assert_eq!(world.left(), [""; 0]);
+    });
+}

@@ -5,12 +5,12 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use rustix::net::sockopt::socket_peercred;
 use rustix::process::geteuid;
 
 use super::Error;
 use super::message::{Request, SERIAL};
 use super::parse::{Kind, Malformed, Message};
+use crate::sys::network::peer;
 
 /// How long a manager may take. It answers in milliseconds; one that hangs must not hang us.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -38,7 +38,7 @@ impl Line {
     fn to(path: &Path) -> Result<Self, Error> {
         let connected = UnixStream::connect(path);
         let stream = connected.map_err(|source| Error::Connect { path: path.to_owned(), source })?;
-        let peer = socket_peercred(&stream).map_err(|error| Error::Broken(error.into()))?;
+        let peer = peer(&stream).map_err(|error| Error::Broken(error.into()))?;
         if !peer.uid.is_root() && peer.uid != geteuid() {
             return Err(Error::Stranger { path: path.to_owned() });
         }
