@@ -17,6 +17,15 @@ use crate::resolve;
 
 use super::proof::ProofError;
 
+/// Where the work of a sandbox is that no state holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Work {
+    /// What it changed, as an overlay keeps that.
+    Layer(PathBuf),
+    /// All its files.
+    Files(PathBuf),
+}
+
 /// Why an operation on a sandbox failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -82,7 +91,7 @@ pub enum Error {
     #[error("nothing is recorded of what the sandbox `{0}` stands on")]
     NoBase(SandboxName),
     #[error("what the sandbox `{name}` was made on is not recorded, and cannot be recorded any more")]
-    Groundless { name: SandboxName, layer: PathBuf },
+    Groundless { name: SandboxName, work: Work },
     #[error("the sandbox `{name}` holds work that is not recorded, and it cannot be recorded now")]
     Behind {
         name: SandboxName,
@@ -266,8 +275,11 @@ impl Error {
             Self::NoBase(name) => {
                 Some(format!("`sandtable snapshot {name}` records it when no command runs in it"))
             }
-            Self::Groundless { layer, .. } => {
+            Self::Groundless { work: Work::Layer(layer), .. } => {
                 Some(format!("what it changed is in `{}`, as the kernel's overlay keeps it", layer.display()))
+            }
+            Self::Groundless { work: Work::Files(files), .. } => {
+                Some(format!("all its files, with what it changed, are in `{}`", files.display()))
             }
             Self::Behind { name, cause } => {
                 let first = cause.remedy().map(|remedy| format!("{remedy}\n")).unwrap_or_default();

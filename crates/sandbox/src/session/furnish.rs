@@ -85,18 +85,12 @@ pub(super) fn copies(
             continue;
         }
         let target = place.join(layer);
-        fs::create_dir(target.as_path()).map_err(Error::state("make", target.as_path()))?;
-        let hidden = Hidden::of(resolved);
         let options = copy::Options {
-            leave_out: &|path, kind| layer == WORKSPACE && hidden.picks(path, kind),
+            leave_out: &|_, _| false,
             progress: &|now| watcher.copying(CopyNews::Going { files: now.files, bytes: now.bytes }),
             cancelled: &|| interrupt.signal().is_some(),
         };
-        let (from, to) = (opened(source, *identity)?, opened(&target, None)?);
-        let outcome = copy(from.as_fd(), to.as_fd(), &options).map_err(|error| match error {
-            copy::Error::Cancelled => Error::Interrupted,
-            error => Error::Copy { path: source.as_path().to_owned(), source: error },
-        })?;
+        let outcome = copy_one(Copied { source, layer, identity: *identity }, resolved, &target, &options)?;
         if resolved.repository_config == RepositoryConfig::WithoutPasswords {
             match layer.as_str() {
                 WORKSPACE => clean(&target.join(".git/config"))?,
@@ -111,6 +105,48 @@ pub(super) fn copies(
         file.copies.insert(layer.clone(), entry);
     }
     directory.write(COPIES, &file)
+}
+
+/// Copies the source once more, to a directory that is not there yet.
+pub(super) fn copy_workspace(resolved: &ResolvedSpec, target: &HostPath) -> Result<(), Error> {
+    let workspace = resolved.mounts.iter().find_map(|mount| match &mount.content {
+        Content::Copy { source, layer, identity } if layer == WORKSPACE => {
+            Some(Copied { source, layer, identity: *identity })
+        }
+        _ => None,
+    });
+    let Some(workspace) = workspace else { return Ok(()) };
+    let options = copy::Options { leave_out: &|_, _| false, progress: &|_| {}, cancelled: &|| false };
+    copy_one(workspace, resolved, target, &options).map(drop)
+}
+
+/// A directory to be copied.
+struct Copied<'a> {
+    source: &'a HostPath,
+    layer: &'a str,
+    identity: Option<FileIdentity>,
+}
+
+/// Makes one copy, without what is hidden from the sandbox.
+fn copy_one(
+    copied: Copied<'_>,
+    resolved: &ResolvedSpec,
+    target: &HostPath,
+    options: &copy::Options<'_>,
+) -> Result<copy::Outcome, Error> {
+    let Copied { source, layer, identity } = copied;
+    fs::create_dir(target.as_path()).map_err(Error::state("make", target.as_path()))?;
+    let hidden = Hidden::of(resolved);
+    let options = copy::Options {
+        leave_out: &|path, kind| layer == WORKSPACE && hidden.picks(path, kind),
+        progress: options.progress,
+        cancelled: options.cancelled,
+    };
+    let (from, to) = (opened(source, identity)?, opened(target, None)?);
+    copy(from.as_fd(), to.as_fd(), &options).map_err(|error| match error {
+        copy::Error::Cancelled => Error::Interrupted,
+        error => Error::Copy { path: source.as_path().to_owned(), source: error },
+    })
 }
 
 /// Says that it is over, however it ends.

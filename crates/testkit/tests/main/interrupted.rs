@@ -137,6 +137,52 @@ fn without_its_store_a_sandbox_still_hands_over_its_work() {
 }
 
 #[test]
+fn without_its_store_a_copy_still_hands_over_its_work() {
+    for caller in [Caller::Same, Caller::ordinary()] {
+        let Some(env) = TestEnv::of_the_executable_as(caller) else { continue };
+        let source = env.repository("r");
+        // Ignored files and hidden ones are no work of the sandbox.
+        env.file(&source.join(".gitignore"), "ignored\n.env\n");
+        env.file(&source.join("ignored"), "x\n");
+        env.file(&source.join(".env"), "TOKEN=1\n");
+        let script = "echo work > work; echo mine >> README; rm docs/guide.txt";
+        env.run_script(&source, &["--name", "a", "--mode", "copy"], script).expect_code(0).unused();
+        let stores = env.sandboxes().with_file_name("stores");
+        fs_err::remove_dir_all(&stores).unwrap();
+        let shown = env.sandtable().args(["diff", "a", "--name-status"]).ended().expect_code(0);
+        assert_eq!(shown.stdout, "M\tREADME\nD\tdocs/guide.txt\nA\twork\n");
+        assert!(!env.sandboxes().join("a/base.new").exists());
+        fs_err::remove_dir_all(&stores).unwrap();
+        assert_eq!(done(&env, &["exec", "-q", "a", "--", "cat", "work"]), "work\n");
+        done(&env, &["apply", "a", "--approve", "all"]);
+        assert_eq!(read(&source.join("work")), "work\n");
+        assert!(!source.join("docs/guide.txt").exists() && source.join(".env").exists());
+    }
+}
+
+/// Without the source nothing tells what a sandbox changed; then the error says where all of it is.
+#[test]
+fn without_store_and_source_the_files_are_named() {
+    let Some(env) = TestEnv::of_the_executable() else { return };
+    for (name, mode, place) in [("o", "overlay", "o/workspace.upper"), ("c", "copy", "c/copies/workspace")] {
+        let source = env.repository(name);
+        env.run_script(&source, &["--name", name, "--mode", mode], "echo work > work")
+            .expect_code(0)
+            .unused();
+        fs_err::remove_dir_all(env.sandboxes().with_file_name("stores")).unwrap();
+        fs_err::remove_dir_all(&source).unwrap();
+        let place = env.sandboxes().join(place);
+        let refused = env.sandtable().args(["diff", name]).ended();
+        assert_ne!(refused.code, 0);
+        refused
+            .expect_stderr("cannot be recorded any more")
+            .expect_stderr(&format!("`{}`", place.display()))
+            .unused();
+        assert_eq!(read(&place.join("work")), "work\n");
+    }
+}
+
+#[test]
 fn what_both_changed_since_is_a_conflict_when_the_store_is_lost() {
     let Some(env) = TestEnv::of_the_executable() else { return };
     let source = env.repository("r");

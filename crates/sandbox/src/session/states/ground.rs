@@ -89,7 +89,11 @@ pub(super) fn replace_source(
 pub(super) fn is_there(record: &Record) -> bool {
     let found = open_named(record.resolved.source.root.as_path()).and_then(|dir| stat_fd(dir.as_fd()));
     let known = record.resolved.mounts.iter().find_map(|mount| match &mount.content {
-        Content::Cow { layer, identity, .. } if layer == WORKSPACE => *identity,
+        Content::Cow { layer, identity, .. } | Content::Copy { layer, identity, .. }
+            if layer == WORKSPACE =>
+        {
+            *identity
+        }
         _ => None,
     });
     match (found, known) {

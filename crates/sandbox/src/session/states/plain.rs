@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use sandtable_store::id::ObjectId;
 use sandtable_store::layer::write::Outcome;
+use sandtable_store::remove::remove_tree;
 use sandtable_store::rollback::{self, Verify};
 use sandtable_store::snapshot;
 use sandtable_store::state::State;
@@ -15,17 +16,20 @@ use sandtable_store::store::{Batch, Store};
 
 use super::super::directory::SandboxDirectory;
 use super::super::error::{Error, chained};
-use super::super::furnish::PLACE;
+use super::super::furnish::{PLACE, copy_workspace};
 use super::super::record::Record;
 use super::super::watcher::Watcher;
 use super::ground::Heard;
 use super::subject;
 use crate::board::take::{Words, commit, hash_kind, look_alone};
-use crate::board::{self, Consistency, Entry, Ignored, Subject, Taking};
+use crate::board::{self, Consistency, Entry, Ignored, Silent, Subject, Taking};
 use crate::merge::base_head;
 use crate::model::resolved::Warning;
 use crate::model::spec::{Lifetime, WorkspaceMode};
 use crate::resolve::WORKSPACE;
+
+/// Where below a sandbox's directory the source is copied to once more, while that is recorded.
+const AGAIN: &str = "base.new";
 
 /// Where the files of such a workspace are; `None` for one that has a layer.
 pub(super) fn root(directory: &SandboxDirectory, record: &Record) -> Option<PathBuf> {
@@ -64,10 +68,36 @@ fn record_copy(
     record: &Record,
     taking: &Taking<'_>,
 ) -> Result<ObjectId, board::Error> {
+    record_files(directory, record, taking, &|batch| look(directory, record, batch, taking))
+}
+
+/// Copies the source once more and records that, for a sandbox whose base is lost.
+pub(super) fn record_again(directory: &SandboxDirectory, record: &Record) -> Result<ObjectId, Error> {
+    let place = directory.path().join(AGAIN);
+    let clear = || {
+        remove_tree(place.as_path()).map_err(|error| Error::state("remove", place.as_path())(error.source))
+    };
+    clear()?;
+    let hearing = Silent::default();
+    let taking = Taking { message: Some("the source"), ..Taking::of(Ignored::All, "onboard", &hearing) };
+    let recorded = copy_workspace(&record.resolved, &place).and_then(|()| {
+        let looked = |batch: &Batch<'_>| look_alone(batch, &subject(record), place.as_path(), &taking);
+        Ok(record_files(directory, record, &taking, &looked)?)
+    });
+    clear()?;
+    recorded
+}
+
+fn record_files(
+    directory: &SandboxDirectory,
+    record: &Record,
+    taking: &Taking<'_>,
+    look: &dyn Fn(&Batch<'_>) -> Result<snapshot::Outcome, board::Error>,
+) -> Result<ObjectId, board::Error> {
     let source = record.resolved.source.root.as_path();
     let store = directory.board().open(source, hash_kind(source)?)?;
     let batch = store.begin()?;
-    let outcome = look(directory, record, &batch, taking)?;
+    let outcome = look(&batch)?;
     let owner = Subject::directory(source);
     let head = store.meta().head(&owner.to_string())?.map(|head| head.snapshot);
     if let Some(head) = head
@@ -98,10 +128,15 @@ pub(super) fn look(
 
 /// Carries a rollback of such a workspace that was killed to its end, before anything is done with the files.
 pub(in crate::session) fn whole(directory: &SandboxDirectory, record: &Record) -> Result<(), Error> {
-    if root(directory, record).is_some() && directory.read_base()?.is_some() {
-        board::mend(&directory.standing(record)?.1)?;
+    if root(directory, record).is_none() {
+        return Ok(());
     }
-    Ok(())
+    match directory.standing(record) {
+        Ok((_, store)) => Ok(board::mend(&store)?),
+        // Where the store is lost, so is the journal.
+        Err(Error::NoBase(_)) => Ok(()),
+        Err(error) => Err(error),
+    }
 }
 
 /// Whether what is there must be as it was recorded.

@@ -1,8 +1,9 @@
 //! A base for a sandbox whose own was never recorded, or is lost with its store.
 //!
 //! An overlay shows its source wherever neither it nor its pins cover it: so the source as it is now, with the pins,
-//! is what the sandbox stands on now. What changed in the source since the sandbox was made is written down with it: of a path
-//! that both changed, nobody knows what it was, and a merge treats it as a conflict.
+//! is its base now. The base of a copy is the source copied once more, without what was hidden from it. What changed in the
+//! source since the sandbox was made is written down with the base: the old content of a path that both changed is
+//! unknown, and a merge treats it as a conflict.
 
 use std::os::fd::AsFd as _;
 use std::sync::atomic::AtomicBool;
@@ -14,30 +15,37 @@ use sandtable_store::source::{self, Options, Stamp};
 
 use super::super::capture::drift_entry;
 use super::super::directory::{Part, SandboxDirectory};
-use super::super::error::Error;
+use super::super::error::{Error, Work};
 use super::super::record::{DriftEntry, Record};
 use super::base::StandsOn;
 use super::git::held_head;
 use super::ground::is_there;
 use super::keep::{Stillness, read_layer};
-use super::open;
+use super::{open, plain};
 use crate::board::take::{Words, commit, hash_kind, look, look_alone};
 use crate::board::{self, Consistency, Ignored, Silent, Subject, Taking};
 use crate::merge::base_head;
 use crate::model::spec::WorkspaceMode;
 use crate::resolve::WORKSPACE;
 
-/// Records what the sandbox stands on now, and makes that its base. The lock must be held.
+/// Records a base for the sandbox as it is now. The lock must be held.
 pub(super) fn regain(directory: &SandboxDirectory, record: &Record) -> Result<(), Error> {
-    let layer = directory.layer(WORKSPACE, Part::Upper).as_path().to_owned();
-    let groundless = || Error::Groundless { name: record.name.clone(), layer: layer.clone() };
-    if record.resolved.mode.value != WorkspaceMode::Overlay || (record.sees_source() && !is_there(record)) {
-        return Err(groundless());
+    let mode = record.resolved.mode.value;
+    let is_known = matches!(mode, WorkspaceMode::Overlay | WorkspaceMode::Copy);
+    if !is_known || (record.sees_source() && !is_there(record)) {
+        let work = match plain::root(directory, record) {
+            Some(files) => Work::Files(files),
+            None => Work::Layer(directory.layer(WORKSPACE, Part::Upper).as_path().to_owned()),
+        };
+        return Err(Error::Groundless { name: record.name.clone(), work });
     }
     let head = held_head(directory, record).or_else(|| base_head(&record.resolved.source.root));
     let head = head.filter(|_| record.sees_source());
     let moved = if record.sees_source() { moved(directory, record)? } else { Vec::new() };
-    let snapshot = record_ground(directory, record)?;
+    let snapshot = match mode {
+        WorkspaceMode::Copy => plain::record_again(directory, record)?,
+        _ => record_ground(directory, record)?,
+    };
     directory.stand_on_this(record, &StandsOn { moved, ..StandsOn::new(snapshot, head) })
 }
 
