@@ -138,6 +138,44 @@ fn what_no_state_holds_survives_every_way_back_of_a_sandbox() {
     }
 }
 
+/// Made inside: a socket, and work in the files of a submodule, which are no part of a state.
+const MORE_UNHELD: &str = "perl -e 'use Socket; socket(S,PF_UNIX,SOCK_STREAM,0); bind(S,sockaddr_un(q(socket))) or die'; \
+     echo work > sub/work; echo changed > sub/file; echo k > keep";
+
+#[test]
+fn sockets_and_work_in_submodules_survive_every_way_back_of_a_sandbox() {
+    if sandtable_testkit::require::program("perl").is_none() {
+        return sandtable_testkit::require::skip("the socket is made by perl");
+    }
+    for (caller, mode) in [(Caller::Same, "overlay"), (Caller::ordinary(), "overlay"), (Caller::Same, "copy")]
+    {
+        let Some(env) = TestEnv::of_the_executable_as(caller) else { continue };
+        let (source, sub) = (env.repository("r"), env.root().join("sub"));
+        env.file(&sub.join("file"), "as it was\n");
+        for args in [&["init", "-q"][..], &["add", "-A"], &["commit", "-q", "-m", "one"]] {
+            env.git(&sub, args);
+        }
+        let from = sub.display().to_string();
+        env.git(&source, &["-c", "protocol.file.allow=always", "submodule", "--quiet", "add", &from, "sub"]);
+        env.git(&source, &["commit", "-q", "-m", "with a submodule"]);
+        env.run_script(&source, &["--name", "a", "--mode", mode], MORE_UNHELD).expect_code(0).unused();
+        let first = done(&env, &source, &["snapshot", "a"]).lines().next().unwrap().to_owned();
+        let _said = done(&env, &source, &["exec", "-q", "a", "--", "sh", "-c", "echo 2 >> keep"]);
+        for (step, keep) in [
+            (&["undo", "a"][..], "k\n"),
+            (&["redo", "a"], "k\n2\n"),
+            (&["rollback", &first, "a"], "k\n"),
+            (&["undo", "a"], "k\n2\n"),
+        ] {
+            let _said = done(&env, &source, step);
+            let look = "test -S socket && cat sub/work sub/file keep";
+            let seen = done(&env, &source, &["exec", "-q", "a", "--", "sh", "-c", look]);
+            assert_eq!(seen, format!("work\nchanged\n{keep}"), "{mode}, after {step:?}");
+        }
+        assert_eq!(fs_err::read_to_string(source.join("sub/file")).unwrap(), "as it was\n");
+    }
+}
+
 #[test]
 fn what_would_be_lost_is_named_and_the_way_back_refused() {
     for mode in ["overlay", "copy"] {

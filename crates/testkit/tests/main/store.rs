@@ -1,11 +1,13 @@
 //! The store from outside: stock git as its reader, many who write at once, a source whose history is rewritten, and
 //! processes that are killed.
 
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use sandtable_store::gc::MOST_PACKS;
 use sandtable_testkit::env::TestEnv;
+use sandtable_testkit::process::Ended;
 use sandtable_testkit::{counts, require};
 use serde_json::Value;
 
@@ -258,4 +260,103 @@ fn killed_at_any_moment_nothing_is_lost_and_the_next_call_works() {
         done(env, source, &["verify", id]);
     }
     assert!(done(env, source, &["store", "fsck", "--deep"]).contains("all is as it was written"));
+}
+
+fn called(env: &TestEnv, source: &Path, words: &[&str]) -> Ended {
+    env.sandtable().directory(source).args(words).ended()
+}
+
+/// The only pack of a store.
+fn pack_of(store: &Path) -> PathBuf {
+    let packs = fs_err::read_dir(store.join("objects/pack")).unwrap().map(|entry| entry.unwrap().path());
+    let mut packs: Vec<PathBuf> =
+        packs.filter(|path| path.extension().is_some_and(|end| end == "pack")).collect();
+    assert_eq!(packs.len(), 1, "{packs:?}");
+    packs.remove(0)
+}
+
+#[test]
+fn a_check_claims_no_more_than_it_read() {
+    let Some(env) = TestEnv::of_the_executable() else { return };
+    let source = env.root().join("plain");
+    // Nothing that could be made smaller, so that the middle of the pack is in the middle of this.
+    let mut seed = 1_u64;
+    let noise: Vec<u8> = std::iter::repeat_with(|| {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        seed.to_be_bytes()[0]
+    })
+    .take(100_000)
+    .collect();
+    env.file(&source.join("noise"), noise);
+    called(&env, &source, &["snapshot", "."]).expect_code(0).unused();
+    let store = PathBuf::from(called(&env, &source, &["store", "path"]).expect_code(0).stdout.trim());
+    let deep = called(&env, &source, &["store", "fsck", "--deep"]).expect_code(0);
+    assert!(deep.stdout.contains("all is as it was written"), "{}", deep.stdout);
+
+    let pack = pack_of(&store);
+    let mut bytes = fs_err::read(&pack).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs_err::set_permissions(&pack, std::fs::Permissions::from_mode(0o600)).unwrap();
+    fs_err::write(&pack, bytes).unwrap();
+    let fast = called(&env, &source, &["store", "fsck"]);
+    assert!(!fast.stdout.contains("as it was written"), "{}", fast.stdout);
+    assert!(fast.code != 0 || fast.stdout.contains("`--deep` does that"), "{}", fast.stdout);
+    let deep = called(&env, &source, &["store", "fsck", "--deep"]);
+    assert_ne!(deep.code, 0, "{}", deep.stdout);
+}
+
+#[test]
+fn all_that_a_store_takes_is_told() {
+    let Some(env) = TestEnv::of_the_executable() else { return };
+    let source = env.repository("r");
+    called(&env, &source, &["snapshot", "."]).expect_code(0).unused();
+    let told = called(&env, &source, &["store", "status", "--json"]).expect_code(0).stdout;
+    let told: Value = serde_json::from_str(&told).unwrap();
+    let (mut there, mut waiting) = (0, vec![PathBuf::from(told["path"].as_str().unwrap())]);
+    while let Some(path) = waiting.pop() {
+        let meta = fs_err::symlink_metadata(&path).unwrap();
+        if meta.is_dir() {
+            waiting.extend(fs_err::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
+        } else {
+            there += meta.blocks() * 512;
+        }
+    }
+    let told = told["bytes"].as_u64().unwrap();
+    assert!(told * 10 > there * 9 && told < there * 2, "told {told}, there {there}");
+}
+
+#[test]
+fn what_killed_calls_left_among_our_own_files_goes() {
+    let Some(env) = TestEnv::of_the_executable() else { return };
+    if require::program("strace").is_none() {
+        return require::skip("killing at a system call needs strace");
+    }
+    let source = env.repository("r");
+    let data = env.sandboxes().with_file_name("");
+    let killed_at = |call: &str, words: &[&str]| {
+        let rule = format!("inject={call}:signal=KILL:when=1");
+        let trace = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", &rule];
+        let ended = env.sandtable().directory(&source).args(words).through(trace).ended();
+        assert_ne!(ended.code, 0, "{call} was never called: {}", ended.stderr);
+    };
+    let names = |folder: &str| -> Vec<String> {
+        let entries = fs_err::read_dir(data.join(folder)).into_iter().flatten();
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    };
+    killed_at("renameat2", &["snapshot", "."]);
+    assert!(names("stores").iter().any(|name| name.contains(".new-")), "{:?}", names("stores"));
+    called(&env, &source, &["snapshot", "."]).expect_code(0).unused();
+    assert!(!names("stores").iter().any(|name| name.contains(".new-")), "{:?}", names("stores"));
+
+    env.run_script(&source, &["--name", "box"], "echo work > work").expect_code(0).unused();
+    killed_at("linkat,link", &["merge", "box"]);
+    let scratch = || -> Vec<String> {
+        let targets = names("merges").into_iter().filter(|name| data.join("merges").join(name).is_dir());
+        let inside = targets.flat_map(|target| names(&format!("merges/{target}")));
+        inside.filter(|name| name != "lock").collect()
+    };
+    assert_ne!(scratch(), [""; 0], "the kill came before there was anything");
+    called(&env, &source, &["merge", "box"]).expect_code(0).unused();
+    assert_eq!(scratch(), [""; 0]);
 }
