@@ -9,7 +9,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, Parser, Subcommand};
 use sandtable_sandbox::model::choice::UnknownWord;
 use sandtable_sandbox::model::id::SandboxName;
-use sandtable_sandbox::model::limits::{Cpus, Limits, Memory, Pids, Timeout};
+use sandtable_sandbox::model::limits::{Cpus, Disk, Limits, Memory, Pids, Timeout};
 use sandtable_sandbox::model::profile::Profile;
 use sandtable_sandbox::model::seatbelt::SeatbeltProfile;
 use sandtable_sandbox::model::setting::{Origin, Setting};
@@ -177,6 +177,9 @@ struct LimitArgs {
     /// Processes and threads
     #[arg(long, value_name = "NUMBER")]
     pids: Option<Pids>,
+    /// Disk for everything the sandbox writes, such as 500m or 20g, or none; by default half of what is free
+    #[arg(long, value_name = "SIZE")]
+    disk: Option<Disk>,
     /// End the command after this time, such as 90s or 5m, with exit code 124
     #[arg(long, value_name = "TIME")]
     timeout: Option<Timeout>,
@@ -257,6 +260,7 @@ impl LimitArgs {
             cpus: flag(Key::Cpus, self.cpus),
             memory: flag(Key::Memory, self.memory),
             pids: flag(Key::Pids, self.pids),
+            disk: flag(Key::Disk, self.disk),
             timeout: flag(Key::Timeout, self.timeout),
         }
     }

@@ -104,6 +104,7 @@ pub(crate) const SETTINGS: &[SettingVariable] = &[
     own("SANDTABLE_CPUS", Key::Cpus),
     own("SANDTABLE_MEMORY", Key::Memory),
     own("SANDTABLE_PIDS", Key::Pids),
+    own("SANDTABLE_DISK", Key::Disk),
     own("SANDTABLE_TIMEOUT", Key::Timeout),
     own("SANDTABLE_SSH_AGENT", Key::SshAgent),
     own("SANDTABLE_GIT_CONFIG", Key::GitConfig),

@@ -13,6 +13,8 @@ pub(crate) enum Own {
     Failed = 1,
     /// The user's input must change.
     Input = 2,
+    /// The sandbox had used up its disk budget.
+    DiskUsedUp = 123,
     /// The command's time was up.
     TimedOut = 124,
     /// The machine must change.
@@ -36,6 +38,7 @@ impl Own {
     /// The meaning of a number that the sandbox, not the command, gave.
     pub(crate) fn meaning(code: u8) -> Option<&'static str> {
         match code {
+            code if code == Self::DiskUsedUp as u8 => Some("the disk budget was used up"),
             code if code == Self::TimedOut as u8 => Some("the time was up"),
             code if code == Self::Machine as u8 => Some("the sandbox was lost"),
             code if code == Self::NotExecutable as u8 => Some("the command cannot be executed"),
@@ -66,6 +69,7 @@ Exit codes:
   127    the command was not found in the sandbox
   126    the command was found and cannot be executed
   124    the command's time (`--timeout`) was up
+  123    the sandbox had used up its disk budget (`--disk`)
   125    the machine must change: the sandbox could not be started, or was lost
   2      the input must change: usage, configuration, missing consent
   1      a state command could not do what it was asked for

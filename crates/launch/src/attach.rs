@@ -142,6 +142,11 @@ pub fn wait_for_others(socket: BorrowedFd<'_>, deadline: Option<Instant>, mut wa
     }
 }
 
+/// Tells PID 1, as its supervisor, what else holds, for the reports of other clients.
+pub fn add_to_report(socket: BorrowedFd<'_>, found: &Report) -> Result<(), WireError> {
+    wire::send(socket, &Ask::Limits(found.clone()), &[])
+}
+
 /// Makes a write beyond the limit on the size of files an error, not the end of this process. Commands in a sandbox start
 /// with the usual signals.
 pub fn outlive_file_limits() {

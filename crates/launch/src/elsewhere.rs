@@ -72,6 +72,11 @@ pub mod attach {
     /// No command has the terminal.
     pub fn restore_terminal() {}
 
+    /// There is no PID 1.
+    pub fn add_to_report(_: BorrowedFd<'_>, _: &Report) -> Result<(), WireError> {
+        Err(WireError::Closed)
+    }
+
     /// Only a supervisor has to.
     pub fn outlive_file_limits() {}
 }
@@ -298,7 +303,7 @@ pub mod supervisor {
     pub use crate::ends::{Handles, Namespaces};
     pub use crate::error::LaunchError;
     use crate::op::Plan;
-    use crate::report::Report;
+    use crate::report::{Control, Report};
 
     /// A sandbox that waits for its first command.
     #[derive(Debug)]
@@ -307,6 +312,11 @@ pub mod supervisor {
     /// Refuses.
     pub fn launch(_plan: &Plan, _handles: &Handles<'_>) -> Result<Sandbox, LaunchError> {
         Err(LaunchError::Namespaces(super::NEEDS_LINUX))
+    }
+
+    /// Nothing is left out here.
+    pub fn leaves_out(_: Control) -> bool {
+        false
     }
 
     impl Sandbox {

@@ -61,11 +61,13 @@ pub enum Control {
     CpuLimit,
     /// The number of processes is limited.
     PidsLimit,
+    /// What the sandbox's own directories take on disk is limited. Looked after from outside.
+    DiskLimit,
 }
 
 impl Control {
     /// Every control, in the order of the ledger.
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 25] = [
         Self::UserNamespace,
         Self::PrivateIds,
         Self::MountNamespace,
@@ -90,9 +92,10 @@ impl Control {
         Self::MemoryLimit,
         Self::CpuLimit,
         Self::PidsLimit,
+        Self::DiskLimit,
     ];
 
-    /// The controls that exist only where somebody asked for them.
+    /// The limits of a control group, which exist only where somebody asked for them.
     pub const LIMITS: [Self; 3] = [Self::MemoryLimit, Self::CpuLimit, Self::PidsLimit];
 
     /// The stable name, as written in records.
@@ -122,6 +125,7 @@ impl Control {
             Self::MemoryLimit => "memory-limit",
             Self::CpuLimit => "cpu-limit",
             Self::PidsLimit => "pids-limit",
+            Self::DiskLimit => "disk-limit",
         }
     }
 
@@ -142,8 +146,16 @@ impl fmt::Display for Control {
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum Observed {
     Enforced,
-    Partial { why: String },
-    Absent { why: String },
+    /// Nothing in the kernel holds it. It is looked at again and again, and what passes it is ended.
+    Watched {
+        how: String,
+    },
+    Partial {
+        why: String,
+    },
+    Absent {
+        why: String,
+    },
 }
 
 impl Observed {

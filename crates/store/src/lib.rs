@@ -47,6 +47,7 @@ pub mod source;
 pub mod statcache;
 pub mod state;
 pub mod store;
+pub mod usage;
 pub mod workers;
 
 pub use path::RelPath;

@@ -86,6 +86,7 @@ fn unknown_words_are_refused_with_the_known_ones() {
         "--cpus",
         "--memory",
         "--pids",
+        "--disk",
         "--timeout",
         "-m",
     ] {
@@ -186,6 +187,7 @@ fn help_of_the_program() {
       127    the command was not found in the sandbox
       126    the command was found and cannot be executed
       124    the command's time (`--timeout`) was up
+      123    the sandbox had used up its disk budget (`--disk`)
       125    the machine must change: the sandbox could not be started, or was lost
       2      the input must change: usage, configuration, missing consent
       1      a state command could not do what it was asked for
@@ -230,6 +232,7 @@ fn help_of_run() {
           --cpus <NUMBER>                  Processors, such as 2 or 0.5
       -m, --memory <SIZE>                  Memory with swap, such as 512m or 2g; everything in memory file systems counts
           --pids <NUMBER>                  Processes and threads
+          --disk <SIZE>                    Disk for everything the sandbox writes, such as 500m or 20g, or none; by default half of what is free
           --timeout <TIME>                 End the command after this time, such as 90s or 5m, with exit code 124
           --ssh-agent <WHETHER>            Whether the command may use your ssh-agent [possible values: auto, on, off, required]
           --git-config <HOW>               How much of your git configuration the command sees [possible values: literal, sanitized, off]

@@ -5,6 +5,7 @@
 
 use std::path::PathBuf;
 
+use sandtable_sandbox::model::limits::Disk;
 use sandtable_sandbox::model::setting::Setting;
 use sandtable_sandbox::model::spec::{GitConfig, Network, Secrets, SourceGuard, SshAgent, Strictness};
 
@@ -64,6 +65,7 @@ fn widened(key: Key, without: &Layer, with: &Layer) -> bool {
         Key::Cpus => looser(without.limits.cpus.as_ref(), with.limits.cpus.as_ref()),
         Key::Memory => looser(without.limits.memory.as_ref(), with.limits.memory.as_ref()),
         Key::Pids => looser(without.limits.pids.as_ref(), with.limits.pids.as_ref()),
+        Key::Disk => more_disk(without.limits.disk.as_ref(), with.limits.disk.as_ref()),
         Key::Timeout => looser(without.limits.timeout.as_ref(), with.limits.timeout.as_ref()),
         Key::Secrets => {
             let order = [Secrets::Mask, Secrets::Warn];
@@ -133,6 +135,15 @@ fn wider<T: PartialEq>(order: &[T], without: Option<&Setting<T>>, with: Option<&
         setting.and_then(|setting| order.iter().position(|value| *value == setting.value))
     };
     rank(with) > rank(without)
+}
+
+/// Whether `with` allows more disk. Without a budget of its own the default holds, which an amount from a project's file
+/// never raises.
+fn more_disk(without: Option<&Setting<Disk>>, with: Option<&Setting<Disk>>) -> bool {
+    match (without, with) {
+        (None, Some(with)) => with.value == Disk::Unlimited,
+        (without, with) => looser(without, with),
+    }
 }
 
 /// Whether `with` allows more than `without`; no limit allows most.

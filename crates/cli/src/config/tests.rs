@@ -126,6 +126,7 @@ fn every_setting_can_be_set_by_file_and_by_variable() {
             Key::Cpus => ("1.5", "1.5"),
             Key::Memory => ("\"2g\"", "2g"),
             Key::Pids => ("64", "64"),
+            Key::Disk => ("\"20m\"", "20m"),
             Key::Timeout => ("90", "90s"),
             Key::GitConfig | Key::SshAgent => ("\"off\"", "off"),
             Key::Secrets => ("\"mask\"", "mask"),
@@ -191,7 +192,7 @@ fn project_over_user(key: &str, held: &str, value: &str) -> Result<Loaded, Error
 #[test]
 fn a_project_may_narrow_and_nothing_else() {
     // Narrowest first: a project may go to the front of its line, never to the back.
-    let lines: [(&str, &[&str]); 11] = [
+    let lines: [(&str, &[&str]); 12] = [
         ("network", &["\"none\"", "\"nat\"", "\"host\""]),
         ("secrets", &["\"mask\"", "\"warn\""]),
         ("ssh_agent", &["\"off\"", "\"auto\"", "\"on\""]),
@@ -202,6 +203,7 @@ fn a_project_may_narrow_and_nothing_else() {
         ("cpus", &["0.5", "2", "\"4\""]),
         ("memory", &["\"100m\"", "\"1g\""]),
         ("pids", &["2", "64"]),
+        ("disk", &["\"20m\"", "\"1g\"", "\"none\""]),
         ("timeout", &["\"500ms\"", "1", "\"1m\""]),
     ];
     for (key, values) in lines {

@@ -34,6 +34,7 @@ pub(crate) fn render(record: &Record, state: &str, outcome: Option<&Outcome>) ->
     let controls = outcome.enforcement.iter().map(|(control, observed)| {
         let (state, why) = match observed {
             Observed::Enforced => ("enforced", ""),
+            Observed::Watched { how } => ("watched", how.as_str()),
             Observed::Partial { why } => ("partial", why.as_str()),
             Observed::Absent { why } => ("absent", why.as_str()),
         };

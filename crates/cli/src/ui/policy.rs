@@ -95,7 +95,7 @@ pub(crate) fn shown(name: &str, variable: &Variable) -> String {
     }
 }
 
-/// The limits that somebody asked for.
+/// The limits that somebody asked for, and the one that is always there.
 fn limits(limits: &Limits) -> Vec<[String; 3]> {
     fn line<T: std::fmt::Display>(key: Key, limit: Option<&Setting<T>>) -> Option<[String; 3]> {
         limit.map(|limit| {
@@ -110,9 +110,15 @@ fn limits(limits: &Limits) -> Vec<[String; 3]> {
         line(Key::Cpus, limits.cpus.as_ref()),
         line(Key::Memory, limits.memory.as_ref()),
         line(Key::Pids, limits.pids.as_ref()),
+        line(Key::Disk, limits.disk.as_ref()).or_else(|| Some(default_disk())),
         line(Key::Timeout, limits.timeout.as_ref()),
     ];
     all.into_iter().flatten().collect()
+}
+
+/// The disk budget that holds where nobody named one.
+fn default_disk() -> [String; 3] {
+    row(Key::Disk, "half of what is free".to_owned(), &Origin::Default)
 }
 
 /// The value of a variable as it may be shown: those whose names say secret are not.

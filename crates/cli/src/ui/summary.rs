@@ -196,7 +196,7 @@ impl Summary {
     fn losses(&mut self, outcome: &Outcome) {
         for (control, observed) in &outcome.enforcement {
             let (what, why) = match observed {
-                Observed::Enforced => continue,
+                Observed::Enforced | Observed::Watched { .. } => continue,
                 Observed::Partial { why } => ("only partly enforced", why),
                 Observed::Absent { why } => ("not enforced", why),
             };

@@ -3,8 +3,9 @@
 use sandtable_launch::report::{Control, Observed, Report};
 
 use crate::model::container::EngineRights;
-use crate::model::limits::{Limits, Need};
+use crate::model::limits::{Disk, Limits, Need};
 use crate::model::resolved::ResolvedSpec;
+use crate::model::setting::Origin;
 use crate::model::spec::{Network, Strictness};
 
 /// A control that the policy requires and that does not hold.
@@ -38,6 +39,12 @@ fn need(control: Control, limits: &Limits) -> Option<Need> {
         Control::MemoryLimit => limits.memory.as_ref().map(|limit| &limit.origin),
         Control::CpuLimit => limits.cpus.as_ref().map(|limit| &limit.origin),
         Control::PidsLimit => limits.pids.as_ref().map(|limit| &limit.origin),
+        Control::DiskLimit => match &limits.disk {
+            Some(limit) if limit.value == Disk::Unlimited => None,
+            Some(limit) => Some(&limit.origin),
+            // The default budget can be watched everywhere.
+            None => Some(&Origin::Default),
+        },
         _ => return Some(Need::Required),
     };
     origin.map(Need::of)
@@ -46,7 +53,7 @@ fn need(control: Control, limits: &Limits) -> Option<Need> {
 /// Every required control that `report` does not show as enforced.
 pub fn missing(spec: &ResolvedSpec, report: &Report) -> Vec<Missing> {
     let judge = |control: Control| match report.controls.get(&control) {
-        Some(Observed::Enforced) => None,
+        Some(Observed::Enforced | Observed::Watched { .. }) => None,
         Some(Observed::Partial { why } | Observed::Absent { why }) => {
             Some(Missing { control, why: why.clone() })
         }

@@ -162,6 +162,9 @@ pub trait Running: fmt::Debug {
     /// Runs the command on this process's streams; `started` is called once it runs.
     fn run(&self, invocation: Invocation, started: &mut dyn FnMut()) -> Result<Ending, AttachError>;
 
+    /// The connection to PID 1. When it is shut down, everything inside ends.
+    fn connection(&self) -> BorrowedFd<'_>;
+
     /// Begins to end everything inside, without waiting for it; dropping waits.
     fn end(&mut self);
 

@@ -1,7 +1,7 @@
 //! The native engine: namespaces, mounts, Landlock and a system call filter, on Linux, without a daemon.
 
 use std::fmt;
-use std::os::fd::OwnedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -98,6 +98,10 @@ impl Running for Launched {
             }
             started();
         })
+    }
+
+    fn connection(&self) -> BorrowedFd<'_> {
+        self.sandbox.socket()
     }
 
     fn end(&mut self) {

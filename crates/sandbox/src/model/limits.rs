@@ -1,4 +1,4 @@
-//! How much of the machine a sandbox may use: processors, memory, processes, time.
+//! How much of the machine a sandbox may use: processors, memory, processes, disk, time.
 //!
 //! One spelling everywhere. Memory always has a unit, because a bare number means bytes to some programs and
 //! megabytes to others, and a limit that is a million times off is worse than none; a bare time is in seconds,
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::setting::{Origin, Setting};
 
-/// The limits of a sandbox; nothing is limited that nobody asked for.
+/// The limits of a sandbox; nothing but disk is limited that nobody asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -22,6 +22,10 @@ pub struct Limits {
     pub memory: Option<Setting<Memory>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pids: Option<Setting<Pids>>,
+    /// What its own directories take on disk. Without one the default budget holds: half of what is free when a
+    /// command starts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disk: Option<Setting<Disk>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<Setting<Timeout>>,
 }
@@ -50,6 +54,7 @@ impl Limits {
             cpus: self.cpus.or(weaker.cpus),
             memory: self.memory.or(weaker.memory),
             pids: self.pids.or(weaker.pids),
+            disk: self.disk.or(weaker.disk),
             timeout: self.timeout.or(weaker.timeout),
         }
     }
@@ -82,6 +87,15 @@ pub enum LimitError {
         "`{0}` is not a number of processes: use a whole one from `2` to `4194304`; the first of the sandbox counts"
     )]
     Pids(String),
+    #[error("`{0}` has no unit: it could mean bytes or megabytes; write `{0}m` or `{0}b`")]
+    DiskUnit(String),
+    #[error(
+        "`{0}` is not an amount of disk: use a number with one of `b`, `k`, `m`, `g`, `t`, such as `500m` or `20g`, or \
+         `none`"
+    )]
+    Disk(String),
+    #[error("`{0}` of disk is too little for any command: use at least `1m`")]
+    DiskLow(String),
     #[error(
         "`{0}` is not a time: use a number of seconds, or one with `ms`, `s`, `m`, `h` or `d`, such as `90s` or `1.5h`"
     )]
@@ -103,6 +117,14 @@ pub struct Memory(u64);
 #[serde(try_from = "String", into = "String")]
 pub struct Pids(u32);
 
+/// What the directories of a sandbox may take on disk together. The order is that of what is allowed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum Disk {
+    Bytes(u64),
+    Unlimited,
+}
+
 /// Milliseconds a command may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
@@ -121,6 +143,11 @@ impl Memory {
     pub fn bytes(self) -> u64 {
         self.0
     }
+}
+
+impl Disk {
+    /// Less than a small layer takes by itself.
+    const LEAST: u64 = 1 << 20;
 }
 
 impl Pids {
@@ -149,22 +176,27 @@ impl FromStr for Memory {
     type Err = LimitError;
 
     fn from_str(text: &str) -> Result<Self, LimitError> {
-        let lower = text.to_ascii_lowercase();
-        let (number, unit) = split(&lower);
-        let refused = || LimitError::Memory(text.to_owned());
-        let shift = match unit {
-            "" if scaled(number, 1).is_some() => return Err(LimitError::MemoryUnit(text.to_owned())),
-            "b" => 0,
-            "k" | "kb" | "kib" => 10,
-            "m" | "mb" | "mib" => 20,
-            "g" | "gb" | "gib" => 30,
-            "t" | "tb" | "tib" => 40,
-            _ => return Err(refused()),
-        };
-        match scaled(number, 1 << shift).ok_or_else(refused)? {
-            bytes if bytes > i64::MAX as u64 => Err(refused()),
-            bytes if bytes < Self::LEAST => Err(LimitError::MemoryLow(text.to_owned())),
-            bytes => Ok(Self(bytes)),
+        match amount(text) {
+            Amount::NoUnit => Err(LimitError::MemoryUnit(text.to_owned())),
+            Amount::Bytes(bytes) if bytes < Self::LEAST => Err(LimitError::MemoryLow(text.to_owned())),
+            Amount::Bytes(bytes) => Ok(Self(bytes)),
+            Amount::Nonsense => Err(LimitError::Memory(text.to_owned())),
+        }
+    }
+}
+
+impl FromStr for Disk {
+    type Err = LimitError;
+
+    fn from_str(text: &str) -> Result<Self, LimitError> {
+        if matches!(text, "none" | "unlimited") {
+            return Ok(Self::Unlimited);
+        }
+        match amount(text) {
+            Amount::NoUnit => Err(LimitError::DiskUnit(text.to_owned())),
+            Amount::Bytes(bytes) if bytes < Self::LEAST => Err(LimitError::DiskLow(text.to_owned())),
+            Amount::Bytes(bytes) => Ok(Self::Bytes(bytes)),
+            Amount::Nonsense => Err(LimitError::Disk(text.to_owned())),
         }
     }
 }
@@ -199,6 +231,30 @@ impl FromStr for Timeout {
     }
 }
 
+/// What a text says of an amount of bytes.
+enum Amount {
+    Bytes(u64),
+    /// A number, but of what?
+    NoUnit,
+    Nonsense,
+}
+
+fn amount(text: &str) -> Amount {
+    let lower = text.to_ascii_lowercase();
+    let (number, unit) = split(&lower);
+    let shift = match unit {
+        "" if scaled(number, 1).is_some() => return Amount::NoUnit,
+        "b" => 0,
+        "k" | "kb" | "kib" => 10,
+        "m" | "mb" | "mib" => 20,
+        "g" | "gb" | "gib" => 30,
+        "t" | "tb" | "tib" => 40,
+        _ => return Amount::Nonsense,
+    };
+    let fits = |bytes: &u64| i64::try_from(*bytes).is_ok();
+    scaled(number, 1 << shift).filter(fits).map_or(Amount::Nonsense, Amount::Bytes)
+}
+
 /// The number at the start of a text, and the word behind it.
 fn split(text: &str) -> (&str, &str) {
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
@@ -226,11 +282,25 @@ impl fmt::Display for Cpus {
 
 impl fmt::Display for Memory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let units = [(40, 't'), (30, 'g'), (20, 'm'), (10, 'k'), (0, 'b')];
-        let exact = units.into_iter().find(|(shift, _)| self.0.is_multiple_of(1 << shift));
-        let (shift, unit) = exact.expect("every number is a multiple of one");
-        write!(f, "{}{unit}", self.0 >> shift)
+        exact(self.0, f)
     }
+}
+
+impl fmt::Display for Disk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Bytes(bytes) => exact(*bytes, f),
+            Self::Unlimited => f.write_str("none"),
+        }
+    }
+}
+
+/// Bytes in the largest unit that says them exactly.
+fn exact(bytes: u64, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let units = [(40, 't'), (30, 'g'), (20, 'm'), (10, 'k'), (0, 'b')];
+    let exact = units.into_iter().find(|(shift, _)| bytes.is_multiple_of(1 << shift));
+    let (shift, unit) = exact.expect("every number is a multiple of one");
+    write!(f, "{}{unit}", bytes >> shift)
 }
 
 impl fmt::Display for Pids {
@@ -267,7 +337,7 @@ macro_rules! stored_as_text {
     )*};
 }
 
-stored_as_text!(Cpus, Memory, Pids, Timeout);
+stored_as_text!(Cpus, Memory, Pids, Disk, Timeout);
 
 #[cfg(test)]
 mod tests;

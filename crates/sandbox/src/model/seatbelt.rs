@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::choice::choice;
-use super::limits::{Limits, Need};
+use super::limits::{Disk, Limits, Need};
 use super::path::{BoxPath, HostPath};
 use super::setting::{Origin, Setting};
 use super::spec::Network;
@@ -128,6 +128,10 @@ pub fn check_limits(limits: &Limits) -> Result<(), Unsupported> {
         ("processors", limits.cpus.as_ref().map(|limit| &limit.origin)),
         ("memory", limits.memory.as_ref().map(|limit| &limit.origin)),
         ("processes", limits.pids.as_ref().map(|limit| &limit.origin)),
+        (
+            "disk",
+            limits.disk.as_ref().filter(|limit| limit.value != Disk::Unlimited).map(|limit| &limit.origin),
+        ),
     ];
     let required = |origin: &&Origin| Need::of(origin) == Need::Required;
     for (what, origin) in named {

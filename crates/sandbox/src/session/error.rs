@@ -148,6 +148,8 @@ pub enum Error {
         #[source]
         source: sandtable_store::image::Error,
     },
+    #[error("{0}")]
+    Overfull(String),
     #[error(transparent)]
     Proof(#[from] ProofError),
     #[error("interrupted while the source was copied; nothing ran and nothing is kept")]
@@ -176,7 +178,7 @@ impl Error {
     pub(super) fn nothing_ran(&self) -> bool {
         match self {
             Self::Lost(error) => matches!(error, AttachError::DirectoryStream),
-            Self::Capture { .. } => false,
+            Self::Capture { .. } | Self::Overfull(_) => false,
             _ => true,
         }
     }
@@ -229,6 +231,7 @@ impl Error {
             Self::CommandNotExecutable { .. } => "command-not-executable",
             Self::Directory { .. } => "directory",
             Self::Process(_) => "process",
+            Self::Overfull(_) => "disk-budget",
             Self::Capture { .. } => "capture",
             Self::Secrets(_) | Self::Hide(_) => "secrets",
             Self::Copy { .. } => "copy",

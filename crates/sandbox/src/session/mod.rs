@@ -7,6 +7,7 @@ pub mod back;
 mod capture;
 mod create;
 mod directory;
+mod disk;
 mod error;
 pub mod events;
 mod exec;

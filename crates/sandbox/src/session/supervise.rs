@@ -13,6 +13,7 @@ use sandtable_store::lock::FileLock;
 use super::capture::{Capture, Watch};
 use super::create::place;
 use super::directory::SandboxDirectory;
+use super::disk::{self, Allowance};
 use super::error::{Error, chained};
 use super::events::{Event, EventKind};
 use super::files::OUTCOME;
@@ -57,6 +58,8 @@ struct Ran {
     enforcement: BTreeMap<Control, Observed>,
     /// That the memory was used up, if it was.
     starved: Option<Warning>,
+    /// That the disk budget was passed, if it was.
+    overfull: Option<Warning>,
     /// How long it took until the command could run, and how long it ran.
     start: Duration,
     run: Duration,
@@ -70,13 +73,16 @@ impl Supervision<'_> {
     /// Launches the sandbox, runs the command, and takes everything down again.
     fn run(&self) -> Result<Ran, Error> {
         let mut watch = Watch::new(self.record);
-        let sandbox = self.launch().inspect_err(|_| self.directory.stop_listening())?;
-        let enforcement = sandbox.report().controls.clone();
+        let allowance = Allowance::of(self.directory, self.resolved(), self.task.first);
+        let sandbox = self.launch(&allowance).inspect_err(|_| self.directory.stop_listening())?;
+        let mut enforcement = sandbox.report().controls.clone();
+        enforcement.insert(Control::DiskLimit, allowance.observed());
         let start = self.task.began.elapsed();
         let invocation = invocation(self.directory, self.record, self.task);
         let deadline = invocation.deadline;
-        let mut beginning = None;
+        let (mut beginning, mut allowance, mut disk) = (None, Some(allowance), None);
         let ending = sandbox.run(invocation, &mut || {
+            disk = allowance.take().map(|allowance| allowance.watch(sandbox.as_ref()));
             watch.start();
             beginning = Beginning::start(self.directory, self.record, watch.seen());
             self.started.set(true);
@@ -86,20 +92,23 @@ impl Supervision<'_> {
         if ending.is_ok() {
             sandbox.wait_for_others(deadline, &mut |others| self.task.request.watcher.waiting(others));
         }
+        let overfull = disk.and_then(disk::Watch::finish).map(|reason| reason.warning());
         let starved = starved(sandbox.as_ref(), self.resolved());
         self.take_down(sandbox);
         let exit = match (ending, &starved) {
+            // Whatever the command made of it.
+            _ if overfull.is_some() => Exit { code: 123, signal: None, origin: ExitOrigin::Sandbox },
             // PID 1 was among what the kernel killed.
             (Err(AttachError::Lost(_)), Some(_)) => {
                 Exit { code: 137, signal: Some(9), origin: ExitOrigin::Sandbox }
             }
             (ending, _) => exit(ending?, self.task)?,
         };
-        Ok(Ran { watch, beginning, exit, enforcement, starved, start, run })
+        Ok(Ran { watch, beginning, exit, enforcement, starved, overfull, start, run })
     }
 
     /// Starts PID 1 and refuses to go on if a required control does not hold.
-    fn launch(&self) -> Result<Box<dyn Running>, Error> {
+    fn launch(&self, allowance: &Allowance) -> Result<Box<dyn Running>, Error> {
         can_start()?;
         let engine = engine(self.resolved().engine);
         let plan = engine.plan(self.resolved(), &place(self.directory, self.record));
@@ -109,7 +118,7 @@ impl Supervision<'_> {
         let control = self.directory.listen()?;
         let handles = Handles { control: control.as_fd(), lock: self.lock.as_fd() };
         let sandbox = engine.launch(&plan, &handles)?;
-        match refusal(self.resolved(), sandbox.report()) {
+        match refusal(self.resolved(), &allowance.added_to(sandbox.report())) {
             Some(refusal) => Err(refusal.into()),
             None => Ok(sandbox),
         }
@@ -132,7 +141,7 @@ impl Supervision<'_> {
 
     /// Finds what the command changed and writes the outcome, unless nothing is to be kept.
     fn finish(&self, ran: Ran) -> Result<Outcome, Error> {
-        let Ran { watch, beginning, exit, enforcement, starved, start, run } = ran;
+        let Ran { watch, beginning, exit, enforcement, starved, overfull, start, run } = ran;
         let keep = self.resolved().lifetime.value == Lifetime::Keep;
         let captured = Instant::now();
         watch.ended();
@@ -140,7 +149,9 @@ impl Supervision<'_> {
         let begun = beginning.map(|beginning| beginning.finish(self.record, self.task.request.watcher));
         let Capture { changes, drift, warnings } =
             if keep { watch.capture(self.directory, self.record)? } else { Capture::default() };
-        let (snapshot, unrecorded) = if keep { self.keep_state(begun) } else { (None, None) };
+        // A state is a copy of the work: there may be no room for that any more, and the work is marked as unrecorded.
+        let recorded = keep && overfull.is_none();
+        let (snapshot, unrecorded) = if recorded { self.keep_state(begun) } else { (None, None) };
         let mut outcome = Outcome {
             changes,
             drift,
@@ -148,7 +159,7 @@ impl Supervision<'_> {
             enforcement,
             warnings: joined(
                 &self.resolved().warnings,
-                warnings.into_iter().chain(starved).chain(unrecorded).collect(),
+                warnings.into_iter().chain(starved).chain(overfull).chain(unrecorded).collect(),
             ),
             timings_ms: Timings {
                 resolve: self.task.request.resolve_ms,

@@ -6,8 +6,8 @@ use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::sync::OnceLock;
 
 use rustix::fs::{
-    AtFlags, CWD, FileType, Mode, OFlags, RawDir, ResolveFlags, Statx, StatxAttributes, StatxFlags,
-    StatxTimestamp, chmodat, copy_file_range, fstat, ioctl_ficlone, mkfifoat, mknodat, openat, openat2,
+    AtFlags, CWD, FileType, Mode, OFlags, RawDir, ResolveFlags, SeekFrom, Statx, StatxAttributes, StatxFlags,
+    StatxTimestamp, chmodat, copy_file_range, fstat, ioctl_ficlone, mkfifoat, mknodat, openat, openat2, seek,
     statx,
 };
 use rustix::io::{Errno, Result};
@@ -115,6 +115,27 @@ pub(crate) fn each_entry(
         let entry = entry?;
         let name = entry.file_name().to_bytes();
         if !matches!(name, b"." | b"..") && each(name, entry.file_type()).is_break() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Calls `each` for the names in a directory from the position `at` on, each with the position behind it, until it has
+/// had enough. Zero is the beginning.
+pub(crate) fn each_entry_from(
+    dir: BorrowedFd<'_>,
+    at: u64,
+    mut each: impl FnMut(&[u8], u64) -> ControlFlow<()>,
+) -> Result<()> {
+    // Small, because a walk comes back to a directory behind each directory in it and reads on from there.
+    let mut buffer = [MaybeUninit::<u8>::uninit(); 4 * 1024];
+    seek(dir, SeekFrom::Start(at))?;
+    let mut entries = RawDir::new(dir, &mut buffer);
+    while let Some(entry) = entries.next() {
+        let entry = entry?;
+        let name = entry.file_name().to_bytes();
+        if !matches!(name, b"." | b"..") && each(name, entry.next_entry_cookie()).is_break() {
             break;
         }
     }

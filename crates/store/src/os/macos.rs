@@ -104,6 +104,20 @@ pub(crate) fn each_entry(
     Ok(())
 }
 
+/// Calls `each` for the names in a directory from the position `at` on, each with the position behind it, until it has
+/// had enough. Zero is the beginning.
+pub(crate) fn each_entry_from(
+    dir: BorrowedFd<'_>,
+    at: u64,
+    mut each: impl FnMut(&[u8], u64) -> ControlFlow<()>,
+) -> Result<()> {
+    let mut next = 0;
+    each_entry(dir, |name, _| {
+        next += 1;
+        if next <= at { ControlFlow::Continue(()) } else { each(name, next) }
+    })
+}
+
 /// Asks for everything to be written, and the drive to empty its buffers. That the first has come to its end is not
 /// promised by macOS.
 pub(crate) fn write_out(file: impl AsFd) -> Result<()> {

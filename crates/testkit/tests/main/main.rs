@@ -14,6 +14,7 @@ mod container_settings;
 mod container_terminal;
 mod containers;
 mod detach;
+mod disk;
 mod doctor;
 mod extremes;
 mod failpoints;

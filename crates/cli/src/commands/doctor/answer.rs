@@ -124,8 +124,11 @@ pub(super) fn render(answer: &Answer) -> String {
 
 fn engine(engine: &Engine) -> String {
     let state = engine.state();
-    let holds = engine.enforcement.values().filter(|observed| **observed == Observed::Enforced).count();
-    let ledger = match engine.enforcement.len() {
+    // What is watched is not read back.
+    let watched = |observed: &&Observed| matches!(observed, Observed::Watched { .. });
+    let read_back = engine.enforcement.values().filter(|observed| !watched(observed));
+    let holds = read_back.clone().filter(|observed| **observed == Observed::Enforced).count();
+    let ledger = match read_back.count() {
         0 => String::new(),
         all => format!("  ok    {holds} of {all} controls, as read back inside\n"),
     };

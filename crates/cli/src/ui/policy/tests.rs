@@ -62,6 +62,7 @@ fn limits() -> Limits {
         cpus: Some(Setting::new("0.5".parse().expect("half a processor"), flag("--cpus"))),
         memory: Some(Setting::new("4g".parse().expect("an amount"), profile())),
         pids: None,
+        disk: None,
         timeout: Some(Setting::new("90".parse().expect("seconds"), flag("--timeout"))),
     }
 }
@@ -144,6 +145,7 @@ fn every_line_of_the_policy_has_its_origin() {
       network                   host (through /usr/bin/slirp4netns)  flag --network
       cpus                      0.5                                  flag --cpus
       memory                    4g (where possible)                  profile safe
+      disk                      half of what is free                 default
       timeout                   90s                                  flag --timeout
       ssh_agent                 off                                  default
       git_config                sanitized                            profile safe

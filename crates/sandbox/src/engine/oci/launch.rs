@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _};
+use std::os::fd::BorrowedFd;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::PathBuf;
 use std::process::{Child, Stdio};
@@ -286,6 +287,10 @@ impl Running for Launched {
             }
             started();
         })
+    }
+
+    fn connection(&self) -> BorrowedFd<'_> {
+        self.contained().socket()
     }
 
     fn end(&mut self) {

@@ -10,6 +10,19 @@ fn read<T: FromStr<Err = LimitError> + fmt::Display>(text: &str) -> String {
 }
 
 #[test]
+fn disk_is_an_amount_or_none() {
+    for (given, stored) in [("20m", "20m"), ("1.5G", "1536m"), ("none", "none"), ("unlimited", "none")] {
+        assert_eq!(read::<Disk>(given), stored);
+    }
+    assert_eq!("20".parse::<Disk>(), Err(LimitError::DiskUnit("20".to_owned())));
+    assert_eq!("1023k".parse::<Disk>(), Err(LimitError::DiskLow("1023k".to_owned())));
+    for bad in ["", "None", "-1m", "m", "1x", "9999999t"] {
+        assert_eq!(bad.parse::<Disk>(), Err(LimitError::Disk(bad.to_owned())), "{bad}");
+    }
+    assert!(Disk::Bytes(u64::MAX) < Disk::Unlimited);
+}
+
+#[test]
 fn memory_has_a_unit() {
     for (text, means) in [
         ("100m", "100m"),

@@ -117,6 +117,7 @@ fn limits(resolved: &ResolvedSpec) -> BTreeMap<String, String> {
         word("cpus", limits.cpus.as_ref()),
         word("memory", limits.memory.as_ref()),
         word("pids", limits.pids.as_ref()),
+        word("disk", limits.disk.as_ref()),
         word("timeout", limits.timeout.as_ref()),
     ];
     all.into_iter().flatten().collect()

@@ -12,6 +12,7 @@ use sandtable_store::lock::FileLock;
 
 use super::super::create::{id_base, make, now, renew_work};
 use super::super::directory::{Part, SandboxDirectory, Sandboxes};
+use super::super::disk::{Allowance, Watch};
 use super::super::error::Error;
 use super::super::logs::LOG;
 use super::fit::{ASK, Answer, Question};
@@ -132,8 +133,9 @@ impl Inside {
         };
         let control = self.directory.listen()?;
         let handles = Handles { control: control.as_fd(), lock: self.lock.as_fd() };
+        let allowance = Allowance::of_steps(&self.directory, &self.resolved);
         let mut sandbox = engine.launch(&engine.plan(&self.resolved, &place), &handles)?;
-        if let Some(refusal) = refusal(&self.resolved, sandbox.report()) {
+        if let Some(refusal) = refusal(&self.resolved, &allowance.added_to(sandbox.report())) {
             return Err(refusal.into());
         }
         let environment =
@@ -145,10 +147,17 @@ impl Inside {
             carrier: Carrier::Log(self.directory.path().join(LOG).into()),
             deadline: Some(deadline),
         };
-        let ending = sandbox.run(invocation, &mut || {});
+        let (mut allowance, mut disk) = (Some(allowance), None);
+        let ending = sandbox.run(invocation, &mut || {
+            disk = allowance.take().map(|allowance| allowance.watch(sandbox.as_ref()));
+        });
+        let overfull = disk.and_then(Watch::finish);
         sandbox.end();
         drop(sandbox);
-        Ok(ending?)
+        match overfull {
+            Some(reason) => Err(Error::Overfull(reason.to_string())),
+            None => Ok(ending?),
+        }
     }
 }
 
