@@ -3,9 +3,12 @@
 //! A terminal is a small machine that takes orders from whatever is printed: some put text into the
 //! clipboard, some make the terminal type an answer that the host's shell would read once the command has
 //! ended, some start programs. This filter lets through what programs need to draw and to ask harmless
-//! questions, and takes the rest out. [`rules`] is the table. Sequences may be cut anywhere between two
-//! pieces of output; every introducer is looked at, also inside another sequence, so that we and the
-//! terminal cannot be made to disagree about where one starts. The terminal is taken to speak UTF-8.
+//! questions, and takes the rest out. [`rules`] is the table.
+//!
+//! Terminals differ in what ends a sequence: an escape character, a cancelling one, a bell. So nothing of a sequence is
+//! written before all of it is known and allowed, and then it is written in a form whose end no terminal
+//! doubts. Between two calls the terminal is never inside a sequence. What is too long to be held is taken out. The
+//! terminal is taken to speak UTF-8.
 
 mod modes;
 mod rules;
@@ -21,6 +24,10 @@ const CAN: u8 = 0x18;
 const SUB: u8 = 0x1a;
 /// The longest control sequence that is taken for one.
 const LONGEST: usize = 128;
+/// How much of a string is held. A palette of 256 colours in one command has about 6,000 bytes.
+const LONGEST_TEXT: usize = 64 << 10;
+/// Pictures are larger.
+const LONGEST_DEVICE: usize = 8 << 20;
 /// How many digits a colour of the Linux console's palette has, its number among them.
 const COLOUR: usize = 7;
 
@@ -29,7 +36,7 @@ const COLOUR: usize = 7;
 pub(super) struct Filter {
     text: Text,
     state: State,
-    /// The sequence so far, while it is not decided.
+    /// The sequence so far, without the introducer if it is a string.
     held: Vec<u8>,
     modes: Modes,
 }
@@ -44,19 +51,35 @@ enum State {
     Control,
     /// In a control sequence that is too long to be one.
     Overlong,
-    /// In the number of an operating system command.
-    Number,
-    /// In the head of a device control string.
-    Head,
-    /// In the text of an operating system command whose beginning decides.
-    Opening,
     /// In the colour of the Linux console's palette sequence, which has a fixed length and no end.
     Palette,
-    /// In the body of a string.
-    Body(Fate),
+    String(Kind),
     /// Behind an escape character in a string.
-    End(Fate),
+    End(Kind),
 }
+
+/// Strings by what begins them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// An operating system command.
+    Command,
+    /// A device control string.
+    Device,
+    /// The title as programs of `screen` and `tmux` set it.
+    Title,
+    /// Whatever never passes, or is too long to.
+    Dropped,
+}
+
+impl Kind {
+    fn most(self) -> usize {
+        if self == Self::Device { LONGEST_DEVICE } else { LONGEST_TEXT }
+    }
+}
+
+/// How a string ends. A terminal answers a command with the end that the command had.
+const BELL: &[u8] = &[BEL];
+const TERMINATOR: &[u8] = b"\x1b\\";
 
 /// What becomes of a sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,11 +105,7 @@ impl Filter {
 
     /// What puts the terminal back into the state that a shell expects, if the command left it otherwise.
     pub(super) fn closing(&mut self) -> Vec<u8> {
-        let mut out = Vec::new();
-        if matches!(self.state, State::Body(Fate::Pass) | State::End(Fate::Pass)) {
-            out.extend(b"\x1b\\");
-        }
-        out.extend(self.modes.closing());
+        let out = self.modes.closing();
         *self = Self::default();
         out
     }
@@ -94,21 +113,12 @@ impl Filter {
     /// A byte of a character beyond ASCII.
     fn wide(&mut self, byte: u8, out: &mut Vec<u8>) {
         match self.state {
-            State::Ground | State::Body(Fate::Pass) => out.push(byte),
-            State::Body(Fate::Drop) => {}
-            State::Opening => self.in_opening(byte, out),
-            State::End(Fate::Drop) => self.state = State::Body(Fate::Drop),
-            State::End(Fate::Pass) => {
-                out.extend(b"\x1b\\");
-                self.forget();
-                out.push(byte);
-            }
+            State::String(kind) => return self.hold(kind, byte),
+            State::End(kind) => self.finish(kind, TERMINATOR, out),
             // No control sequence has such bytes: what was held is no sequence.
-            _ => {
-                self.forget();
-                out.push(byte);
-            }
+            _ => self.forget(),
         }
+        out.push(byte);
     }
 
     fn ascii(&mut self, byte: u8, out: &mut Vec<u8>) {
@@ -125,29 +135,19 @@ impl Filter {
 
     /// An escape character starts a sequence, or ends a string.
     fn escape(&mut self, out: &mut Vec<u8>) {
-        self.state = match self.state {
-            State::Body(fate) => State::End(fate),
-            State::Number => match self.alone() {
-                Fate::Pass => {
-                    out.append(&mut self.held);
-                    State::End(Fate::Pass)
-                }
-                Fate::Drop => State::End(Fate::Drop),
-            },
-            State::Head | State::Opening => State::End(Fate::Drop),
-            _ => {
-                self.held = vec![ESC];
-                State::Escape
+        match self.state {
+            State::String(kind) => self.state = State::End(kind),
+            State::End(kind) => {
+                self.finish(kind, TERMINATOR, out);
+                self.begin();
             }
-        };
+            _ => self.begin(),
+        }
     }
 
     fn step(&mut self, byte: u8, out: &mut Vec<u8>) {
         match self.state {
-            State::Ground => {
-                self.modes.control(byte);
-                out.push(byte);
-            }
+            State::Ground => self.control_character(byte, out),
             State::Escape => self.in_escape(byte, out),
             State::Control => self.in_control(byte, out),
             State::Overlong => {
@@ -155,51 +155,38 @@ impl Filter {
                     self.forget();
                 }
             }
-            State::Number => self.in_number(byte, out),
-            State::Head => self.in_head(byte, out),
-            State::Opening => self.in_opening(byte, out),
             State::Palette => self.in_palette(byte, out),
-            State::Body(fate) => {
-                if fate == Fate::Pass {
-                    out.push(byte);
+            State::String(kind) => self.in_string(kind, byte, out),
+            State::End(kind) => {
+                self.finish(kind, TERMINATOR, out);
+                if byte != b'\\' {
+                    // The string was not ended but broken off by another sequence.
+                    self.begin();
+                    self.in_escape(byte, out);
                 }
-                if byte == BEL {
-                    self.forget();
-                }
-            }
-            State::End(fate) if byte == b'\\' => {
-                if fate == Fate::Pass {
-                    out.extend([ESC, byte]);
-                }
-                self.forget();
-            }
-            // The string was not ended but broken off by another sequence, which may not get through.
-            State::End(fate) => {
-                if fate == Fate::Pass {
-                    out.extend(b"\x1b\\");
-                }
-                self.held = vec![ESC];
-                self.state = State::Escape;
-                self.in_escape(byte, out);
             }
         }
+    }
+
+    /// A character that is drawn or carried out at once, in the middle of a sequence too.
+    fn control_character(&mut self, byte: u8, out: &mut Vec<u8>) {
+        self.modes.control(byte);
+        out.push(byte);
     }
 
     fn in_escape(&mut self, byte: u8, out: &mut Vec<u8>) {
         let bare = self.held.len() == 1;
         match byte {
-            0..0x20 => out.push(byte),
+            0..0x20 => self.control_character(byte, out),
             0x20..=0x2f if self.held.len() < LONGEST => self.held.push(byte),
-            b'[' if bare => self.go(byte, State::Control),
-            b']' if bare => self.go(byte, State::Number),
-            b'P' if bare => self.go(byte, State::Head),
-            b'_' | b'^' | b'X' if bare => self.state = State::Body(Fate::Drop),
-            // The title as programs of `screen` and `tmux` set it.
-            b'k' if bare => {
+            b'[' if bare => {
                 self.held.push(byte);
-                out.append(&mut self.held);
-                self.state = State::Body(Fate::Pass);
+                self.state = State::Control;
             }
+            b']' if bare => self.open(Kind::Command),
+            b'P' if bare => self.open(Kind::Device),
+            b'k' if bare => self.open(Kind::Title),
+            b'_' | b'^' | b'X' if bare => self.open(Kind::Dropped),
             0x30..=0x7e => {
                 self.held.push(byte);
                 if rules::escape(&self.held[1..]) == Fate::Pass {
@@ -214,8 +201,7 @@ impl Filter {
 
     fn in_control(&mut self, byte: u8, out: &mut Vec<u8>) {
         match byte {
-            // Carried out at once, in the middle of the sequence.
-            0..0x20 => out.push(byte),
+            0..0x20 => self.control_character(byte, out),
             0x20..=0x3f if self.held.len() < LONGEST => self.held.push(byte),
             0x20..=0x3f => self.state = State::Overlong,
             0x40..=0x7e => {
@@ -230,51 +216,15 @@ impl Filter {
         }
     }
 
-    fn in_number(&mut self, byte: u8, out: &mut Vec<u8>) {
+    /// Control characters are taken out of strings: terminals disagree whether they belong to the text.
+    fn in_string(&mut self, kind: Kind, byte: u8, out: &mut Vec<u8>) {
         match byte {
-            b'0'..=b'9' if self.held.len() < 8 => self.held.push(byte),
-            b';' if self.number() == Fate::Drop => self.state = State::Body(Fate::Drop),
-            b';' => {
-                self.go(byte, State::Opening);
-                self.open(out);
-            }
-            BEL => {
-                if self.alone() == Fate::Pass {
-                    self.held.push(byte);
-                    out.append(&mut self.held);
-                }
-                self.forget();
-            }
-            b'R' if self.held.len() == 2 => {
-                self.held.push(byte);
-                self.closed(out);
-            }
-            b'P' if self.held.len() == 2 => self.go(byte, State::Palette),
-            _ => self.state = State::Body(Fate::Drop),
-        }
-    }
-
-    /// The beginning of a text is held until it decides. Control characters, which some terminals take out there, do not
-    /// count.
-    fn in_opening(&mut self, byte: u8, out: &mut Vec<u8>) {
-        match byte {
-            BEL => self.forget(),
+            BEL => self.finish(kind, if kind == Kind::Command { BELL } else { TERMINATOR }, out),
             0..0x20 | 0x7f => {}
-            _ => {
-                self.held.push(byte);
-                self.open(out);
-            }
+            b'R' if kind == Kind::Command && self.held.is_empty() => self.console(b"R", out),
+            b'P' if kind == Kind::Command && self.held.is_empty() => self.state = State::Palette,
+            _ => self.hold(kind, byte),
         }
-    }
-
-    fn open(&mut self, out: &mut Vec<u8>) {
-        let body = self.held.iter().position(|byte| *byte == b';').map_or(self.held.len(), |at| at + 1);
-        let digits = self.held.get(2..body - 1).unwrap_or_default();
-        let Some(fate) = rules::opening(digits, &self.held[body..]) else { return };
-        if fate == Fate::Pass {
-            out.append(&mut self.held);
-        }
-        self.state = State::Body(fate);
     }
 
     fn in_palette(&mut self, byte: u8, out: &mut Vec<u8>) {
@@ -284,48 +234,52 @@ impl Filter {
             return self.step(byte, out);
         }
         self.held.push(byte);
-        if self.held.len() == 3 + COLOUR {
-            self.closed(out);
+        if self.held.len() == COLOUR {
+            let sequence = [b"P", self.held.as_slice()].concat();
+            self.console(&sequence, out);
         }
     }
 
     /// A sequence that only the Linux console knows the end of: others take it for a string, which ends here for them too.
-    fn closed(&mut self, out: &mut Vec<u8>) {
-        out.append(&mut self.held);
-        out.extend(b"\x1b\\");
+    fn console(&mut self, sequence: &[u8], out: &mut Vec<u8>) {
+        out.extend([b"\x1b]", sequence, TERMINATOR].concat());
         self.forget();
     }
 
-    fn in_head(&mut self, byte: u8, out: &mut Vec<u8>) {
-        match byte {
-            0x20..=0x3f if self.held.len() < LONGEST => self.held.push(byte),
-            0x40..=0x7e => {
-                let fate = rules::device(&self.held[2..], byte);
-                if fate == Fate::Pass {
-                    self.held.push(byte);
-                    out.append(&mut self.held);
-                }
-                self.state = State::Body(fate);
-            }
-            0..0x20 => {}
-            _ => self.state = State::Body(Fate::Drop),
+    /// All of a string is known.
+    fn finish(&mut self, kind: Kind, end: &[u8], out: &mut Vec<u8>) {
+        let held = std::mem::take(&mut self.held);
+        self.state = State::Ground;
+        let (introducer, text) = match kind {
+            Kind::Command => (b']', rules::command(&held)),
+            Kind::Device => (b'P', rules::device(&held)),
+            Kind::Title => (b'k', Some(rules::readable(&held).into_bytes())),
+            Kind::Dropped => return,
+        };
+        let Some(text) = text else { return };
+        out.extend([ESC, introducer]);
+        out.extend(text);
+        out.extend(end);
+    }
+
+    fn hold(&mut self, kind: Kind, byte: u8) {
+        if kind == Kind::Dropped {
+            return;
+        }
+        self.held.push(byte);
+        if self.held.len() > kind.most() {
+            self.open(Kind::Dropped);
         }
     }
 
-    fn number(&self) -> Fate {
-        rules::command(self.held.get(2..).unwrap_or_default())
+    fn begin(&mut self) {
+        self.held = vec![ESC];
+        self.state = State::Escape;
     }
 
-    /// What becomes of a command that is its number and nothing else.
-    fn alone(&self) -> Fate {
-        let digits = self.held.get(2..).unwrap_or_default();
-        let opening = rules::opening(digits, b"").unwrap_or(Fate::Drop);
-        if opening == Fate::Pass { self.number() } else { Fate::Drop }
-    }
-
-    fn go(&mut self, byte: u8, state: State) {
-        self.held.push(byte);
-        self.state = state;
+    fn open(&mut self, kind: Kind) {
+        self.held = Vec::new();
+        self.state = State::String(kind);
     }
 
     fn forget(&mut self) {
@@ -334,5 +288,9 @@ impl Filter {
     }
 }
 
+#[cfg(test)]
+mod model;
+#[cfg(test)]
+mod streams;
 #[cfg(test)]
 mod tests;

@@ -210,6 +210,11 @@ fn the_clipboard_of_the_host_is_out_of_reach() {
         tmux.command("clear; echo x | $S run -q --rm -- printf '\\033]52;c;aW5zaWRl\\007do''ne2'");
         tmux.shows("done2");
         assert_eq!(buffer(), "", "written from inside, without a terminal there");
+        tmux.command("clear; $S run -q --rm -- printf '\\033]5\\033\\033\\1772;c;aW5zaWRl\\007do''ne4'");
+        tmux.shows("done4");
+        assert_eq!(buffer(), "", "written from inside, in a string that seems to have ended");
+        tmux.command("clear; $S run -q --rm -- printf '\\033]0;t\\033\\033\\177'; echo do''ne5");
+        tmux.shows("done5");
         tmux.command("clear; printf '\\033]52;c;b3V0c2lkZQ==\\007do''ne3'");
         tmux.shows("done3");
         assert_eq!(buffer(), "outside", "or else this test sees nothing");

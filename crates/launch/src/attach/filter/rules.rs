@@ -34,8 +34,8 @@ const COMMANDS: &[(u16, &str)] = &[
 /// How the text of some commands must begin, which would otherwise do more than their number tells.
 const OPENINGS: &[(u16, Opening, &str)] = &[
     (9, Opening::Words, "a number chooses what ConEmu does: it waits, runs a macro or starts a program"),
-    (9, Opening::Exactly(b"4;"), "progress, the one number that only draws"),
-    (777, Opening::Exactly(b"notify;"), "the other words call extensions of rxvt"),
+    (9, Opening::Exactly("4;"), "progress, the one number that only draws"),
+    (777, Opening::Exactly("notify;"), "the other words call extensions of rxvt"),
 ];
 
 /// What a text begins with.
@@ -43,23 +43,14 @@ const OPENINGS: &[(u16, Opening, &str)] = &[
 enum Opening {
     /// Anything but a digit.
     Words,
-    Exactly(&'static [u8]),
+    Exactly(&'static str),
 }
 
 impl Opening {
-    /// Whether a text begins like that; unknown while there is too little of it.
-    fn fits(self, text: &[u8]) -> Option<bool> {
-        match (self, text) {
-            (Self::Words, []) => None,
-            (Self::Words, [first, ..]) => Some(!first.is_ascii_digit()),
-            (Self::Exactly(wanted), text) if text.len() < wanted.len() => {
-                if wanted.starts_with(text) {
-                    None
-                } else {
-                    Some(false)
-                }
-            }
-            (Self::Exactly(wanted), text) => Some(text.starts_with(wanted)),
+    fn fits(self, text: &str) -> bool {
+        match self {
+            Self::Words => text.starts_with(|first: char| !first.is_ascii_digit()),
+            Self::Exactly(wanted) => text.starts_with(wanted),
         }
     }
 }
@@ -72,15 +63,39 @@ const CONTROLS: &[(Parameters, u8, &str)] = &[
     (Parameters::Ends(b'*'), b'y', "types a checksum of what stood on the screen before"),
 ];
 
-/// Device control strings that pass: what must stand between introducer and letter, and the letter. What
+/// Device control strings that pass: what must stand between introducer and letter, the letter, and what may follow. What
 /// that keeps away: user-defined keys, status strings (`$q`), kitty's remote control, and the
 /// pass-through of `tmux` and `screen`, which would carry anything past this table.
-const DEVICES: &[(Parameters, u8, &str)] = &[
-    (Parameters::Numbers, b'q', "pictures (sixel)"),
-    (Parameters::Exactly(b"+"), b'q', "asks for a capability by name"),
-    (Parameters::Exactly(b"=1"), b's', "an update of the screen begins"),
-    (Parameters::Exactly(b"=2"), b's', "it ends"),
+const DEVICES: &[(Parameters, u8, Content, &str)] = &[
+    (Parameters::Numbers, b'q', Content::Picture, "pictures (sixel)"),
+    (
+        Parameters::Exactly(b"+"),
+        b'q',
+        Content::Names,
+        "asks for a capability by name, which comes back in the answer",
+    ),
+    (Parameters::Exactly(b"=1"), b's', Content::None, "an update of the screen begins"),
+    (Parameters::Exactly(b"=2"), b's', Content::None, "it ends"),
 ];
+
+/// What a device control string is made of.
+#[derive(Clone, Copy, Debug)]
+enum Content {
+    None,
+    /// Hexadecimal digits.
+    Names,
+    Picture,
+}
+
+impl Content {
+    fn fits(self, text: &[u8]) -> bool {
+        match self {
+            Self::None => text.is_empty(),
+            Self::Names => text.iter().all(|byte| byte.is_ascii_hexdigit() || *byte == b';'),
+            Self::Picture => text.is_ascii(),
+        }
+    }
+}
 
 #[derive(Clone, Copy, Debug)]
 enum Parameters {
@@ -118,31 +133,36 @@ pub(super) fn control(parameters: &[u8], letter: u8) -> Fate {
     if hit { Fate::Drop } else { Fate::Pass }
 }
 
-/// An operating system command of that number.
-pub(super) fn command(digits: &[u8]) -> Fate {
-    let number = first_number(digits).filter(|_| !digits.is_empty());
-    let known = COMMANDS.iter().any(|(known, _)| number == Some(u32::from(*known)));
-    if known { Fate::Pass } else { Fate::Drop }
+/// An operating system command: its number, and mostly a text. What may go on of it, if anything.
+pub(super) fn command(held: &[u8]) -> Option<Vec<u8>> {
+    let text = readable(held);
+    let (digits, text) = match text.split_once(';') {
+        Some((digits, text)) => (digits, Some(text)),
+        None => (text.as_str(), None),
+    };
+    let plain = (1..=6).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit());
+    let number = digits.parse::<u16>().ok().filter(|_| plain)?;
+    let known = COMMANDS.iter().any(|(known, _)| *known == number);
+    let mut openings = OPENINGS.iter().filter(|(of, ..)| *of == number).peekable();
+    let fits =
+        openings.peek().is_none() || openings.any(|(_, opening, _)| opening.fits(text.unwrap_or_default()));
+    (known && fits)
+        .then(|| text.map_or_else(|| digits.to_string(), |text| format!("{digits};{text}")).into_bytes())
 }
 
-/// What the beginning of the text of a command decides; nothing while that is open.
-pub(super) fn opening(digits: &[u8], text: &[u8]) -> Option<Fate> {
-    let number = first_number(digits);
-    let mut rules = OPENINGS.iter().filter(|(known, ..)| number == Some(u32::from(*known))).peekable();
-    if rules.peek().is_none() {
-        return Some(Fate::Pass);
-    }
-    let answers: Vec<Option<bool>> = rules.map(|(_, opening, _)| opening.fits(text)).collect();
-    if answers.contains(&Some(true)) {
-        return Some(Fate::Pass);
-    }
-    (!answers.contains(&None)).then_some(Fate::Drop)
+/// A device control string.
+pub(super) fn device(held: &[u8]) -> Option<Vec<u8>> {
+    let letter = held.iter().position(|byte| (0x40..=0x7e).contains(byte))?;
+    let (before, text) = (&held[..letter], &held[letter + 1..]);
+    let fits = |(wanted, end, content, _): &(Parameters, u8, Content, &str)| {
+        *end == held[letter] && wanted.fit(before) && content.fits(text)
+    };
+    DEVICES.iter().any(fits).then(|| held.to_vec())
 }
 
-/// A device control string with this head.
-pub(super) fn device(parameters: &[u8], letter: u8) -> Fate {
-    let hit = DEVICES.iter().any(|(wanted, end, _)| *end == letter && wanted.fit(parameters));
-    if hit { Fate::Pass } else { Fate::Drop }
+/// A text in whole characters: the end of a string could be taken for the rest of one.
+pub(super) fn readable(held: &[u8]) -> String {
+    String::from_utf8_lossy(held).into_owned()
 }
 
 /// The first parameter; none counts as zero, and one behind a private mark is none of these.
@@ -161,7 +181,8 @@ mod tests {
     #[test]
     fn every_rule_has_a_reason() {
         let reasons = COMMANDS.iter().map(|(_, why)| *why);
-        let reasons = reasons.chain(CONTROLS.iter().chain(DEVICES).map(|(_, _, why)| *why));
+        let reasons = reasons.chain(CONTROLS.iter().map(|(_, _, why)| *why));
+        let reasons = reasons.chain(DEVICES.iter().map(|(_, _, _, why)| *why));
         let reasons = reasons.chain(OPENINGS.iter().map(|(_, _, why)| *why));
         assert!(reasons.into_iter().all(|why| why.len() > 5));
     }

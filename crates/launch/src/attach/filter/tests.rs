@@ -109,6 +109,28 @@ fn nothing_is_carried_past_the_table() {
 }
 
 #[test]
+fn nothing_of_a_string_is_written_before_its_end() {
+    for open in ["\x1b]0;title", "\x1b]104", "\x1bPq~~", "\x1bP+q544e", "\x1bktitle", "\x1b]8;;http://a/"] {
+        becomes(open.as_bytes(), "");
+        becomes(format!("{open}\x1b").as_bytes(), "");
+        becomes(format!("{open}\x1b[1m").as_bytes(), &format!("{open}\x1b\\\x1b[1m"));
+        becomes(format!("{open}\x1b\x1b\x7fa").as_bytes(), &format!("{open}\x1b\\a"));
+        becomes(format!("{open}\x18a").as_bytes(), "\x18a");
+        becomes(format!("{open}\x1b\x18a").as_bytes(), "\x18a");
+    }
+    becomes(b"\x1b]0;ti\n\x7ftle\xe2\x1b\\a", "\x1b]0;title\u{fffd}\x1b\\a");
+    becomes(b"\x1b]5\x012;c;x\x07a", "a");
+    becomes(b"\x1bP+q;0a;\x1b\\\x1bP+qls;\x1b\\\x1bP=1sx\x1b\\a", "\x1bP+q;0a;\x1b\\a");
+    for (open, most) in [("\x1b]0;", LONGEST_TEXT - 2), ("\x1bPq", LONGEST_DEVICE - 1)] {
+        let mut filter = Filter::default();
+        let fits = [open.as_bytes(), &vec![b'~'; most], b"\x1b\\"].concat();
+        assert!(filter.pass(&fits) == fits);
+        let longer = [open.as_bytes(), &vec![b'~'; most + 1], b"\x1b\\a"].concat();
+        assert_eq!(filter.pass(&longer), b"a");
+    }
+}
+
+#[test]
 fn upper_control_characters_are_taken_out_however_they_are_written() {
     becomes(b"a\x9d52;c;x\x07b", "a52;c;x\x07b");
     becomes(b"a\xc2\x9d52;c;x\x07b", "a52;c;x\x07b");
@@ -146,6 +168,6 @@ fn what_was_left_on_is_switched_off() {
         "\x1b7\x1b[r\x1b8\x1b[<1u\x1b[>4m\x1b>\x1b[m"
     );
     assert_eq!(left_on(b"\x1b(0\x0e\x1b[5 q"), "\x1b(B\x0f\x1b[0 q");
-    assert_eq!(left_on(b"\x1b]2;half a title"), "\x1b\\");
+    assert_eq!(left_on(b"\x1b]2;half a title"), "");
     assert_eq!(left_on(b"\x1b[?1049h\x1bc"), "");
 }
