@@ -35,7 +35,7 @@ fn foreign(spec: &Spec) -> impl Iterator<Item = HostPath> {
 }
 
 /// An error with its causes, on one line.
-fn chained(error: &dyn std::error::Error) -> String {
+pub(crate) fn chained(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(error.source(), |error| error.source());
     causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }

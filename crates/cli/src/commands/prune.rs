@@ -5,11 +5,12 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::Args;
+use sandtable_sandbox::board::ObjectId;
 use sandtable_sandbox::model::id::SandboxName;
-use sandtable_sandbox::session::{self, Entry, LayerSize, Prune, Running, Scope, State};
+use sandtable_sandbox::session::{self, Entry, LayerSize, Prune, Removal, Removed, Scope, State};
 use serde::Serialize;
 
-use super::SCHEMA;
+use super::{SCHEMA, rm};
 use crate::app::App;
 use crate::error::CliError;
 use crate::ui::summary;
@@ -52,6 +53,9 @@ struct Row<'a> {
     state: State,
     created_at: u64,
     size: LayerSize,
+    /// Its last recorded state.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last: Option<ObjectId>,
 }
 
 pub(crate) fn run(app: &App, args: &PruneArgs) -> Result<ExitCode, CliError> {
@@ -63,12 +67,12 @@ pub(crate) fn run(app: &App, args: &PruneArgs) -> Result<ExitCode, CliError> {
     let mut removed = Vec::new();
     for entry in &found {
         let done = if args.shown.dry_run {
-            Ok(())
+            Ok(Removed::default())
         } else {
-            session::remove(&sandboxes, &entry.name, Running::Refuse)
+            session::remove(&sandboxes, &entry.name, Removal::Careful)
         };
         match done {
-            Ok(()) => removed.push(entry),
+            Ok(gone) => removed.push((entry, gone)),
             // Somebody else was faster, or uses it again.
             Err(session::Error::Unknown(_) | session::Error::StillRunning(_)) => {}
             Err(error) => {
@@ -79,21 +83,29 @@ pub(crate) fn run(app: &App, args: &PruneArgs) -> Result<ExitCode, CliError> {
         }
     }
     if args.shown.json {
-        let removed = removed.into_iter().map(row).collect();
+        let removed = removed.iter().map(row).collect();
         app.ui.json(&Answer { schema: SCHEMA, dry_run: args.shown.dry_run, removed })?;
     } else {
-        removed.iter().try_for_each(|entry| app.ui.answer(&format!("{}\n", entry.name)))?;
+        for (entry, gone) in &removed {
+            app.ui.answer(&format!("{}\n", entry.name))?;
+            let work = gone.last.as_ref().is_some_and(|last| last.has_work);
+            if let Some(back) = rm::brings_back(gone).filter(|_| work) {
+                app.ui.say(&format!("{}: {back}", entry.name));
+            }
+            rm::lacking(app, &entry.name, gone);
+        }
         app.ui.say(&closing(&removed, args));
     }
     Ok(worst.map_or(ExitCode::SUCCESS, ExitCode::from))
 }
 
-fn row(entry: &Entry) -> Row<'_> {
-    Row { name: &entry.name, state: entry.state, created_at: entry.created_at, size: entry.size }
+fn row<'a>((entry, gone): &(&'a Entry, Removed)) -> Row<'a> {
+    let last = gone.last.as_ref().map(|last| last.id);
+    Row { name: &entry.name, state: entry.state, created_at: entry.created_at, size: entry.size, last }
 }
 
-fn closing(removed: &[&Entry], args: &PruneArgs) -> String {
-    let bytes = removed.iter().map(|entry| entry.size.bytes).sum();
+fn closing(removed: &[(&Entry, Removed)], args: &PruneArgs) -> String {
+    let bytes = removed.iter().map(|(entry, _)| entry.size.bytes).sum();
     let verb = if args.shown.dry_run { "would remove" } else { "removed" };
     let count = removed.len();
     let which = if args.all { "" } else { "; those with changes stay without `--all`" };
@@ -129,8 +141,12 @@ mod tests {
     fn the_answer_has_the_shape_its_schema_promises() {
         let name = "try".parse().expect("a name");
         let size = LayerSize { bytes: 4096, complete: true };
-        let row = Row { name: &name, state: State::Stopped, created_at: 1, size };
-        crate::schema::check("prune.json", &Answer { schema: SCHEMA, dry_run: true, removed: vec![row] });
+        let row = Row { name: &name, state: State::Stopped, created_at: 1, size, last: None };
+        let last = Some("4b825dc642cb6eb9a060e54bf8d69288fbee4904".parse().expect("an id"));
+        let other = Row { last, ..row };
+        let row = Row { name: &name, last: None, ..other };
+        let removed = vec![row, other];
+        crate::schema::check("prune.json", &Answer { schema: SCHEMA, dry_run: false, removed });
     }
 
     #[test]

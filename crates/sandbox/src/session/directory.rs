@@ -282,7 +282,7 @@ impl SandboxDirectory {
     }
 
     /// Whether PID 1 answers and somebody looks after it. One whose supervisor was killed is about to end.
-    fn is_supervised(&self) -> bool {
+    pub(super) fn is_supervised(&self) -> bool {
         let Some(socket) = self.connect() else { return false };
         // Whoever called `listen`.
         let is_gone = |peer: os::Peer| test_kill_process(peer.pid) == Err(Errno::SRCH);

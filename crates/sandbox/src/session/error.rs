@@ -98,6 +98,12 @@ pub enum Error {
         #[source]
         cause: Box<Error>,
     },
+    #[error("the sandbox `{name}` holds work that cannot be recorded, and it would be lost")]
+    Unkept {
+        name: SandboxName,
+        #[source]
+        cause: Box<Error>,
+    },
     #[error("a state needs a workspace of its own, and there is none here: {reason}")]
     NoOverlay { reason: String },
     #[error("snapshot `{snapshot}` is of another source than the sandbox `{name}`")]
@@ -202,7 +208,7 @@ impl Error {
             | Self::InTheWay { .. }
             | Self::TooManyUnheld { .. }
             | Self::Lost(AttachError::DirectoryStream) => Blame::Input,
-            Self::Behind { cause, .. } => cause.blame(),
+            Self::Behind { cause, .. } | Self::Unkept { cause, .. } => cause.blame(),
             Self::Launch(error) => error.blame(),
             Self::Board(error) => error.blame(),
             Self::Proof(error) => error.blame(),
@@ -238,7 +244,7 @@ impl Error {
             Self::Image { .. } => "image",
             Self::Freeze { .. } => "freeze",
             Self::NoBase(_) | Self::Groundless { .. } => "no-base",
-            Self::Behind { .. } => "not-recorded",
+            Self::Behind { .. } | Self::Unkept { .. } => "not-recorded",
             Self::NoOverlay { .. } => "no-overlay",
             Self::OtherSource { .. } => "other-source",
             Self::Snapshot { .. } => "snapshot",
@@ -290,6 +296,10 @@ impl Error {
                     "{first}the sandbox keeps the work; `sandtable log {name}` lists the states that are recorded, and each \
                      can be named by its id instead of the sandbox"
                 ))
+            }
+            Self::Unkept { name, cause } => {
+                let first = cause.remedy().map(|remedy| format!("{remedy}\n")).unwrap_or_default();
+                Some(format!("{first}`sandtable rm -f {name}` removes the sandbox with that work"))
             }
             Self::OtherSource { .. } => Some("`sandtable fork` makes a sandbox of it".to_owned()),
             Self::InTheWay { name, .. } => Some(format!(

@@ -1,11 +1,10 @@
-//! Looking at sandboxes, stopping and removing them. Every listing clears away what dead supervisors left.
+//! Looking at sandboxes and stopping them. Every listing clears away what dead supervisors left.
 
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::time::Duration;
 
 use rustix::process::{Signal, kill_process};
 use sandtable_launch::attach;
-use sandtable_store::lock::FileLock;
 use sandtable_store::size::{Size, measure};
 use serde::{Deserialize, Serialize};
 
@@ -65,21 +64,10 @@ pub struct Inspection {
     pub outcome: Option<Outcome>,
 }
 
-/// What to do with a sandbox that runs when it is to be removed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Running {
-    Refuse,
-    Stop,
-}
-
 /// How many files are looked at for the size of one part of a sandbox.
 const MOST_ENTRIES: usize = 2000;
-/// How long a sandbox of `rm -f` may take to end by itself.
-const GRACE: Duration = Duration::from_secs(2);
-/// How long a lock without a sandbox that answers is looked at: whoever removes one has removed its record by then.
-const MOMENT: Duration = Duration::from_secs(1);
 /// How long the lock may take to become free after the end.
-const PATIENCE: Duration = Duration::from_secs(10);
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 
 /// All sandboxes, after clearing away what dead supervisors left.
 pub fn list(sandboxes: &Sandboxes) -> Result<Listing, Error> {
@@ -140,58 +128,6 @@ pub fn stop(sandboxes: &Sandboxes, name: &SandboxName, grace: Duration) -> Resul
     }
 }
 
-/// Removes a sandbox and everything it kept.
-pub fn remove(sandboxes: &Sandboxes, name: &SandboxName, running: Running) -> Result<(), Error> {
-    let directory = match existing(sandboxes, name) {
-        Err(Error::Damaged { .. }) => {
-            let directory = sandboxes.at(name);
-            let _lock = directory.claim()?.ok_or_else(|| Error::StillRunning(name.clone()))?;
-            return directory.delete();
-        }
-        found => found?,
-    };
-    if let Some(_lock) = directory.try_lock()? {
-        return directory.delete_noted();
-    }
-    match running {
-        Running::Refuse => match SandboxDirectory::retry(MOMENT, || taken_by(&directory))? {
-            Some(Taken::ByNobody(_lock)) => directory.delete_noted(),
-            Some(Taken::ByItself) | None => Err(Error::StillRunning(name.clone())),
-        },
-        Running::Stop => {
-            match stop(sandboxes, name, GRACE) {
-                // It ended by itself, or was removed by its supervisor.
-                Ok(()) | Err(Error::NotRunning(_) | Error::Unknown(_)) => {}
-                Err(error) => return Err(error),
-            }
-            match SandboxDirectory::retry(PATIENCE, || directory.try_lock()) {
-                Ok(Some(_lock)) => directory.delete_noted(),
-                Err(Error::Unknown(_)) => Ok(()),
-                Ok(None) => Err(Error::Busy(name.clone())),
-                Err(error) => Err(error),
-            }
-        }
-    }
-}
-
-/// Who holds the lock of a sandbox.
-enum Taken {
-    /// The sandbox: it runs.
-    ByItself,
-    ByNobody(FileLock),
-}
-
-/// Who holds the lock. Somebody who removes the sandbox holds it too: then it is not there any more.
-fn taken_by(directory: &SandboxDirectory) -> Result<Option<Taken>, Error> {
-    if let Some(lock) = directory.try_lock()? {
-        return Ok(Some(Taken::ByNobody(lock)));
-    }
-    if !directory.exists() {
-        return Err(Error::Unknown(directory.name()));
-    }
-    Ok(directory.connect().map(|_| Taken::ByItself))
-}
-
 pub(super) fn existing(sandboxes: &Sandboxes, name: &SandboxName) -> Result<SandboxDirectory, Error> {
     let directory = sandboxes.at(name);
     match directory.exists() {
@@ -236,26 +172,5 @@ fn reap(directory: &SandboxDirectory) -> Result<(), Error> {
     match directory.try_lock()? {
         Some(_lock) => directory.delete_noted(),
         None => Ok(()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_lock_of_somebody_who_removes_is_no_sandbox_that_runs() {
-        let data = tempfile::tempdir().unwrap();
-        let sandboxes = Sandboxes::new(&HostPath::new(data.path()).unwrap());
-        let name: SandboxName = "box".parse().unwrap();
-        let directory = sandboxes.at(&name);
-        fs_err::create_dir_all(directory.path().as_path()).unwrap();
-        fs_err::write(directory.path().join("sandbox.json").as_path(), "{}").unwrap();
-        let lock = FileLock::try_exclusive(directory.path().join("lock").as_path()).unwrap();
-        assert!(matches!(taken_by(&directory), Ok(None)), "it starts, or ends, or is removed: not known yet");
-        fs_err::remove_file(directory.path().join("sandbox.json").as_path()).unwrap();
-        assert!(matches!(taken_by(&directory), Err(Error::Unknown(_))), "it is being removed");
-        drop(lock);
-        assert!(matches!(taken_by(&directory), Ok(Some(Taken::ByNobody(_)))));
     }
 }

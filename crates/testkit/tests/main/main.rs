@@ -38,6 +38,7 @@ mod packaging;
 mod plain;
 mod policy;
 mod proofs;
+mod removed;
 mod seatbelt;
 mod shared_mounts;
 mod snapshots;

@@ -9,6 +9,7 @@ use super::super::directory::{Holding, SandboxDirectory};
 use super::super::error::Error;
 use super::super::record::Record;
 use super::base::StandsOn;
+use super::head;
 use super::keep::{Kept, Stillness, keep};
 use crate::board::{Ignored, Silent, Taking};
 
@@ -35,10 +36,18 @@ pub(super) fn standing(
     if let Some(standing) = settled(directory, record)? {
         return Ok((Lacking::Nothing, standing));
     }
-    directory.reap_groups();
     let behind = |cause| Error::Behind { name: record.name.clone(), cause: Box::new(cause) };
-    keep_first(directory, record).map_err(behind)?;
-    Ok((Lacking::Nothing, directory.standing(record)?))
+    Ok((Lacking::Nothing, caught_up(directory, record).map_err(behind)?))
+}
+
+/// The same for whoever holds the lock.
+pub(super) fn caught_up(directory: &SandboxDirectory, record: &Record) -> Result<(StandsOn, Store), Error> {
+    if let Some(standing) = settled(directory, record)? {
+        return Ok(standing);
+    }
+    directory.reap_groups();
+    keep_first(directory, record)?;
+    directory.standing(record)
 }
 
 /// What the sandbox stands on, if everything it did is recorded.
@@ -55,6 +64,19 @@ fn settled(directory: &SandboxDirectory, record: &Record) -> Result<Option<(Stan
 /// Whatever the layer holds that was not recorded is recorded now. The lock must be held.
 pub(super) fn keep_first(directory: &SandboxDirectory, record: &Record) -> Result<Kept, Error> {
     let hearing = Silent::default();
-    let taking = Taking::of(Ignored::Changed, "snapshot", &hearing);
+    let taking = Taking::of(Ignored::Changed, operation(directory, record), &hearing);
     keep(directory, record, &taking, Stillness::Stopped)
+}
+
+/// What the log calls it: the command whose work it is, if one was not recorded.
+fn operation(directory: &SandboxDirectory, record: &Record) -> &'static str {
+    if !directory.is_unrecorded() {
+        return "snapshot";
+    }
+    let is_at = |(stands_on, store): (StandsOn, Store)| {
+        Ok(head(&store, record)?.is_some_and(|head| head.id != stands_on.snapshot))
+    };
+    let went_on =
+        directory.last_outcome().is_some() || directory.standing(record).and_then(is_at).unwrap_or(false);
+    if went_on { "exec" } else { "run" }
 }

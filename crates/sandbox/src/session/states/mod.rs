@@ -72,13 +72,32 @@ pub fn ends(sandboxes: &Sandboxes, name: &SandboxName) -> Result<Ends, Error> {
     Ok(Ends { store, base, newest, head: stands_on.head, lacking, moved: stands_on.moved })
 }
 
-/// The newest recorded state of a sandbox as it is, if it can be told.
-pub fn recorded(sandboxes: &Sandboxes, name: &SandboxName) -> Option<ObjectId> {
-    let directory = existing(sandboxes, name).ok()?;
+/// The last state of a sandbox that goes.
+#[derive(Debug)]
+pub struct LastState {
+    pub id: ObjectId,
+    /// Whether it is more than what the sandbox was made on.
+    pub has_work: bool,
+    /// What the state does not hold, in words.
+    pub missing: Option<String>,
+}
+
+/// The state of a sandbox, after what no state of it has was recorded. The lock must be held.
+pub(super) fn last(directory: &SandboxDirectory, record: &Record) -> Result<LastState, Error> {
+    last_in(record, &catch_up::caught_up(directory, record)?)
+}
+
+/// The newest state that is recorded already, if it can be told.
+pub(super) fn recorded(directory: &SandboxDirectory) -> Option<LastState> {
     let record = directory.read_record().ok()?;
-    let (stands_on, store) = directory.standing(&record).ok()?;
-    let newest = head(&store, &record).ok()?;
-    Some(newest.map_or(stands_on.snapshot, |newest| newest.id))
+    last_in(&record, &directory.standing(&record).ok()?).ok()
+}
+
+fn last_in(record: &Record, (stands_on, store): &(StandsOn, Store)) -> Result<LastState, Error> {
+    let id = head(store, record)?.map_or(stands_on.snapshot, |newest| newest.id);
+    let left = crate::board::left_out(store, &id)?;
+    let missing = crate::board::told_left_out(left.count, &left.skipped);
+    Ok(LastState { id, has_work: id != stands_on.snapshot, missing })
 }
 
 impl Ends {

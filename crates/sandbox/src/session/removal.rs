@@ -1,0 +1,153 @@
+//! Removing sandboxes. What one holds that no state has is recorded before it goes; where that cannot be done it stays,
+//! unless somebody consents to the loss.
+
+use std::time::Duration;
+
+use sandtable_store::lock::FileLock;
+
+use super::directory::{SandboxDirectory, Sandboxes};
+use super::error::Error;
+use super::manage::{PATIENCE, existing, stop};
+use super::states::{self, LastState};
+use crate::model::id::SandboxName;
+use crate::model::spec::{Lifetime, WorkspaceMode};
+
+/// How long a sandbox that is removed by force may take to end by itself.
+const GRACE: Duration = Duration::from_secs(2);
+/// How long a lock without a sandbox that answers is looked at: whoever removes one has removed its record by then.
+const MOMENT: Duration = Duration::from_secs(1);
+
+/// How a sandbox is removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Removal {
+    /// One that runs stays, and so does one whose work cannot be recorded.
+    Careful,
+    /// One that runs is stopped, and work that cannot be recorded is lost.
+    Forced,
+}
+
+/// What became of a sandbox that was removed.
+#[derive(Debug, Default)]
+pub struct Removed {
+    /// Its last recorded state, which stays in the store until that is cleaned up.
+    pub last: Option<LastState>,
+    /// Why the work since that state could not be recorded; it is lost.
+    pub lost: Option<Error>,
+}
+
+/// Removes a sandbox and everything it kept.
+pub fn remove(sandboxes: &Sandboxes, name: &SandboxName, how: Removal) -> Result<Removed, Error> {
+    let directory = match existing(sandboxes, name) {
+        Err(error @ Error::Damaged { .. }) => return remove_damaged(sandboxes, name, (how, error)),
+        found => found?,
+    };
+    if let Some(_lock) = directory.try_lock()? {
+        return remove_held(&directory, how);
+    }
+    match how {
+        Removal::Careful => match SandboxDirectory::retry(MOMENT, || taken_by(&directory))? {
+            Some(Taken::ByNobody(_lock)) => remove_held(&directory, how),
+            Some(Taken::ByItself) | None => Err(Error::StillRunning(name.clone())),
+        },
+        Removal::Forced => {
+            match stop(sandboxes, name, GRACE) {
+                // It ended by itself, or was removed by its supervisor.
+                Ok(()) | Err(Error::NotRunning(_) | Error::Unknown(_)) => {}
+                Err(error) => return Err(error),
+            }
+            match SandboxDirectory::retry(PATIENCE, || directory.try_lock()) {
+                Ok(Some(_lock)) => remove_held(&directory, how),
+                Err(Error::Unknown(_)) => Ok(Removed::default()),
+                Ok(None) => Err(Error::Busy(name.clone())),
+                Err(error) => Err(error),
+            }
+        }
+    }
+}
+
+/// The lock must be held.
+fn remove_held(directory: &SandboxDirectory, how: Removal) -> Result<Removed, Error> {
+    let removed = match (last_state(directory), how) {
+        (Ok(last), _) => Removed { last, lost: None },
+        (Err(error), Removal::Careful) => return Err(unkept(directory, error)),
+        (Err(error), Removal::Forced) => Removed { last: states::recorded(directory), lost: Some(error) },
+    };
+    directory.delete_noted()?;
+    Ok(removed)
+}
+
+/// One without its record: what it did is recorded, or only its files have it.
+fn remove_damaged(
+    sandboxes: &Sandboxes,
+    name: &SandboxName,
+    (how, error): (Removal, Error),
+) -> Result<Removed, Error> {
+    let directory = sandboxes.at(name);
+    let _lock = directory.claim()?.ok_or_else(|| Error::StillRunning(name.clone()))?;
+    match directory.is_unrecorded().then_some(error) {
+        Some(error) if how == Removal::Careful => Err(unkept(&directory, error)),
+        lost => directory.delete().map(|()| Removed { last: None, lost }),
+    }
+}
+
+/// The state of a sandbox that is about to go, with all that it holds. None for one that keeps nothing.
+fn last_state(directory: &SandboxDirectory) -> Result<Option<LastState>, Error> {
+    let record = match directory.read_record() {
+        Ok(record) => record,
+        Err(error) if directory.is_unrecorded() => return Err(error),
+        // Its states are in the log, though nobody knows which are its own.
+        Err(_) => return Ok(None),
+    };
+    if record.resolved.lifetime.value == Lifetime::Discard {
+        return Ok(None);
+    }
+    match states::last(directory, &record) {
+        // Its files are the user's own, and stay.
+        Err(_) if record.resolved.mode.value == WorkspaceMode::Live => Ok(None),
+        found => found.map(Some),
+    }
+}
+
+fn unkept(directory: &SandboxDirectory, cause: Error) -> Error {
+    Error::Unkept { name: directory.name(), cause: Box::new(cause) }
+}
+
+/// Who holds the lock of a sandbox.
+enum Taken {
+    /// The sandbox: it runs.
+    ByItself,
+    ByNobody(FileLock),
+}
+
+/// Who holds the lock. Somebody who removes the sandbox holds it too: then it is not there any more.
+fn taken_by(directory: &SandboxDirectory) -> Result<Option<Taken>, Error> {
+    if let Some(lock) = directory.try_lock()? {
+        return Ok(Some(Taken::ByNobody(lock)));
+    }
+    if !directory.exists() {
+        return Err(Error::Unknown(directory.name()));
+    }
+    Ok(directory.is_supervised().then_some(Taken::ByItself))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::path::HostPath;
+
+    #[test]
+    fn a_lock_of_somebody_who_removes_is_no_sandbox_that_runs() {
+        let data = tempfile::tempdir().unwrap();
+        let sandboxes = Sandboxes::new(&HostPath::new(data.path()).unwrap());
+        let name: SandboxName = "box".parse().unwrap();
+        let directory = sandboxes.at(&name);
+        fs_err::create_dir_all(directory.path().as_path()).unwrap();
+        fs_err::write(directory.path().join("sandbox.json").as_path(), "{}").unwrap();
+        let lock = FileLock::try_exclusive(directory.path().join("lock").as_path()).unwrap();
+        assert!(matches!(taken_by(&directory), Ok(None)), "it starts, or ends, or is removed: not known yet");
+        fs_err::remove_file(directory.path().join("sandbox.json").as_path()).unwrap();
+        assert!(matches!(taken_by(&directory), Err(Error::Unknown(_))), "it is being removed");
+        drop(lock);
+        assert!(matches!(taken_by(&directory), Ok(Some(Taken::ByNobody(_)))));
+    }
+}
