@@ -55,6 +55,8 @@ pub fn exec(sandboxes: &Sandboxes, name: &SandboxName, request: ExecRequest<'_>)
             if !directory.exists() {
                 return Err(Error::Unknown(name.clone()));
             }
+            // What a killed supervisor left of a container may hold files that only its engine can remove.
+            directory.reap_groups();
             renew_work(&directory, &record.resolved)?;
             let mut record = record.clone();
             renew(&mut record.resolved, host, &MachineFacts)?;
