@@ -6,9 +6,9 @@ use std::io::{self, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
 
-use sandtable_launch::container::{self, outpost};
+use sandtable_launch::container::{self, ground, outpost};
 use sandtable_launch::{probe, relay};
-use sandtable_sandbox::engine::oci::{SUBCOMMAND, SWEEP};
+use sandtable_sandbox::engine::oci::{LAY, LIFT, SUBCOMMAND, SWEEP};
 use sandtable_sandbox::session::tools::{ASK, answer};
 
 use crate::env;
@@ -24,6 +24,9 @@ pub(crate) fn main(args: &[OsString]) -> Option<ExitCode> {
             let removed = fs_err::remove_dir_all(&args[2]);
             Some(if removed.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
         }
+        // Mounts and unmounts in the namespace of an engine.
+        LAY => Some(ground::lay(&args[2..])),
+        LIFT => Some(ground::lift(&args[2..])),
         // Says what is in an image, or whether a tool can run in it, from inside.
         ASK if args.len() == 3 => {
             let said = args[2].to_str().and_then(answer);

@@ -9,6 +9,7 @@
 
 mod confine;
 mod door;
+pub mod ground;
 pub mod outpost;
 mod verify;
 

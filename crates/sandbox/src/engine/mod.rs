@@ -23,7 +23,7 @@ pub use nat::Error as NetworkError;
 use crate::model::blame::Blame;
 use crate::model::id::SandboxName;
 use crate::model::path::HostPath;
-use crate::model::resolved::{EngineName, ResolvedSpec};
+use crate::model::resolved::{EngineName, ResolvedSpec, Warning};
 use crate::os;
 
 /// Where a sandbox keeps its state, and what it is called.
@@ -173,6 +173,11 @@ pub trait Running: fmt::Debug {
 
     /// Whether something inside was killed because the memory it may use had run out.
     fn ran_out_of_memory(&self) -> bool;
+
+    /// What it goes without, which showed only when it was launched.
+    fn warnings(&self) -> &[Warning] {
+        &[]
+    }
 }
 
 /// Refuses where this executable can make plans but start nothing, before anything is made.

@@ -56,8 +56,8 @@ struct Ran {
     beginning: Option<Beginning>,
     exit: Exit,
     enforcement: BTreeMap<Control, Observed>,
-    /// That the memory was used up, if it was.
-    starved: Option<Warning>,
+    /// What its launch went without, and that the memory was used up, if it was.
+    warnings: Vec<Warning>,
     /// That the disk budget was passed, if it was.
     overfull: Option<Warning>,
     /// How long it took until the command could run, and how long it ran.
@@ -94,6 +94,7 @@ impl Supervision<'_> {
         }
         let overfull = disk.and_then(disk::Watch::finish).map(|reason| reason.warning());
         let starved = starved(sandbox.as_ref(), self.resolved());
+        let warnings: Vec<Warning> = sandbox.warnings().iter().cloned().chain(starved.clone()).collect();
         self.take_down(sandbox);
         let exit = match (ending, &starved) {
             // Whatever the command made of it.
@@ -104,7 +105,7 @@ impl Supervision<'_> {
             }
             (ending, _) => exit(ending?, self.task)?,
         };
-        Ok(Ran { watch, beginning, exit, enforcement, starved, overfull, start, run })
+        Ok(Ran { watch, beginning, exit, enforcement, warnings, overfull, start, run })
     }
 
     /// Starts PID 1 and refuses to go on if a required control does not hold.
@@ -141,7 +142,7 @@ impl Supervision<'_> {
 
     /// Finds what the command changed and writes the outcome, unless nothing is to be kept.
     fn finish(&self, ran: Ran) -> Result<Outcome, Error> {
-        let Ran { watch, beginning, exit, enforcement, starved, overfull, start, run } = ran;
+        let Ran { watch, beginning, exit, enforcement, warnings: noticed, overfull, start, run } = ran;
         let keep = self.resolved().lifetime.value == Lifetime::Keep;
         let captured = Instant::now();
         watch.ended();
@@ -159,7 +160,7 @@ impl Supervision<'_> {
             enforcement,
             warnings: joined(
                 &self.resolved().warnings,
-                warnings.into_iter().chain(starved).chain(overfull).chain(unrecorded).collect(),
+                warnings.into_iter().chain(noticed).chain(overfull).chain(unrecorded).collect(),
             ),
             timings_ms: Timings {
                 resolve: self.task.request.resolve_ms,

@@ -22,6 +22,7 @@ mod floods;
 mod freeze;
 mod git_base;
 mod git_inside;
+mod git_story;
 mod going_back;
 mod ground;
 mod hostile_trees;

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::image::program;
 use super::launch::Error;
 use super::plan::ContainerPlan;
-use super::{Dialect, own};
+use super::{Dialect, ground, own};
 use crate::model::container::EngineRights;
 use crate::model::path::HostPath;
 use crate::model::resolved::Variable;
@@ -32,6 +32,9 @@ pub(super) struct Journal {
     variables: BTreeMap<String, Variable>,
     container: String,
     volumes: Vec<String>,
+    /// Places of mounts in the engine's namespace.
+    #[serde(default)]
+    grounds: Vec<PathBuf>,
     /// The container beside it, and the network.
     #[serde(default)]
     proxy: Option<String>,
@@ -52,6 +55,7 @@ impl Journal {
             variables: plan.variables.clone(),
             container: plan.name.clone(),
             volumes: plan.volumes.iter().map(|volume| volume.name.clone()).collect(),
+            grounds: plan.grounds.iter().map(|ground| ground.place.clone()).collect(),
             proxy: plan.proxy.as_ref().map(|proxy| proxy.name.clone()),
             network: plan.network_name.clone(),
             works: plan.works.clone(),
@@ -79,6 +83,7 @@ impl Journal {
         for volume in &self.volumes {
             all &= gone(engine.clone().args(["volume", "rm", "--force", volume]));
         }
+        all &= ground::lift(&engine, &self.init, &self.grounds);
         if let Some(network) = &self.network {
             all &= gone(engine.clone().args(["network", "rm", network]));
         }

@@ -17,13 +17,14 @@ use sandtable_launch::report::Report;
 use super::image::{Cause, engine_of};
 use super::journal::Journal;
 use super::plan::ContainerPlan;
-use super::{Dialect, points, proxy};
+use super::{Dialect, ground, points, proxy};
 use crate::engine::native::CHANGED_WAY;
 use crate::engine::ssh_agent::Guard;
 use crate::engine::{Handles, Running};
 use crate::model::blame::Blame;
 use crate::model::container::PROXY_PORT;
 use crate::model::path::PathError;
+use crate::model::resolved::Warning;
 use crate::os;
 use crate::process::CliError;
 
@@ -183,6 +184,8 @@ pub(super) struct Launched {
     /// Both outlive the container.
     agent: Guard,
     proxy: Option<proxy::Guard>,
+    /// What it goes without.
+    warnings: Vec<Warning>,
 }
 
 /// Starts the container of `plan` and returns when its PID 1 has reported what holds.
@@ -198,14 +201,17 @@ pub(super) fn launch(plan: &ContainerPlan, handles: &Handles<'_>, agent: Guard) 
         directory: plan.directory.clone(),
         agent,
         proxy: None,
+        warnings: Vec::new(),
     };
     points::check(&plan.points)?;
     furnish(plan)?;
+    let grounded = ground::lay(plan)?;
+    launched.warnings.extend(grounded.warning());
     launched.proxy = proxy::start(plan)?;
     let door = Door::make(&plan.door)?.expecting(&plan.init)?;
     let words = os::memory_file("words").map_err(Error::Host)?;
     let heard = File::from(words.try_clone().map_err(|_| Error::Host(Errno::MFILE))?);
-    let argv = plan.argv.iter().map(|arg| arg.value.as_str());
+    let argv = grounded.words(plan);
     let client =
         engine_of(plan)?.args(argv).start_apart(Stdio::null(), Stdio::from(words)).map_err(Error::Call)?;
     let client = launched.client.insert(client);
@@ -305,6 +311,10 @@ impl Running for Launched {
 
     fn ran_out_of_memory(&self) -> bool {
         self.contained().ran_out_of_memory()
+    }
+
+    fn warnings(&self) -> &[Warning] {
+        &self.warnings
     }
 }
 

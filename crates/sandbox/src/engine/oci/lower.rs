@@ -92,6 +92,7 @@ pub(super) fn lower(dialect: Dialect, spec: &ResolvedSpec, place: &Place) -> Con
         support: container.support.value.clone(),
         name,
         volumes: needs.volumes,
+        grounds: needs.grounds,
         network_name,
         proxy: proxy::lower(dialect, spec, place),
         files: needs.files,

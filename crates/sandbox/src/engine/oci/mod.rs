@@ -5,6 +5,7 @@
 //! and exit codes go between the supervisor and PID 1 as on the native engine. When the supervisor is gone,
 //! PID 1 ends and the container with it; what else was made is named in a journal beforehand (`journal`).
 
+mod ground;
 pub mod image;
 mod journal;
 mod launch;
@@ -19,6 +20,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+pub use ground::{LAY, LIFT};
 pub use journal::SWEEP;
 pub(super) use journal::{has_left, reap};
 pub use launch::Error;
@@ -74,6 +76,9 @@ impl Engine for Oci {
 pub(super) fn describe(plan: &ContainerPlan, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     for volume in &plan.volumes {
         writeln!(f, "volume     {}: overlay {}", volume.name, volume.options)?;
+    }
+    for plan::Ground { place, above, below } in &plan.grounds {
+        writeln!(f, "ground     {}: {} on {}", place.display(), above.display(), below.display())?;
     }
     for file in &plan.files {
         writeln!(f, "file       {} ({} bytes)", file.path.display(), file.contents.len())?;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::Dialect;
 use super::lower::{Words, container_name, ids};
-use super::plan::{OwnFile, Part, Volume};
+use super::plan::{Ground, OwnFile, Part, Volume};
 use crate::engine::Place;
 use crate::engine::ssh_agent::{self, Setup};
 use crate::model::container::EngineRights;
@@ -15,6 +15,7 @@ use crate::model::resolved::ResolvedSpec;
 #[derive(Debug, Default)]
 pub(super) struct Needs {
     pub(super) volumes: Vec<Volume>,
+    pub(super) grounds: Vec<Ground>,
     pub(super) files: Vec<OwnFile>,
     /// Directories of overlays in which the kernel leaves files of the engine's.
     pub(super) works: Vec<PathBuf>,
@@ -38,6 +39,7 @@ pub(super) fn lower(words: &mut Words, dialect: Dialect, spec: &ResolvedSpec, pl
             words.add_for(&mount.origin, [&made.words[0], &made.words[1]]);
         }
         needs.volumes.extend(made.volume);
+        needs.grounds.extend(made.ground);
         needs.works.extend(made.work);
         needs.files.extend(made.file);
     }
@@ -62,6 +64,7 @@ pub(super) fn bind(source: &str, target: &str, write: Write) -> String {
 struct Made {
     words: [String; 2],
     volume: Option<Volume>,
+    ground: Option<Ground>,
     work: Option<PathBuf>,
     file: Option<OwnFile>,
 }
@@ -124,7 +127,7 @@ struct Layers<'a> {
     target: &'a str,
 }
 
-/// A copy-on-write view in the format of the native engine's layers. Rootless Podman makes it itself; elsewhere
+/// A copy-on-write view in the format of the native engine's layers. Rootless Podman makes it itself, on one directory; elsewhere
 /// it is a volume of type `overlay`, because only that takes the attributes of users.
 fn overlay(layers: &Layers<'_>, dialect: Dialect, spec: &ResolvedSpec, place: &Place) -> Made {
     let container = spec.container.as_ref().expect("resolve has found the engine");
@@ -132,8 +135,16 @@ fn overlay(layers: &Layers<'_>, dialect: Dialect, spec: &ResolvedSpec, place: &P
     let (upper, work, pins) = (part("upper"), part("work"), part("pins"));
     let Layers { source, target, .. } = layers;
     if (dialect, container.rights) == (Dialect::Podman, EngineRights::Rootless) {
+        let ground = (layers.pins == Pins::Present).then(|| Ground {
+            place: part("ground").into(),
+            above: pins.into(),
+            below: source.into(),
+        });
+        let source =
+            ground.as_ref().map_or_else(|| source.clone(), |ground| ground.shown().display().to_string());
         let value = format!("{source}:{target}:O,upperdir={upper},workdir={work}");
-        return Made { words: ["--volume".to_owned(), value], work: Some(work.into()), ..Made::default() };
+        let words = ["--volume".to_owned(), value];
+        return Made { words, ground, work: Some(work.into()), ..Made::default() };
     }
     let lower = if layers.pins == Pins::Present { format!("{pins}:{source}") } else { source.clone() };
     let name = format!("{}-{}", container_name(place), layers.layer);
@@ -145,7 +156,7 @@ fn overlay(layers: &Layers<'_>, dialect: Dialect, spec: &ResolvedSpec, place: &P
         words: ["--mount".to_owned(), format!("{}{copy}", fields.join(","))],
         volume: Some(Volume { name, options }),
         work: Some(work.into()),
-        file: None,
+        ..Made::default()
     }
 }
 

@@ -35,6 +35,9 @@ pub struct ContainerPlan {
     pub name: String,
     /// Overlays that the engine mounts by name: made before the container, removed after it.
     pub volumes: Vec<Volume>,
+    /// Directories that show two as one: mounted before the container, in the engine's own namespace.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub grounds: Vec<Ground>,
     /// A network of this sandbox alone, where the engine has networks.
     #[serde(default)]
     pub network_name: Option<String>,
@@ -116,6 +119,23 @@ pub struct Volume {
     pub name: String,
     /// The kernel's mount options.
     pub options: String,
+}
+
+/// What an overlay of the engine stands on, where that takes more directories than the engine has words for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ground {
+    /// Where it is mounted.
+    pub place: PathBuf,
+    /// The layer of pins.
+    pub above: PathBuf,
+    pub below: PathBuf,
+}
+
+impl Ground {
+    /// The directory that the engine is told.
+    pub fn shown(&self) -> PathBuf {
+        self.place.join("all")
+    }
 }
 
 /// A place where something is mounted, as the host has it.

@@ -22,7 +22,6 @@ use super::super::record::Record;
 use super::ground::GIT;
 use super::{StandsOn, open};
 use crate::merge::{BaseHead, head_in};
-use crate::model::container::Lowers;
 use crate::model::path::HostPath;
 use crate::model::resolved::{RepositoryConfig, SourceKind, Warning};
 use crate::model::spec::WorkspaceMode;
@@ -41,8 +40,7 @@ impl Place {
     /// None for a sandbox that has no repository, or one of its own that nobody else moves.
     fn of(record: &Record) -> Option<Self> {
         let resolved = &record.resolved;
-        let one = resolved.container.as_ref().is_some_and(|container| container.lowers == Lowers::One);
-        if resolved.mode.value != WorkspaceMode::Overlay || !record.sees_source() || one {
+        if resolved.mode.value != WorkspaceMode::Overlay || !record.sees_source() {
             return None;
         }
         let root = &resolved.source.root;
