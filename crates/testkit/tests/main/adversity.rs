@@ -28,7 +28,7 @@ fn a_full_disk_does_not_cost_what_the_command_made() {
     let ended = ended.directory(&source).ended();
     let ended = ended.expect_code(0).expect_stderr("not-recorded");
     // The code is the command's own, whether or not there was room for the outcome. Below the room that is left free no
-    // state is recorded, and whoever asks for one hears why.
+    // state is recorded, and a command that asks for one says why.
     let said = ended.stdout.replace("unrecorded", "recorded");
     assert_eq!(said, "1\nrecorded\nwork\ndiff 125\n");
     assert!(ended.stderr.contains("holds work that is not recorded"), "{}", ended.stderr);
@@ -145,4 +145,32 @@ fn an_outcome_that_cannot_be_put_in_place_leaves_no_draft() {
     let words = ["exec", "box", "--", "sh", "-c", "echo more > more; exit 3"];
     env.sandtable().args(words).ended().expect_code(3).expect_stderr("the outcome was not written").unused();
     assert!(!env.sandboxes().join("box/outcome.json.draft").exists());
+}
+
+#[test]
+fn a_directory_that_cannot_be_removed_after_an_undo_is_told_and_removed_by_the_next_command() {
+    let Some(env) = TestEnv::of_the_executable() else { return };
+    if require::program("strace").is_none() {
+        return require::skip("a fault at a system call needs strace");
+    }
+    let source = env.repository("r");
+    let call = |words: &[&str]| env.sandtable().directory(&source).args(words);
+    env.run_script(&source, &["--name", "box"], "mkdir -p new; echo x > new/er").expect_code(0).unused();
+    call(&["merge", "box"]).ended().expect_code(0).unused();
+    let mut left = 0;
+    for when in 1..=12 {
+        let rule = format!("inject=unlinkat:error=EIO:when={when}");
+        let trace = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", &rule];
+        let undone = call(&["undo", "."]).through(trace).ended();
+        if undone.code == 0 && source.join("new").exists() {
+            left += 1;
+            assert!(undone.stderr.contains("the next command completes it"), "{when}: {}", undone.stderr);
+        }
+        call(&["ls"]).ended().expect_code(0).unused();
+        if undone.code == 0 {
+            assert!(!source.join("new").exists(), "{when}");
+            call(&["redo", "."]).ended().expect_code(0).unused();
+        }
+    }
+    assert_ne!(left, 0, "no call was hit that removes a directory");
 }

@@ -33,7 +33,7 @@ pub(in crate::merge::deliver) fn finish(journal: &Journal) -> Result<(), Error> 
     }
     remove_holding(journal)?;
     for step in journal.steps.iter().filter(|step| step.kind == StepKind::Remove) {
-        remove_empty(&worktree, &step.path, journal);
+        remove_empty(&worktree, &step.path, journal)?;
     }
     // Innermost first: what is in a directory may be out of reach afterwards.
     for mode in journal.modes.iter().rev() {
@@ -42,7 +42,7 @@ pub(in crate::merge::deliver) fn finish(journal: &Journal) -> Result<(), Error> 
     Ok(())
 }
 
-/// It came to nothing: everything goes back to where it was. What others did stays, and is told.
+/// Undoes the delivery: everything goes back to where it was. What others did stays, and is returned.
 pub(in crate::merge::deliver) fn put_back(journal: &Journal) -> Result<Vec<RelPath>, Error> {
     let worktree = Worktree::open(&journal.root)?;
     let quiet = quiet_folders(&worktree, journal);
@@ -68,7 +68,7 @@ pub(in crate::merge::deliver) fn put_back(journal: &Journal) -> Result<Vec<RelPa
             each(step, whose);
         }
         for folder in journal.made.iter().rev() {
-            remove_folder(&worktree, &folder.path);
+            remove_folder(&worktree, &folder.path)?;
         }
         for folder in &journal.leaving {
             make_folder(&worktree, folder)?;
@@ -209,21 +209,27 @@ fn keep_beside(
 }
 
 /// Removes the directories above a removed file that nothing is in any more.
-fn remove_empty(worktree: &Worktree, path: &RelPath, journal: &Journal) {
+fn remove_empty(worktree: &Worktree, path: &RelPath, journal: &Journal) -> Result<(), Errno> {
     let is_kept = |path: &RelPath| journal.kept.iter().any(|kept| kept.path == *path);
     for folder in std::iter::successors(path.parent(), RelPath::parent).filter(|folder| !folder.is_root()) {
-        if is_kept(&folder) || !remove_folder(worktree, &folder) {
-            return;
+        if is_kept(&folder) || !remove_folder(worktree, &folder)? {
+            break;
         }
     }
+    Ok(())
 }
 
 /// Whether the directory was empty and is gone, now or since an earlier call that was killed.
-fn remove_folder(worktree: &Worktree, path: &RelPath) -> bool {
+/// One that is not empty, or that may not be removed, stays; a disk that fails is an error, and the next command tries again.
+fn remove_folder(worktree: &Worktree, path: &RelPath) -> Result<bool, Errno> {
     let removed = worktree
         .parent(path)
         .and_then(|parent| unlinkat(&parent, path.name().unwrap_or_default(), AtFlags::REMOVEDIR));
-    matches!(removed, Ok(()) | Err(Errno::NOENT))
+    match removed {
+        Ok(()) | Err(Errno::NOENT) => Ok(true),
+        Err(errno @ (Errno::IO | Errno::NOSPC | Errno::DQUOT)) => Err(errno),
+        Err(_) => Ok(false),
+    }
 }
 
 fn make_folder(worktree: &Worktree, folder: &Folder) -> Result<(), Error> {
