@@ -31,7 +31,17 @@ pub fn remove_tree(path: &Path) -> std::result::Result<(), Error> {
     remove(path, b"").map_err(|errno| Error { path: path.to_owned(), source: errno.into() })
 }
 
-/// The same, but the entry `last` of the directory goes when everything else has gone: a lock that protects it.
+/// Removes everything in the directory `path` but its entry `last`, and keeps the directory.
+pub fn clear_tree(path: &Path, last: &str) -> std::result::Result<(), Error> {
+    let cleared = match open_writable(CWD, path.as_os_str().as_bytes()) {
+        Err(Errno::NOENT) => Ok(()),
+        Err(errno) => Err(errno),
+        Ok(top) => clear_all(top.as_fd(), last.as_bytes()),
+    };
+    cleared.map_err(|errno| Error { path: path.to_owned(), source: errno.into() })
+}
+
+/// Removes the directory `path` like [`remove_tree`], but its entry `last` goes when everything else has gone: a lock that protects it.
 pub fn remove_tree_and_last(path: &Path, last: &str) -> std::result::Result<(), Error> {
     remove(path, last.as_bytes()).map_err(|errno| Error { path: path.to_owned(), source: errno.into() })
 }
@@ -53,14 +63,19 @@ fn remove_in(parent: BorrowedFd<'_>, path: &[u8], last: &[u8]) -> Result<()> {
         Err(Errno::NOENT) => return Ok(()),
         opened => opened?,
     };
-    let mut moved = 0;
-    // A second round finds what was moved up in the first.
-    while clear(top.as_fd(), last, &mut Depth { top: top.as_fd(), left: DEEPEST, moved: &mut moved })? {}
+    clear_all(top.as_fd(), last)?;
     if !last.is_empty() {
         unlink(top.as_fd(), last)?;
     }
     drop(top);
     unlinkat(parent, path, AtFlags::REMOVEDIR)
+}
+
+fn clear_all(top: BorrowedFd<'_>, last: &[u8]) -> Result<()> {
+    let mut moved = 0;
+    // A second round finds what was moved up in the first.
+    while clear(top, last, &mut Depth { top, left: DEEPEST, moved: &mut moved })? {}
+    Ok(())
 }
 
 /// How much deeper the walk may go, and where to put what lies below.

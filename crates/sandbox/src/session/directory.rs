@@ -9,7 +9,7 @@ use rustix::io::Errno;
 use rustix::net::{SocketAddrUnix, bind, connect, listen};
 use rustix::process::test_kill_process;
 use sandtable_store::lock::FileLock;
-use sandtable_store::remove::remove_tree_and_last;
+use sandtable_store::remove::{clear_tree, remove_tree_and_last};
 
 use super::error::Error;
 use super::files::{OUTCOME, RECORD};
@@ -284,7 +284,7 @@ impl SandboxDirectory {
     /// Whether PID 1 answers and somebody looks after it. One whose supervisor was killed is about to end.
     pub(super) fn is_supervised(&self) -> bool {
         let Some(socket) = self.connect() else { return false };
-        // Whoever called `listen`.
+        // The process that called `listen`.
         let is_gone = |peer: os::Peer| test_kill_process(peer.pid) == Err(Errno::SRCH);
         !os::peer(&socket).is_ok_and(is_gone)
     }
@@ -316,17 +316,30 @@ impl SandboxDirectory {
     /// that finds a directory without one.
     pub(super) fn delete(&self) -> Result<(), Error> {
         self.reap_groups();
+        self.unlist()?;
+        remove_tree_and_last(self.path.as_path(), LOCK)
+            .map_err(|error| Error::state("remove", self.path.as_path())(error.source))
+    }
+
+    /// Removes everything but the lock: the name is taken until [`Self::delete`] gives it back.
+    pub(super) fn empty(&self) -> Result<(), Error> {
+        self.reap_groups();
+        self.unlist()?;
+        clear_tree(self.path.as_path(), LOCK)
+            .map_err(|error| Error::state("remove", self.path.as_path())(error.source))
+    }
+
+    /// Removes the record, and says in the lock that this was meant.
+    fn unlist(&self) -> Result<(), Error> {
         // Without room for it, a removal that dies on the way looks like a record that was lost.
         let _no_room = fs::write(self.path.join(LOCK).as_path(), REMOVED);
         let record = self.path.join(RECORD);
         match fs::remove_file(record.as_path()) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                return Err(Error::state("remove", record.as_path())(error));
+                Err(Error::state("remove", record.as_path())(error))
             }
-            _ => {}
+            _ => Ok(()),
         }
-        remove_tree_and_last(self.path.as_path(), LOCK)
-            .map_err(|error| Error::state("remove", self.path.as_path())(error.source))
     }
 
     /// A socket that listens for commands in this sandbox. The lock must be held.

@@ -129,10 +129,11 @@ impl Supervision<'_> {
     fn take_down(&self, mut sandbox: Box<dyn Running>) {
         sandbox.end();
         if self.resolved().lifetime.value == Lifetime::Discard && !self.directory.has_left() {
-            // While the kernel takes the sandbox down. What its last processes still write is removed after. With
+            // While the kernel takes the sandbox down. What its last processes still write is removed after, with the
+            // directory and its lock: a name that is free already could be somebody else's by then. With
             // control groups or a container the directory holds the journal of what is outside it, which must
             // outlive that.
-            let _once_more = self.directory.delete();
+            let _once_more = self.directory.empty();
         }
         drop(sandbox);
         // Those that were not made by the launch, but for a freeze.

@@ -243,7 +243,7 @@ fn end(left: &[Left]) {
 #[derive(Debug)]
 struct Left {
     pid: String,
-    #[expect(dead_code, reason = "read by whoever reads the message of a failed test")]
+    #[expect(dead_code, reason = "shown in the message of a failed test")]
     line: String,
 }
 
@@ -298,4 +298,24 @@ impl Random {
         self.state ^= self.state << 17;
         self.state % end
     }
+}
+
+/// A name is taken by making its directory. Once that is gone another call may have made its own.
+#[test]
+fn a_sandbox_that_is_thrown_away_touches_nothing_at_its_name_afterwards() {
+    let Some(env) = TestEnv::of_the_executable() else { return };
+    if require::program("strace").is_none() {
+        return require::skip("looking at system calls needs strace");
+    }
+    let source = env.repository("r");
+    let log = env.root().join("trace");
+    let words = ["run", "-q", "--rm", "--name", "box", "--", "true"];
+    let trace = ["strace", "-qq", "-e", "trace=%file", "-o", log.to_str().unwrap()];
+    env.sandtable().directory(&source).args(words).through(trace).ended().expect_code(0).unused();
+    let place = env.sandboxes().join("box").display().to_string();
+    let text = fs_err::read_to_string(&log).unwrap();
+    let calls: Vec<&str> = text.lines().filter(|line| line.contains(&place)).collect();
+    let is_removal = |line: &&str| line.contains(&format!("\"{place}\", AT_REMOVEDIR) = 0"));
+    let removed = calls.iter().position(|line| is_removal(line)).expect("it is removed");
+    assert_eq!(calls[removed + 1..], [""; 0]);
 }
