@@ -16,7 +16,7 @@ pub const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:
 /// Who runs the executable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Caller {
-    /// Whoever runs the tests.
+    /// The user who runs the tests.
     Same,
     /// Somebody without privileges; root's tests only.
     Ordinary { uid: u32, gid: u32 },

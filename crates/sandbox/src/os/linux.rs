@@ -107,7 +107,7 @@ impl Openings {
         let mut buffer = [const { MaybeUninit::uninit() }; 1 << 14];
         let mut reader = inotify::Reader::new(&self.0, &mut buffer);
         while let Ok(event) = reader.next() {
-            // A directory is opened by whoever looks a tool over, too.
+            // Looking a tool over opens its directories too.
             if event.events().contains(ReadFlags::OPEN) && !event.events().contains(ReadFlags::ISDIR) {
                 seen(event.wd());
             }

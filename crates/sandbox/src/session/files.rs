@@ -17,7 +17,7 @@ use crate::model::path::HostPath;
 pub(super) const RECORD: &str = "sandbox.json";
 /// What its last command did.
 pub(super) const OUTCOME: &str = "outcome.json";
-/// The state of the source that it stands on.
+/// The state of the source that is its base.
 pub(super) const BASE: &str = "base.json";
 /// When its copies were made, and without what.
 pub(super) const COPIES: &str = "copies.json";

@@ -90,7 +90,7 @@ pub(super) fn copies(
             progress: &|now| watcher.copying(CopyNews::Going { files: now.files, bytes: now.bytes }),
             cancelled: &|| interrupt.signal().is_some(),
         };
-        let outcome = copy_one(Copied { source, layer, identity: *identity }, resolved, &target, &options)?;
+        let outcome = copy_one(&Copied { source, layer, identity: *identity }, resolved, &target, &options)?;
         if resolved.repository_config == RepositoryConfig::WithoutPasswords {
             match layer.as_str() {
                 WORKSPACE => clean(&target.join(".git/config"))?,
@@ -117,7 +117,7 @@ pub(super) fn copy_workspace(resolved: &ResolvedSpec, target: &HostPath) -> Resu
     });
     let Some(workspace) = workspace else { return Ok(()) };
     let options = copy::Options { leave_out: &|_, _| false, progress: &|_| {}, cancelled: &|| false };
-    copy_one(workspace, resolved, target, &options).map(drop)
+    copy_one(&workspace, resolved, target, &options).map(drop)
 }
 
 /// A directory to be copied.
@@ -129,7 +129,7 @@ struct Copied<'a> {
 
 /// Makes one copy, without what is hidden from the sandbox.
 fn copy_one(
-    copied: Copied<'_>,
+    copied: &Copied<'_>,
     resolved: &ResolvedSpec,
     target: &HostPath,
     options: &copy::Options<'_>,
@@ -138,11 +138,11 @@ fn copy_one(
     fs::create_dir(target.as_path()).map_err(Error::state("make", target.as_path()))?;
     let hidden = Hidden::of(resolved);
     let options = copy::Options {
-        leave_out: &|path, kind| layer == WORKSPACE && hidden.picks(path, kind),
+        leave_out: &|path, kind| *layer == WORKSPACE && hidden.picks(path, kind),
         progress: options.progress,
         cancelled: options.cancelled,
     };
-    let (from, to) = (opened(source, identity)?, opened(target, None)?);
+    let (from, to) = (opened(source, *identity)?, opened(target, None)?);
     copy(from.as_fd(), to.as_fd(), &options).map_err(|error| match error {
         copy::Error::Cancelled => Error::Interrupted,
         error => Error::Copy { path: source.as_path().to_owned(), source: error },

@@ -7,7 +7,7 @@
 //!
 //! New files are made aside, in a directory of the same tree, before anything is touched; so a full disk is found out
 //! while the old state is whole. Then the journal says that it goes ahead, and everything is put in place by renames.
-//! Whoever finds the journal later calls [`recover`]: before that word the old state is put right, after it the new one
+//! A process that finds the journal later calls [`recover`]: before that word the old state is put right, after it the new one
 //! is. There is no third.
 //!
 //! A state that was recorded without ignored files says nothing about them: none is removed on the way to it (`spare`).

@@ -172,7 +172,7 @@ fn a_state_just_taken_is_trusted_and_strangers_stay() {
     let found: Vec<_> = look(&scene.root()).into_keys().collect();
     assert_eq!(found, ["comes", "edited", "goes", "goes/stranger", "stays"].map(path));
     assert_eq!(fs_err::read(scene.root().join("edited")).unwrap(), b"new");
-    // A stranger where a file must come is in the way, whoever vouches.
+    // A stranger where a file must come is in the way, even if the state is trusted.
     let dir = tempfile::tempdir().unwrap();
     let scene = edited(dir.path());
     fs_err::write(scene.root().join("comes"), "x").unwrap();

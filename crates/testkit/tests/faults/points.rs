@@ -148,14 +148,14 @@ fn all_points(operation: &Operation, caller: Caller, fault: Fault) -> Row {
         let judged = if fault == Fault::Kill {
             check.afterwards(&words)
         } else {
-            check.at_once(&ended).and_then(|()| check.afterwards(&words)).and_then(|done| {
-                check.words_are_true(&ended, done)?;
-                Ok(done)
+            check.at_once(&ended).and_then(|()| check.afterwards(&words)).and_then(|now| {
+                check.words_are_true(&ended, now)?;
+                Ok(now)
             })
         };
         match judged {
-            Ok(true) => row.after += 1,
-            Ok(false) => row.before += 1,
+            Ok(Now::New) => row.after += 1,
+            Ok(Now::Old) => row.before += 1,
             Err(why) => {
                 let said = format!("{} {}", ended.stdout, ended.stderr).trim().replace('\n', " / ");
                 row.wrong.push(format!("{call} {when} (code {}): {why} [{said}]", ended.code));
@@ -217,6 +217,13 @@ fn says(ended: &Ended, words: &str) -> bool {
     ended.stdout.contains(words) || ended.stderr.contains(words)
 }
 
+/// Which state an operation led to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Now {
+    Old,
+    New,
+}
+
 /// What there is to see before or after an operation.
 struct States {
     /// In the source.
@@ -257,21 +264,21 @@ impl Check<'_> {
     }
 
     /// What was said about an operation of which a call failed.
-    fn words_are_true(&self, ended: &Ended, done: bool) -> Result<(), String> {
+    fn words_are_true(&self, ended: &Ended, now: Now) -> Result<(), String> {
         let shows = !matches!(self.operation.shows, Shows::Nowhere);
         let claimed = says(ended, "the work is there") || says(ended, "is in its new state");
-        match (ended.code, done) {
-            (0, false) if shows => Err("it was not done, and the code is 0".to_owned()),
-            (1.., false) if claimed => Err("it was not done, and is said to be".to_owned()),
-            (1.., true) if says(ended, "put back") => {
+        match (ended.code, now) {
+            (0, Now::Old) if shows => Err("it was not done, and the code is 0".to_owned()),
+            (1.., Now::Old) if claimed => Err("it was not done, and is said to be".to_owned()),
+            (1.., Now::New) if says(ended, "put back") => {
                 Err("it was done, and is said to be put back".to_owned())
             }
             _ => Ok(()),
         }
     }
 
-    /// Whether the operation was done, after the command that comes next; else what is wrong.
-    fn afterwards(&self, words: &[String]) -> Result<bool, String> {
+    /// The state after the command that comes next; else what is wrong.
+    fn afterwards(&self, words: &[String]) -> Result<Now, String> {
         let Self { operation, scene, old, new } = self;
         let listed = scene.ground.ended(&scene.source, &["ls"]);
         if listed.code != 0 {
@@ -282,20 +289,20 @@ impl Check<'_> {
             return Err(left.join(", "));
         }
         let seen = scene.look(operation.shows);
-        let done = match (seen == old.all, seen == new.all) {
-            (true, _) => false,
-            (false, true) => true,
+        let now = match (seen == old.all, seen == new.all) {
+            (true, _) => Now::Old,
+            (false, true) => Now::New,
             (false, false) => return Err(format!("half: {}", difference(&old.all, &seen).join(", "))),
         };
-        if !done {
+        if now == Now::Old {
             self.again(words)?;
         } else if let Some(back) = operation.back {
             self.way_back(back)?;
         } else {
-            return Ok(done);
+            return Ok(now);
         }
         let left = scratch(&scene.ground);
-        if left.is_empty() { Ok(done) } else { Err(left.join(", ")) }
+        if left.is_empty() { Ok(now) } else { Err(left.join(", ")) }
     }
 
     /// What was not done can be done now.

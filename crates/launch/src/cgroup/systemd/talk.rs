@@ -128,7 +128,7 @@ mod tests {
 
     const UNIT: &str = "a.scope";
 
-    /// A manager that says `greeting` to whoever comes, then `messages`, and goes.
+    /// A manager that says `greeting` to every client, then `messages`, and goes.
     fn asked(greeting: &'static str, messages: Vec<Vec<u8>>) -> Result<(), String> {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("private");
@@ -141,7 +141,7 @@ mod tests {
             }
             stream.shutdown(std::net::Shutdown::Write).unwrap();
             let mut heard = Vec::new();
-            // Whoever is asked may have gone without reading everything.
+            // The client may have closed without reading everything.
             let _cut_off = stream.read_to_end(&mut heard);
             heard
         });

@@ -1,6 +1,6 @@
 //! States of a workspace that has no layer: a copy of the source, or the source itself.
 //!
-//! What it stands on is recorded before its first command runs, since nothing tells afterwards what was there. Every
+//! Its base is recorded before its first command runs, since nothing tells afterwards what was there. Every
 //! file is recorded, ignored ones too: nothing else has them. The stat cache spares reading what did not change. What a
 //! command has written to is never read as a repository: its index could say anything.
 
@@ -40,7 +40,7 @@ pub(super) fn root(directory: &SandboxDirectory, record: &Record) -> Option<Path
     }
 }
 
-/// Records what such a sandbox stands on, before anything runs in it. Where that is not possible the sandbox has no
+/// Records the base of such a sandbox before anything runs in it. Where that is not possible the sandbox has no
 /// states, and a warning says why.
 pub(in crate::session) fn begin(directory: &SandboxDirectory, record: &mut Record, watcher: &dyn Watcher) {
     if record.resolved.lifetime.value == Lifetime::Discard {
@@ -118,7 +118,7 @@ pub(super) fn look(
     taking: &Taking<'_>,
 ) -> Result<snapshot::Outcome, board::Error> {
     let root = root(directory, record).expect("the caller knows that there is no layer");
-    // The cache of a source is the same whoever looks at it; a copy has one of its own.
+    // The cache of a source is the same for every reader; a copy has one of its own.
     let name = match record.resolved.mode.value {
         WorkspaceMode::Live => Subject::directory(&root),
         _ => subject(record),
