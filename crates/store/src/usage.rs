@@ -158,7 +158,7 @@ impl<F: FnMut(Usage) -> ControlFlow<()>> Count<F> {
 /// A directory on the way down.
 #[derive(Debug)]
 struct Level {
-    identity: (u64, u64),
+    identity: (i128, u64),
     /// How far it is read.
     at: u64,
     handle: Option<OwnedFd>,
@@ -178,8 +178,8 @@ impl Level {
     }
 }
 
-fn identity(found: &Stat) -> (u64, u64) {
-    #[expect(clippy::useless_conversion, reason = "a device has another type on macOS")]
+/// Devices have another type on macOS.
+fn identity(found: &Stat) -> (i128, u64) {
     (found.st_dev.into(), found.st_ino)
 }
 

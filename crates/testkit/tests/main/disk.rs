@@ -8,6 +8,7 @@ use sandtable_sandbox::session::record::{ExitOrigin, Outcome};
 use sandtable_testkit::container::Contained;
 use sandtable_testkit::env::{Caller, TestEnv};
 use sandtable_testkit::process::Ended;
+use sandtable_testkit::require;
 
 use crate::cli::Unused as _;
 
@@ -181,4 +182,48 @@ fn containers_have_a_budget_too() {
         }
         assert_eq!(world.left(), [""; 0]);
     });
+}
+
+/// A file system of 128 MiB for the state, in a mount namespace that is gone with the command.
+#[test]
+fn the_default_budget_and_the_reserve_hold_on_a_small_file_system() {
+    let Some(env) = TestEnv::of_the_executable_as(Caller::Same) else { return };
+    if !require::is_root() {
+        return require::skip("mounting a file system needs root");
+    }
+    let (Some(_), Some(_)) = (require::program("mkfs.ext4"), require::program("unshare")) else {
+        return require::skip("no `mkfs.ext4` or no `unshare`");
+    };
+    let source = env.repository("r");
+    let (image, place) = (env.root().join("image"), env.root().join("small"));
+    env.directory(&place);
+    let ended = |options: &[&str], script: &str| {
+        fs_err::File::create(&image).unwrap().set_len(128 << 20).unwrap();
+        env.run("mkfs.ext4").args(["-q", "-F"]).arg(&image).ended().expect_code(0).unused();
+        let mounted = "mount -o loop \"$1\" \"$2\" 2>/dev/null || exit 77; shift 2; \"$@\"";
+        let run = env.sandtable().directory(&source).variable("XDG_DATA_HOME", place.join("data"));
+        let run = run.args(["run", "--name", "small"]).args(options).args(["--", "sh", "-c", script]);
+        let apart = ["unshare", "-m", "--propagation", "private", "sh", "-c", mounted, "sh"];
+        let words = apart.into_iter().map(PathBuf::from).chain([image.clone(), place.clone()]);
+        run.through(words).ended()
+    };
+    let one = |seconds: &str| {
+        format!("for i in $(seq 200); do head -c 1000000 /dev/zero >> f || exit 9; sleep {seconds}; done")
+    };
+    let half = ended(&[], &one("0.02"));
+    if half.code == 77 {
+        return require::skip("no loop device can be mounted here");
+    }
+    half.expect_code(123).expect_stderr("half of what was free").unused();
+    let inodes = "mkdir d; for i in $(seq 40000); do : > d/$i || exit 9; done; sleep 5";
+    ended(&[], inodes).expect_code(123).expect_stderr("files and directories").unused();
+    // More than there is: the reserve is what is left, and no write fails before.
+    ended(&["--disk", "1g"], &one("0.05"))
+        .expect_code(123)
+        .expect_stderr("are left on the file system")
+        .unused();
+    // In no tree: deleted, and still open.
+    let unseen =
+        "exec 3> f; rm f; for i in $(seq 200); do head -c 1000000 /dev/zero >&3 || exit 9; sleep 0.05; done";
+    ended(&[], unseen).expect_code(123).expect_stderr("are left on the file system").unused();
 }

@@ -126,9 +126,11 @@ impl Allowance {
             return Watch { shared: None };
         };
         let rule = Rule::new(budget, before, start);
-        let connection = sandbox.connection().try_clone_to_owned().ok();
-        let shared =
-            Arc::new(Shared { state: Mutex::new(State { connection, passed: None }), wake: Condvar::new() });
+        let Ok(connection) = sandbox.connection().try_clone_to_owned() else {
+            let _already_closed = shutdown(sandbox.connection(), Shutdown::Both);
+            return Watch { shared: Some(Shared::new(None, Some(Reason::unwatched()))) };
+        };
+        let shared = Shared::new(Some(connection), None);
         let place = Place { directory: self.directory, parts: self.parts, named: self.named, began };
         let watched = Arc::clone(&shared);
         let thread = std::thread::Builder::new().spawn(move || watched.look_after(&place, rule));
@@ -288,6 +290,10 @@ struct State {
 }
 
 impl Shared {
+    fn new(connection: Option<OwnedFd>, passed: Option<Reason>) -> Arc<Self> {
+        Arc::new(Self { state: Mutex::new(State { connection, passed }), wake: Condvar::new() })
+    }
+
     fn look_after(&self, place: &Place, mut rule: Rule) {
         loop {
             let Ok(now) = read(&place.directory, place.began) else { return self.end(Reason::unwatched()) };
