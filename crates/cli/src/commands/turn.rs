@@ -147,14 +147,17 @@ fn step_merge(
     for note in &turned.notes {
         app.ui.warning(note.code, &note.text);
     }
-    if !turned.outcome.is_success() {
-        app.ui.write(&crate::ui::merge::stopped(&turned.outcome, app.ui.colour));
-        return Ok(turned.interrupted.map_or_else(|| ExitCode::from(Own::Failed), after_signal));
-    }
     let of = match logged.sandbox()? {
         Some(name) => format!("of sandbox {name}"),
         None => format!("into {}", escaped(root)),
     };
+    if !turned.outcome.is_success() {
+        let (kind, root) = (logged.done.kind(), escaped(root));
+        let into = if of.starts_with("into") { String::new() } else { format!(" into {root}") };
+        app.ui.say(&format!("`{kind}` {of}{into} was not {}", direction.done()));
+        app.ui.write(&crate::ui::merge::stopped(&turned.outcome, app.ui.colour));
+        return Ok(turned.interrupted.map_or_else(|| ExitCode::from(Own::Failed), after_signal));
+    }
     said_kind(app, (logged.done.kind(), &of), direction);
     let verb = match direction {
         Direction::Undo => "is as it was before",

@@ -70,6 +70,7 @@ fn outcomes() -> Vec<Outcome> {
         reason: Reason::Dirty,
         text: "local changes are in the way".to_owned(),
         paths: vec![Named { path, why: "it was changed in the worktree".to_owned() }],
+        next: Vec::new(),
     };
     let branch = || "main".to_owned();
     let file = HostPath::new("/p").ok();

@@ -32,6 +32,7 @@ pub mod target;
 pub mod tree;
 mod trees;
 mod union;
+mod way_back;
 mod whole;
 mod worktree;
 

@@ -98,7 +98,7 @@ choice! {
         Owner = "foreign-owner", Detached = "detached-head", Operation = "operation-in-progress", Locked = "locked",
         ObjectFormat = "object-format", Signing = "signing-required", CheckedOutTwice = "checked-out-elsewhere",
         Dirty = "local-changes", Unsafe = "unsafe-content", Objects = "broken-objects", Missing = "missing-objects",
-        Filtered = "filtered", CaseCollision = "case-collision", Moved = "moved", BranchName = "branch-name",
+        Filtered = "filtered", CaseCollision = "case-collision", Moved = "moved", OtherBranch = "other-branch", BranchName = "branch-name",
         BranchExists = "branch-exists", FileExists = "file-exists", Selection = "selection",
         Approval = "approval",
         TooMuch = "too-much",
@@ -111,15 +111,23 @@ pub struct Refusal {
     pub reason: Reason,
     pub text: String,
     pub paths: Vec<Named>,
+    /// What can be done about it, where that depends on more than the reason.
+    #[serde(skip)]
+    pub next: Vec<String>,
 }
 
 impl Refusal {
     pub(super) fn new(reason: Reason, text: impl Into<String>) -> Self {
-        Self { reason, text: text.into(), paths: Vec::new() }
+        Self::of(reason, text, Vec::new())
     }
 
     pub(super) fn of(reason: Reason, text: impl Into<String>, paths: Vec<Named>) -> Self {
-        Self { reason, text: text.into(), paths }
+        Self { reason, text: text.into(), paths, next: Vec::new() }
+    }
+
+    /// The same with what to do about it.
+    pub(super) fn with(self, next: impl Into<String>) -> Self {
+        Self { next: vec![next.into()], ..self }
     }
 }
 

@@ -4,8 +4,6 @@ use std::collections::BTreeSet;
 
 use sandtable_store::RelPath;
 use sandtable_store::id::ObjectId;
-use sandtable_store::object::ObjectKind;
-use sandtable_store::object::commit::references;
 
 use super::approval::{self, Shown};
 use super::around::surroundings;
@@ -18,11 +16,10 @@ use super::index::Index;
 use super::outcome::{LeftOut, Note, PathText, Reason, Refusal};
 use super::place::Place;
 use super::preflight;
-use super::request::{Means, MergeRequest, Mode, Way};
+use super::request::{Means, MergeRequest, Mode};
 use super::review::Finding;
 use super::scratch::Scratch;
 use super::select::{Selection, Selector};
-use super::story::Undo;
 use super::target::{self, History, Repository, Target};
 use super::tree::{Change, Entry};
 use super::union::union;
@@ -348,53 +345,4 @@ fn refuse_drifted(changes: &[Change], request: &MergeRequest) -> Result<(), Halt
         })
         .collect();
     if conflicts.is_empty() { Ok(()) } else { Err(Halt::Conflicts(conflicts)) }
-}
-
-/// A merge that is taken back or done again, while the branch is still where that left it.
-pub(super) fn turn(means: &Means, place: &Place, request: &Undo, way: Way) -> Result<(Plan, ObjectId), Halt> {
-    let target = target::read(means, &request.target)??;
-    let moved = |text: &str| Halt::from(Refusal::new(Reason::Moved, text));
-    let Target::Repository(repository) = &target else {
-        return Err(moved("there is no repository any more"));
-    };
-    preflight::undoable(repository)?;
-    let scratch =
-        Scratch::new(&means.git, place.scratch("undo"), request.commit.kind(), &[&repository.objects()])?;
-    let scratch = scratch.with_settings(repository.settings.passed_on());
-    let Ok(commit) = scratch.trees().read(&request.commit, ObjectKind::Commit) else {
-        return Err(moved("the repository does not have the commit of the merge any more"));
-    };
-    let parents = references(&commit).map(|found| found.parents).unwrap_or_default();
-    let Some(before) = parents.first().copied() else {
-        return Err(moved("the merge made the first commit, and there is none to go back to"));
-    };
-    let (from, to) = match way {
-        Way::Back => (request.commit, before),
-        Way::There => (before, request.commit),
-    };
-    if repository.head.tip() != Some(&from) {
-        return Err(moved("the branch is not where it was left"));
-    }
-    let (ours, result) = (scratch.tree_of(&from)?, scratch.tree_of(&to)?);
-    let delivery = scratch.changes(&ours, &result)?;
-    let conversion = Conversion::new(target.autocrlf());
-    let mut plan = Plan {
-        scratch,
-        target,
-        base: ours,
-        theirs: result,
-        ours,
-        result,
-        concurrency: Concurrency::FastForward,
-        delivery,
-        files: Vec::new(),
-        conversion,
-        attributes: ours,
-        index: None,
-        unshown: BTreeSet::new(),
-        history: None,
-        whole: Whole::default(),
-    };
-    preflight::files(&mut plan)?;
-    Ok((plan, to))
 }

@@ -25,6 +25,9 @@ pub struct Recorded {
     snapshot: ObjectId,
     /// Of a merge: the commit it made. None for an apply.
     commit: Option<ObjectId>,
+    /// Of a merge: the full name of the branch that it moved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    branch: Option<String>,
     /// Paths may be any bytes: hexadecimal.
     only: Vec<String>,
     exclude: Vec<String>,
@@ -32,14 +35,15 @@ pub struct Recorded {
 }
 
 impl Recorded {
-    /// What a request did, with the commit that it made if it made one.
-    pub(super) fn of(request: &MergeRequest, commit: Option<ObjectId>) -> Self {
+    /// What a request did, with the commit that it made, and on which branch, if it made one.
+    pub(super) fn of(request: &MergeRequest, made: Option<(ObjectId, &str)>) -> Self {
         let names = |paths: &[RelPath]| paths.iter().map(hex).collect();
         Self {
             schema: SCHEMA,
             base: request.base,
             snapshot: request.snapshot,
-            commit,
+            commit: made.map(|(commit, _)| commit),
+            branch: made.map(|(_, branch)| branch.to_owned()),
             only: names(&request.only),
             exclude: names(&request.exclude),
             hunks: request.hunks.iter().map(|(path, numbers)| (hex(path), numbers.clone())).collect(),
@@ -70,10 +74,10 @@ impl Recorded {
         place: (&HostPath, &HostPath),
         (way, log): (Way, Log),
     ) -> Result<Turn, Error> {
-        let (target, log) = (place.0.clone(), Some(log));
+        let (target, branch, log) = (place.0.clone(), self.branch.clone(), Some(log));
         match (self.commit, way) {
-            (Some(commit), Way::Back) => story::undo(means, &Undo { target, commit, log }),
-            (Some(commit), Way::There) => story::redo(means, &Undo { target, commit, log }),
+            (Some(commit), Way::Back) => story::undo(means, &Undo { target, commit, branch, log }),
+            (Some(commit), Way::There) => story::redo(means, &Undo { target, commit, branch, log }),
             (None, _) => {
                 let beyond_git = self.beyond_git(place.1, way);
                 let request = MergeRequest { beyond_git, log, ..self.request(place, way) };
@@ -147,6 +151,7 @@ mod tests {
             base: id,
             snapshot: id,
             commit: None,
+            branch: None,
             only: vec![path],
             exclude: vec![],
             hunks,

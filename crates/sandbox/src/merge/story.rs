@@ -9,9 +9,10 @@ use super::deliver::{self, Delivery, Move, Standing, Stop};
 use super::error::Error;
 use super::outcome::{Delivered, LeftOut, MergeOutcome, Note, Outcome, Reason, Recovered, Refusal, SCHEMA};
 use super::place::{MARK, Place};
-use super::plan::{Concurrency, Halt, Plan, Report, plan, turn};
+use super::plan::{Concurrency, Halt, Plan, Report, plan};
 use super::request::{Effect, Log, Means, MergeRequest, Mode, Way};
 use super::target::Target;
+use super::way_back::turn;
 use crate::attention::Attention;
 use crate::model::path::HostPath;
 
@@ -98,6 +99,8 @@ pub struct Undo {
     pub target: HostPath,
     /// The commit that the merge made.
     pub commit: ObjectId,
+    /// The full name of the branch that it moved, where that is known: no other is moved back or forth.
+    pub branch: Option<String>,
     /// Where it is written down, as a part of it.
     pub log: Option<Log>,
 }
@@ -323,6 +326,7 @@ impl Outcome {
             ],
             Self::RolledBack { .. } => &["try again"],
             Self::Unfinished { .. } => &["`sandtable ls`, once the cause is gone: it puts everything back"],
+            Self::Refused { refusal } if !refusal.next.is_empty() => return refusal.next.clone(),
             Self::Refused { refusal } => refusal.reason.next(),
             Self::FastForward { .. } | Self::Merged { .. } | Self::Applied => {
                 &["`undo --merge` takes it back, while nothing else has moved"]

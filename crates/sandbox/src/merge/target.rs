@@ -126,9 +126,13 @@ impl Head {
 
     /// The branch as people call it.
     pub fn short(&self) -> String {
-        let name = self.branch().unwrap_or("HEAD");
-        name.strip_prefix("refs/heads/").unwrap_or(name).to_owned()
+        short(self.branch().unwrap_or("HEAD")).to_owned()
     }
+}
+
+/// A branch as people call it.
+pub(super) fn short(name: &str) -> &str {
+    name.strip_prefix("refs/heads/").unwrap_or(name)
 }
 
 /// The state of `directory`, or why nothing may be brought there.

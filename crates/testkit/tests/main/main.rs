@@ -30,6 +30,7 @@ mod hosts;
 mod image;
 mod inside;
 mod interrupted;
+mod last_done;
 mod left_out;
 mod lifecycle;
 mod limits;

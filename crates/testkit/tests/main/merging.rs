@@ -49,7 +49,7 @@ fn a_merge_is_undone_and_done_again_while_nothing_else_moved() {
         env.git(&source, &["commit", "-q", "--allow-empty", "-m", "mine"]);
         let untouched = env.fingerprint(&source);
         let late = call(env, &source, &["undo", "."]).expect_code(1);
-        assert!(late.stderr.contains("not where it was left"), "{}", late.stderr);
+        assert!(late.stderr.contains("is not where the merge left it"), "{}", late.stderr);
         assert_eq!(untouched.differences(&env.fingerprint(&source)), [""; 0]);
 
         let again = call(env, &source, &["redo"]).expect_code(2);

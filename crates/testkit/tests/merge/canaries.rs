@@ -242,7 +242,7 @@ fn nothing_that_came_with_the_work_runs_then_or_later() {
         panic!()
     };
     assert!(
-        undo(&world.means, &Undo { target: host(&world.repo()), commit, log: None })
+        undo(&world.means, &Undo { target: host(&world.repo()), commit, branch: None, log: None })
             .unwrap()
             .outcome
             .is_success()

@@ -76,7 +76,9 @@ pub(super) struct Delivery<'a> {
 
 /// Delivers a plan in the way that was asked for.
 pub(super) fn deliver(delivery: &Delivery<'_>, request: &MergeRequest) -> Result<Standing<Outcome>, Stop> {
-    let log = |commit| request.log.as_ref().map(|log| LogEntry::new(log, &Recorded::of(request, commit)));
+    let log = |made: Option<(ObjectId, &str)>| {
+        request.log.as_ref().map(|log| LogEntry::new(log, &Recorded::of(request, made)))
+    };
     match &request.mode {
         Mode::Merge => delivery.merge(request, &log),
         Mode::Apply => Ok((Outcome::Applied, delivery.files(None, log(None))?)),
@@ -86,8 +88,8 @@ pub(super) fn deliver(delivery: &Delivery<'_>, request: &MergeRequest) -> Result
     }
 }
 
-/// The entry in the log of a delivery that makes this commit.
-type Logged<'a> = &'a dyn Fn(Option<ObjectId>) -> Option<LogEntry>;
+/// The entry in the log of a delivery that makes this commit on this branch.
+type Logged<'a> = &'a dyn Fn(Option<(ObjectId, &str)>) -> Option<LogEntry>;
 
 /// Moves a branch to a commit that is already known, with index and files.
 pub(super) struct Move {
@@ -101,8 +103,9 @@ impl Delivery<'_> {
         let commit = self.commit(repository, request)?;
         let transfer = Transfer::prepare(self, repository, &commit)?;
         let message = format!("sandtable: merge of {}", request.snapshot.short(12));
-        let left =
-            self.files(Some((&Move { new: commit.id, message }, Some(transfer))), log(Some(commit.id)))?;
+        let name = repository.head.branch().expect("preflight looked");
+        let to = Move { new: commit.id, message };
+        let left = self.files(Some((&to, Some(transfer))), log(Some((commit.id, name))))?;
         let (branch, commit) = (repository.head.short(), Some(commit.id));
         let outcome = match self.plan.concurrency {
             Concurrency::FastForward => Outcome::FastForward { branch, commit },
