@@ -3,17 +3,19 @@
 //! A terminal is a small machine that takes orders from whatever is printed: some put text into the
 //! clipboard, some make the terminal type an answer that the host's shell would read once the command has
 //! ended, some start programs. This filter lets through what programs need to draw and to ask harmless
-//! questions, and takes the rest out. [`rules`] is the table.
+//! questions, and takes the rest out. [`rules`], [`controls`] and [`modes`] are the tables.
 //!
 //! Terminals differ in what ends a sequence: an escape character, a cancelling one, a bell. So nothing of a sequence is
 //! written before all of it is known and allowed, and then it is written in a form whose end no terminal
 //! doubts. Between two calls the terminal is never inside a sequence. What is too long to be held is taken out. The
 //! terminal is taken to speak UTF-8.
 
+mod controls;
 mod modes;
 mod rules;
 mod text;
 
+use controls::Parts;
 use modes::Modes;
 use text::{Text, Unit};
 
@@ -205,15 +207,28 @@ impl Filter {
             0x20..=0x3f if self.held.len() < LONGEST => self.held.push(byte),
             0x20..=0x3f => self.state = State::Overlong,
             0x40..=0x7e => {
-                if rules::control(&self.held[2..], byte) == Fate::Pass {
-                    self.modes.sequence(&self.held[2..], byte);
-                    self.held.push(byte);
-                    out.append(&mut self.held);
-                }
+                let held = std::mem::take(&mut self.held);
                 self.forget();
+                if let Some(kept) = self.kept(&held[2..], byte) {
+                    out.extend(b"\x1b[");
+                    out.extend(kept.as_bytes());
+                    out.push(byte);
+                }
             }
             _ => {}
         }
+    }
+
+    /// What passes of a control sequence, without introducer and letter.
+    fn kept(&mut self, held: &[u8], letter: u8) -> Option<String> {
+        let parts = Parts::of(held)?;
+        if matches!(letter, b'h' | b'l') {
+            return self.modes.switch(parts, letter);
+        }
+        controls::passes(parts, letter).then(|| {
+            self.modes.sequence(parts, letter);
+            [parts.mark, parts.numbers, parts.intermediates].concat()
+        })
     }
 
     /// Control characters are taken out of strings: terminals disagree whether they belong to the text.
@@ -242,6 +257,7 @@ impl Filter {
 
     /// A sequence that only the Linux console knows the end of: others take it for a string, which ends here for them too.
     fn console(&mut self, sequence: &[u8], out: &mut Vec<u8>) {
+        self.modes.palette(sequence);
         out.extend([b"\x1b]", sequence, TERMINATOR].concat());
         self.forget();
     }
@@ -251,7 +267,7 @@ impl Filter {
         let held = std::mem::take(&mut self.held);
         self.state = State::Ground;
         let (introducer, text) = match kind {
-            Kind::Command => (b']', rules::command(&held)),
+            Kind::Command => (b']', self.command(&held)),
             Kind::Device => (b'P', rules::device(&held)),
             Kind::Title => (b'k', Some(rules::readable(&held).into_bytes())),
             Kind::Dropped => return,
@@ -260,6 +276,12 @@ impl Filter {
         out.extend([ESC, introducer]);
         out.extend(text);
         out.extend(end);
+    }
+
+    fn command(&mut self, held: &[u8]) -> Option<Vec<u8>> {
+        let (number, text) = rules::command(held)?;
+        self.modes.command(number, text.as_deref().unwrap_or_default());
+        Some(text.map_or_else(|| number.to_string(), |text| format!("{number};{text}")).into_bytes())
     }
 
     fn hold(&mut self, kind: Kind, byte: u8) {

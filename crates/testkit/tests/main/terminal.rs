@@ -225,11 +225,12 @@ fn the_clipboard_of_the_host_is_out_of_reach() {
 fn modes_that_were_left_on_are_switched_off() {
     at_a_terminal(|_, tmux| {
         tmux.line(
-            "clear; $S run -q --rm -- printf '\\033[?1049h\\033[?1000h\\033[?1h\\033[?25lgone'; echo ba''ck",
+            "clear; $S run -q --rm -- printf '\\033[?1049h\\033[?1000h\\033[?1h\\033[?25l\\033[4hgone'; echo ba''ck",
         );
         tmux.shows("back");
         assert_eq!(tmux.value("alternate_on"), "0");
         assert_eq!(tmux.value("mouse_standard_flag"), "0");
+        assert_eq!(tmux.value("insert_flag"), "0");
         assert_eq!(tmux.value("cursor_flag"), "1");
         assert_eq!(tmux.value("keypad_cursor_flag"), "0");
         tmux.command("clear; printf '\\033[?1000h'; echo aga''in");

@@ -1,72 +1,147 @@
-//! What a command switched on in the terminal and did not switch off again.
+//! What a command changed in the terminal and did not change back. Only what is in the tables here passes, so that
+//! everything that passed can be put back.
 
 use std::collections::BTreeSet;
 
-use super::rules::first_number;
+use super::controls::{Parts, value};
 
-/// Private modes that a shell expects to be off.
-const OFF: &[(u16, &str)] = &[
-    (1, "cursor keys send other codes"),
-    (5, "the screen is reversed"),
-    (6, "rows count from the scrolling region"),
-    (9, "the mouse types"),
-    (47, "the alternate screen"),
-    (66, "the keypad sends other codes"),
-    (1000, "the mouse types"),
-    (1001, "the mouse types"),
-    (1002, "the mouse types"),
-    (1003, "the mouse types"),
-    (1004, "focus types"),
-    (1005, "how the mouse types"),
-    (1006, "how the mouse types"),
-    (1007, "the wheel types"),
-    (1015, "how the mouse types"),
-    (1016, "how the mouse types"),
-    (1047, "the alternate screen"),
-    (1049, "the alternate screen"),
-    (2004, "pasted text is marked"),
-    (2026, "the screen is frozen during an update"),
-    (2031, "a change of theme types"),
-    (2048, "a change of size types"),
+/// Modes that a program may set: whether they are private, their number, how a shell expects them, and what they are. What
+/// is not here is taken out: 2 (locks the keyboard), 12 and 20 (echo, line ends), private 2 (another language), 3 (columns), 9001 (keys of
+/// Windows), 5522 (the clipboard), and what nobody knows yet.
+const MODES: &[(Class, u16, Usual, &str)] = &[
+    (Class::Ansi, 4, Usual::Off, "text is inserted"),
+    (Class::Ansi, 34, Usual::On, "the cursor of `screen` is the usual one"),
+    (Class::Private, 1, Usual::Off, "cursor keys send other codes"),
+    (Class::Private, 5, Usual::Off, "the screen is reversed"),
+    (Class::Private, 6, Usual::Off, "rows count from the scrolling region"),
+    (Class::Private, 7, Usual::On, "automatic line breaks"),
+    (Class::Private, 9, Usual::Off, "the mouse types"),
+    (Class::Private, 12, Usual::Off, "the cursor blinks"),
+    (Class::Private, 25, Usual::On, "the cursor is seen"),
+    (Class::Private, 45, Usual::Off, "backspace goes up a line"),
+    (Class::Private, 47, Usual::Off, "the alternate screen"),
+    (Class::Private, 66, Usual::Off, "the keypad sends other codes"),
+    (Class::Private, 69, Usual::Off, "margins at the sides"),
+    (Class::Private, 80, Usual::Off, "where pictures are drawn"),
+    (Class::Private, 1000, Usual::Off, "the mouse types"),
+    (Class::Private, 1002, Usual::Off, "the mouse types"),
+    (Class::Private, 1003, Usual::Off, "the mouse types"),
+    (Class::Private, 1004, Usual::Off, "focus types"),
+    (Class::Private, 1005, Usual::Off, "how the mouse types"),
+    (Class::Private, 1006, Usual::Off, "how the mouse types"),
+    (Class::Private, 1007, Usual::Off, "the wheel types"),
+    (Class::Private, 1015, Usual::Off, "how the mouse types"),
+    (Class::Private, 1016, Usual::Off, "how the mouse types"),
+    (Class::Private, 1047, Usual::Off, "the alternate screen"),
+    (Class::Private, 1048, Usual::Either, "the cursor is saved"),
+    (Class::Private, 1049, Usual::Off, "the alternate screen"),
+    (Class::Private, 2004, Usual::Off, "pasted text is marked"),
+    (Class::Private, 2026, Usual::Off, "the screen is frozen during an update"),
+    (Class::Private, 2027, Usual::Off, "how wide characters are"),
+    (Class::Private, 2031, Usual::Off, "a change of theme types"),
+    (Class::Private, 2048, Usual::Off, "a change of size types"),
+    (Class::Private, 8452, Usual::Off, "where the cursor is behind a picture"),
 ];
-/// Private modes that a shell expects to be on: automatic line breaks and the cursor.
-const ON: &[u16] = &[7, 25];
+/// Modes that leave a screen, which comes before everything that belongs to the screen below.
+const SCREENS: [u16; 3] = [47, 1047, 1049];
+/// What is saved and restored with the cursor.
+const SAVED: [Setting; 6] = [
+    Setting::Mode(Class::Private, 6),
+    Setting::Mode(Class::Private, 7),
+    Setting::Letters,
+    Setting::OtherLetters,
+    Setting::Shifted,
+    Setting::Style,
+];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Class {
+    Ansi,
+    Private,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Usual {
+    On,
+    Off,
+    /// There is nothing to put back.
+    Either,
+}
 
 /// What is not as a shell expects it.
 #[derive(Debug, Default)]
 pub(super) struct Modes {
-    on: BTreeSet<u16>,
-    off: BTreeSet<u16>,
+    odd: BTreeSet<Setting>,
+    /// What was not, at some time when the cursor was saved. Terminals have one place for that, or one for each screen.
+    saved: BTreeSet<Setting>,
     /// How many keyboard modes are on kitty's stack.
     pushed: u32,
-    others: BTreeSet<Other>,
 }
 
-/// Settings that are no modes, in the order in which they are put back.
+/// One thing that can be otherwise, in the order in which they are put back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Other {
+enum Setting {
     Region,
+    Mode(Class, u16),
     KeyboardSet,
     ModifiedKeys,
     Keypad,
     Letters,
+    OtherLetters,
     Shifted,
     CursorShape,
+    ConsoleCursor,
+    Font,
     Style,
+    /// An operating system command, by the number of the one that takes it back.
+    Command(u16),
+    Palette,
 }
 
-impl Other {
-    fn back(self) -> &'static str {
-        match self {
+impl Setting {
+    fn back(self) -> String {
+        let fixed = match self {
             Self::Region => "\x1b7\x1b[r\x1b8",
             Self::KeyboardSet => "\x1b[=0u",
             Self::ModifiedKeys => "\x1b[>4m",
             Self::Keypad => "\x1b>",
             Self::Letters => "\x1b(B",
+            Self::OtherLetters => "\x1b)B",
             Self::Shifted => "\x0f",
             Self::CursorShape => "\x1b[0 q",
+            Self::ConsoleCursor => "\x1b[?0c",
+            Self::Font => "\x1b[10m",
             Self::Style => "\x1b[m",
-        }
+            Self::Palette => "\x1b]R\x1b\\",
+            Self::Command(8) => "\x1b]8;;\x1b\\",
+            Self::Command(9) => "\x1b]9;4;0;\x1b\\",
+            Self::Command(22) => "\x1b]22;\x1b\\",
+            Self::Command(number) => return format!("\x1b]{number}\x1b\\"),
+            Self::Mode(class, number) => {
+                let mark = if class == Class::Private { "?" } else { "" };
+                let letter = if usual(class, number) == Some(Usual::On) { 'h' } else { 'l' };
+                return format!("\x1b[{mark}{number}{letter}");
+            }
+        };
+        fixed.to_string()
+    }
+}
+
+fn usual(class: Class, number: u16) -> Option<Usual> {
+    let known = MODES.iter().find(|(of, known, ..)| *of == class && *known == number);
+    known.map(|(_, _, usual, _)| *usual)
+}
+
+/// How a setting is now.
+#[derive(Clone, Copy, Debug)]
+enum Now {
+    Odd,
+    Usual,
+}
+
+impl From<bool> for Now {
+    fn from(odd: bool) -> Self {
+        if odd { Self::Odd } else { Self::Usual }
     }
 }
 
@@ -74,8 +149,8 @@ impl Modes {
     /// A control character.
     pub(super) fn control(&mut self, byte: u8) {
         match byte {
-            0x0e => self.set(Other::Shifted, Switch::On),
-            0x0f => self.set(Other::Shifted, Switch::Off),
+            0x0e => self.set(Setting::Shifted, Now::Odd),
+            0x0f => self.set(Setting::Shifted, Now::Usual),
             _ => {}
         }
     }
@@ -83,93 +158,152 @@ impl Modes {
     /// An escape sequence without its escape character.
     pub(super) fn escape(&mut self, sequence: &[u8]) {
         match sequence {
-            b"c" => *self = Self::default(),
-            b"=" => self.set(Other::Keypad, Switch::On),
-            b">" => self.set(Other::Keypad, Switch::Off),
-            [b'(', set] => self.set(Other::Letters, Switch::from(*set != b'B')),
+            b"7" => self.save(),
+            b"8" => self.restore(),
+            // What a reset leaves of colours differs between terminals.
+            b"c" => {
+                self.odd.retain(|setting| matches!(setting, Setting::Command(_) | Setting::Palette));
+                self.pushed = 0;
+            }
+            b"=" => self.set(Setting::Keypad, Now::Odd),
+            b">" => self.set(Setting::Keypad, Now::Usual),
+            [b'(', set] => self.set(Setting::Letters, Now::from(*set != b'B')),
+            [b')', set] => self.set(Setting::OtherLetters, Now::from(*set != b'B')),
             _ => {}
         }
     }
 
-    /// A control sequence without its introducer.
-    pub(super) fn sequence(&mut self, parameters: &[u8], letter: u8) {
-        match (parameters, letter) {
-            ([b'?', numbers @ ..], b'h') => self.modes(numbers, Switch::On),
-            ([b'?', numbers @ ..], b'l') => self.modes(numbers, Switch::Off),
-            ([b'>', ..], b'u') => self.pushed = self.pushed.saturating_add(1),
-            ([b'<', count @ ..], b'u') => {
-                let count = first_number(count).unwrap_or(1).max(1);
+    /// What of a list of modes passes.
+    pub(super) fn switch(&mut self, parts: Parts<'_>, letter: u8) -> Option<String> {
+        let class = match (parts.mark, parts.intermediates) {
+            ("", "") => Class::Ansi,
+            ("?", "") => Class::Private,
+            _ => return None,
+        };
+        let mut kept = Vec::new();
+        for number in parts.numbers.split(';') {
+            let Some(number) = value(number).and_then(|number| u16::try_from(number).ok()) else { continue };
+            let Some(usual) = usual(class, number) else { continue };
+            kept.push(number.to_string());
+            if usual != Usual::Either {
+                self.set(Setting::Mode(class, number), Now::from((usual == Usual::On) != (letter == b'h')));
+            }
+            if class == Class::Private && matches!(number, 1048 | 1049) {
+                if letter == b'h' { self.save() } else { self.restore() }
+            }
+        }
+        (!kept.is_empty()).then(|| format!("{}{}", parts.mark, kept.join(";")))
+    }
+
+    /// A control sequence that passes and is no list of modes.
+    pub(super) fn sequence(&mut self, parts: Parts<'_>, letter: u8) {
+        let Parts { mark, numbers, intermediates } = parts;
+        match (mark, intermediates, letter) {
+            (">", "", b'u') => self.pushed = self.pushed.saturating_add(1),
+            ("<", "", b'u') => {
+                let count = numbers.split(';').next().and_then(value).unwrap_or(1).max(1);
                 self.pushed = self.pushed.saturating_sub(count);
             }
-            ([b'=', flags @ ..], b'u') => {
-                self.set(Other::KeyboardSet, Switch::from(first_number(flags) != Some(0)));
+            ("=", "", b'u') => self.set(Setting::KeyboardSet, Now::from(!matches!(numbers, "0" | "0;1"))),
+            (">", "", b'm') => {
+                self.set(Setting::ModifiedKeys, Now::from(!matches!(numbers, "4" | "4;" | "4;0")));
             }
-            ([b'>', b'4', rest @ ..], b'm') => {
-                self.set(Other::ModifiedKeys, Switch::from(!matches!(rest, b"" | b";" | b";0")));
-            }
-            ([rest @ .., b' '], b'q') => {
-                self.set(Other::CursorShape, Switch::from(first_number(rest) != Some(0)));
-            }
-            (numbers, b'm') if numbers.iter().all(|byte| !matches!(byte, b'<'..=b'?')) => {
-                self.set(Other::Style, Switch::from(!matches!(numbers, b"" | b"0")));
-            }
-            (numbers, b'r') if numbers.iter().all(|byte| matches!(byte, b'0'..=b'9' | b';')) => {
-                self.set(Other::Region, Switch::from(!matches!(numbers, b"" | b";")));
+            (">", "", b'n') => self.set(Setting::ModifiedKeys, Now::Odd),
+            ("", " ", b'q') => self.set(Setting::CursorShape, Now::from(numbers != "0")),
+            ("?", "", b'c') => self.set(Setting::ConsoleCursor, Now::from(numbers != "0")),
+            ("", "", b's') => self.save(),
+            ("", "", b'u') => self.restore(),
+            ("", "", b'r') => self.set(Setting::Region, Now::from(!numbers.is_empty())),
+            ("", "", b'm') => {
+                self.set(Setting::Style, Now::from(!matches!(numbers, "" | "0")));
+                self.fonts(numbers);
             }
             _ => {}
         }
+    }
+
+    /// An operating system command that passes: its number and its text.
+    pub(super) fn command(&mut self, number: u16, text: &str) {
+        let sets = || text.split(';').skip(1).step_by(2).any(|colour| colour != "?");
+        match number {
+            4 | 5 if sets() => self.set(Setting::Command(100 + number), Now::Odd),
+            8 => self.set(
+                Setting::Command(8),
+                Now::from(text.split_once(';').is_some_and(|(_, target)| !target.is_empty())),
+            ),
+            9 if text.starts_with("4;") => self.set(Setting::Command(9), Now::from(text != "4;0;")),
+            // Several colours are those of the numbers that follow.
+            10..20 => {
+                for (number, colour) in (number..20).zip(text.split(';')) {
+                    if colour != "?" {
+                        self.set(Setting::Command(100 + number), Now::Odd);
+                    }
+                }
+            }
+            22 if !text.starts_with('?') => self.set(Setting::Command(22), Now::from(!text.is_empty())),
+            104 | 105 if text.is_empty() => self.set(Setting::Command(number), Now::Usual),
+            110..120 => self.set(Setting::Command(number), Now::Usual),
+            _ => {}
+        }
+    }
+
+    /// The palette of the Linux console was changed, or all of it put back.
+    pub(super) fn palette(&mut self, sequence: &[u8]) {
+        self.set(Setting::Palette, Now::from(sequence != b"R"));
     }
 
     /// What puts everything back.
-    pub(super) fn closing(&self) -> Vec<u8> {
-        let mut out = String::new();
-        if self.others.contains(&Other::Region) {
-            out.push_str(Other::Region.back());
+    pub(super) fn closing(&mut self) -> Vec<u8> {
+        if self.odd.contains(&Setting::Mode(Class::Private, 1049)) {
+            self.restore();
         }
+        let (screens, others): (Vec<Setting>, Vec<Setting>) = self.odd.iter().partition(
+            |setting| matches!(setting, Setting::Mode(Class::Private, number) if SCREENS.contains(number)),
+        );
         // The keyboard's stack belongs to the screen that is left with the modes.
         let stack = (self.pushed > 0).then(|| format!("\x1b[<{}u", self.pushed));
-        let modes = self.on.iter().map(|mode| format!("\x1b[?{mode}l"));
-        let missing = self.off.iter().map(|mode| format!("\x1b[?{mode}h"));
-        out.extend(stack.into_iter().chain(modes).chain(missing));
-        let rest = self.others.iter().filter(|other| **other != Other::Region);
-        rest.for_each(|other| out.push_str(other.back()));
-        out.into_bytes()
+        let (first, rest): (Vec<Setting>, Vec<Setting>) =
+            others.into_iter().partition(|setting| *setting == Setting::Region);
+        let settings = |list: Vec<Setting>| list.into_iter().map(Setting::back);
+        let all = settings(first).chain(stack).chain(settings(screens)).chain(settings(rest));
+        all.collect::<String>().into_bytes()
     }
 
-    fn modes(&mut self, numbers: &[u8], switch: Switch) {
-        for number in numbers.split(|byte| *byte == b';') {
-            let Some(number) = first_number(number).and_then(|number| u16::try_from(number).ok()) else {
-                continue;
-            };
-            let odd = match switch {
-                Switch::On => OFF.iter().any(|(mode, _)| *mode == number),
-                Switch::Off => ON.contains(&number),
-            };
-            self.on.remove(&number);
-            self.off.remove(&number);
-            if odd {
-                let set = if switch == Switch::On { &mut self.on } else { &mut self.off };
-                set.insert(number);
+    /// The Linux console draws with these fonts.
+    fn fonts(&mut self, numbers: &str) {
+        for number in numbers.split(';').filter_map(value) {
+            match number {
+                10 => self.set(Setting::Font, Now::Usual),
+                11..=20 => self.set(Setting::Font, Now::Odd),
+                _ => {}
             }
         }
     }
 
-    fn set(&mut self, other: Other, switch: Switch) {
-        match switch {
-            Switch::On => self.others.insert(other),
-            Switch::Off => self.others.remove(&other),
+    fn save(&mut self) {
+        self.saved.extend(self.odd.iter().filter(|setting| SAVED.contains(setting)));
+    }
+
+    fn restore(&mut self) {
+        self.odd.extend(&self.saved);
+    }
+
+    fn set(&mut self, setting: Setting, now: Now) {
+        match now {
+            Now::Odd => self.odd.insert(setting),
+            Now::Usual => self.odd.remove(&setting),
         };
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Switch {
-    On,
-    Off,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-impl From<bool> for Switch {
-    fn from(on: bool) -> Self {
-        if on { Self::On } else { Self::Off }
+    #[test]
+    fn every_mode_has_a_reason_and_stands_once() {
+        assert!(MODES.iter().all(|(.., why)| why.len() > 5));
+        let once: BTreeSet<_> = MODES.iter().map(|(class, number, ..)| (class, number)).collect();
+        assert_eq!(once.len(), MODES.len());
     }
 }

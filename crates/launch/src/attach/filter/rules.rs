@@ -1,4 +1,4 @@
-//! Which sequences go on to the terminal. Strings of the kinds APC, PM and SOS and the control characters
+//! Which escape sequences and strings go on to the terminal; control sequences are in [`super::controls`]. Strings of the kinds APC, PM and SOS and the control characters
 //! of the upper set never do; the terminal's answers to what passes hold nothing that a sandbox can choose.
 
 use super::Fate;
@@ -55,12 +55,19 @@ impl Opening {
     }
 }
 
-/// Control sequences that are taken out: parameters before the final letter, then that letter.
-const CONTROLS: &[(Parameters, u8, &str)] = &[
-    (Parameters::First(20), b't', "types the icon title, which the sandbox chose"),
-    (Parameters::First(21), b't', "types the window title, which the sandbox chose"),
-    (Parameters::Any, b'i', "prints, or hands everything to a printer's program"),
-    (Parameters::Ends(b'*'), b'y', "types a checksum of what stood on the screen before"),
+/// Escape sequences that pass, without the escape character. What that keeps away: `%@` (leaves UTF-8, and with it everything
+/// that this filter is built on), ` F` and ` G` (how answers are written), locking shifts and other sets of letters, tab stops, memory locks,
+/// protected areas and double lines.
+const ESCAPES: &[(&str, &[&str], &str)] = &[
+    ("", &["7", "8"], "saves and restores the cursor"),
+    ("", &["D", "E", "M", "6", "9"], "moves the cursor, scrolls"),
+    ("", &["=", ">"], "the keypad, put back"),
+    ("", &["c"], "puts everything back"),
+    ("", &["\\"], "the end of a string, where there is none"),
+    ("(", &["0", "A", "B"], "letters or lines, put back"),
+    (")", &["0", "A", "B"], "likewise, in the other set"),
+    ("%", &["G"], "text is UTF-8"),
+    ("#", &["8"], "fills the screen"),
 ];
 
 /// Device control strings that pass: what must stand between introducer and letter, the letter, and what may follow. What
@@ -97,13 +104,9 @@ impl Content {
     }
 }
 
+/// What stands between introducer and letter.
 #[derive(Clone, Copy, Debug)]
 enum Parameters {
-    Any,
-    /// The first number.
-    First(u32),
-    /// The last byte, an intermediate.
-    Ends(u8),
     /// Nothing but numbers.
     Numbers,
     Exactly(&'static [u8]),
@@ -112,29 +115,24 @@ enum Parameters {
 impl Parameters {
     fn fit(self, given: &[u8]) -> bool {
         match self {
-            Self::Any => true,
-            Self::First(wanted) => first_number(given) == Some(wanted),
-            Self::Ends(byte) => given.last() == Some(&byte),
             Self::Numbers => given.iter().all(|byte| byte.is_ascii_digit() || *byte == b';'),
             Self::Exactly(wanted) => given == wanted,
         }
     }
 }
 
-/// An escape sequence without the escape character. One leaves UTF-8, and with it everything the rest of
-/// this filter rests on.
+/// An escape sequence without the escape character.
 pub(super) fn escape(sequence: &[u8]) -> Fate {
-    if sequence == b"%@" { Fate::Drop } else { Fate::Pass }
+    let fits = |(before, ends, _): &(&str, &[&str], &str)| {
+        sequence
+            .strip_prefix(before.as_bytes())
+            .is_some_and(|rest| ends.iter().any(|end| end.as_bytes() == rest))
+    };
+    if ESCAPES.iter().any(fits) { Fate::Pass } else { Fate::Drop }
 }
 
-/// A control sequence, without its introducer.
-pub(super) fn control(parameters: &[u8], letter: u8) -> Fate {
-    let hit = CONTROLS.iter().any(|(wanted, end, _)| *end == letter && wanted.fit(parameters));
-    if hit { Fate::Drop } else { Fate::Pass }
-}
-
-/// An operating system command: its number, and mostly a text. What may go on of it, if anything.
-pub(super) fn command(held: &[u8]) -> Option<Vec<u8>> {
+/// An operating system command that passes: its number, and mostly a text.
+pub(super) fn command(held: &[u8]) -> Option<(u16, Option<String>)> {
     let text = readable(held);
     let (digits, text) = match text.split_once(';') {
         Some((digits, text)) => (digits, Some(text)),
@@ -146,8 +144,7 @@ pub(super) fn command(held: &[u8]) -> Option<Vec<u8>> {
     let mut openings = OPENINGS.iter().filter(|(of, ..)| *of == number).peekable();
     let fits =
         openings.peek().is_none() || openings.any(|(_, opening, _)| opening.fits(text.unwrap_or_default()));
-    (known && fits)
-        .then(|| text.map_or_else(|| digits.to_string(), |text| format!("{digits};{text}")).into_bytes())
+    (known && fits).then(|| (number, text.map(str::to_string)))
 }
 
 /// A device control string.
@@ -165,15 +162,6 @@ pub(super) fn readable(held: &[u8]) -> String {
     String::from_utf8_lossy(held).into_owned()
 }
 
-/// The first parameter; none counts as zero, and one behind a private mark is none of these.
-pub(super) fn first_number(parameters: &[u8]) -> Option<u32> {
-    let digits = parameters.iter().take_while(|byte| byte.is_ascii_digit());
-    let number =
-        digits.fold(0_u32, |sum, digit| sum.saturating_mul(10).saturating_add(u32::from(digit - b'0')));
-    let private = parameters.first().is_some_and(|byte| matches!(byte, b'<'..=b'?'));
-    (!private).then_some(number)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -181,7 +169,7 @@ mod tests {
     #[test]
     fn every_rule_has_a_reason() {
         let reasons = COMMANDS.iter().map(|(_, why)| *why);
-        let reasons = reasons.chain(CONTROLS.iter().map(|(_, _, why)| *why));
+        let reasons = reasons.chain(ESCAPES.iter().map(|(_, _, why)| *why));
         let reasons = reasons.chain(DEVICES.iter().map(|(_, _, _, why)| *why));
         let reasons = reasons.chain(OPENINGS.iter().map(|(_, _, why)| *why));
         assert!(reasons.into_iter().all(|why| why.len() > 5));

@@ -1,138 +1,21 @@
 //! Random streams through the filter, cut at random places, and what every kind of terminal makes of the rest.
 
 use super::Filter;
-use super::model::{Habits, Order, Terminal};
+use super::model::{Habits, Order, Terminal, known_modes, left_behind};
 
 /// What streams are made of: beginnings, ends and middles of sequences, and what breaks them.
+#[rustfmt::skip]
 const PIECES: &[&[u8]] = &[
-    b"\x1b",
-    b"\x1b",
-    b"\x1b",
-    b"\x1b\\",
-    b"\x07",
-    b"\x18",
-    b"\x1a",
-    b"\x7f",
-    b"\0",
-    b"\x05",
-    b"\n",
-    b"\x0e",
-    b"\x0f",
-    b"]",
-    b"P",
-    b"[",
-    b"_",
-    b"^",
-    b"X",
-    b"k",
-    b"\\",
-    b"0",
-    b"1",
-    b"2",
-    b"5",
-    b"52;c;eA==",
-    b"337;File=:x",
-    b"113;ac=send",
-    b";",
-    b":",
-    b"?",
-    b">",
-    b"<",
-    b"=",
-    b"!",
-    b"$",
-    b" ",
-    b"\"",
-    b"'",
-    b"*",
-    b"#",
-    b"%@",
-    b"%G",
-    b"(0",
-    b"(B",
-    b")0",
-    b"(K",
-    b"h",
-    b"l",
-    b"t",
-    b"q",
-    b"+q",
-    b"544e",
-    b"m",
-    b"n",
-    b"u",
-    b"c",
-    b"s",
-    b"r",
-    b"i",
-    b"y",
-    b"p",
-    b"7",
-    b"8",
-    b"word",
-    b"\xc3\xa9",
-    b"\xc2\x9d",
-    b"\x9d",
-    b"\x9c",
-    b"\xe2",
-    b"\xe2\x80",
-    b"\x1b]0;t",
-    b"\x1b]5",
-    b"\x1b]1",
-    b"\x1b]52;c;eA==\x07",
-    b"\x1b]8;;http://a/",
-    b"\x1b]9;4;1;50\x07",
-    b"\x1b]11;red\x1b\\",
-    b"\x1b]P0ffffff",
-    b"\x1b]R",
-    b"\x1bPq~~",
-    b"\x1bP+q",
-    b"\x1bP=1s",
-    b"\x1bPtmux;\x1b",
-    b"\x1b_Gx",
-    b"\x1bkname",
-    b"\x1b[?",
-    b"\x1b[",
-    b"\x1b[?1049",
-    b"\x1b[?1000",
-    b"\x1b[2h",
-    b"\x1b[?2l",
-    b"\x1b[?9001h",
-    b"\x1b[4h",
-    b"\x1b[20h",
-    b"\x1b[12l",
-    b"\x1b G",
-    b"\x1bn",
-    b"\x1b)0",
-    b"\x1bl",
-    b"\x1b[?3h",
-    b"\x1b[?5522h",
-    b"\x1b[2t",
-    b"\x1b[8;1;1t",
-    b"\x1b[21t",
-    b"\x1b[65557t",
-    b"\x1b[277t",
-    b"\x1b[>1u",
-    b"\x1b[<u",
-    b"\x1b[=5u",
-    b"\x1b[=0;2u",
-    b"\x1b[>4;2m",
-    b"\x1b[5 q",
-    b"\x1b[31m",
-    b"\x1b[11m",
-    b"\x1b[m",
-    b"\x1b7",
-    b"\x1b8",
-    b"\x1b[2;5r",
-    b"\x1b[?1000s",
-    b"\x1b[?1000r",
-    b"\x1b[?25l",
-    b"\x1bc",
-    b"\x1b[?6h",
-    b"\x1b[?6l",
-    b"\x1b[4;12;20;34l",
-    b"\x1b[[A",
-    b"\x1b[62;0\"p",
+    b"\x1b", b"\x1b", b"\x1b", b"\x1b\\", b"\x07", b"\x18", b"\x1a", b"\x7f", b"\0", b"\x05", b"\n", b"\x0e", b"\x0f", b"]", b"P", b"[",
+    b"_", b"^", b"X", b"k", b"\\", b"0", b"1", b"2", b"5", b"52;c;eA==", b"337;File=:x", b"113;ac=send", b";", b":", b"?", b">", b"<",
+    b"=", b"!", b"$", b" ", b"\"", b"'", b"*", b"#", b"%@", b"%G", b"(0", b"(B", b")0", b"(K", b"h", b"l", b"t", b"q", b"+q", b"544e", b"m",
+    b"n", b"u", b"c", b"s", b"r", b"i", b"y", b"p", b"7", b"8", b"word", b"\xc3\xa9", b"\xc2\x9d", b"\x9d", b"\x9c", b"\xe2", b"\xe2\x80",
+    b"\x1b]0;t", b"\x1b]5", b"\x1b]1", b"\x1b]52;c;eA==\x07", b"\x1b]8;;http://a/", b"\x1b]9;4;1;50\x07", b"\x1b]11;red\x1b\\",
+    b"\x1b]P0ffffff", b"\x1b]R", b"\x1bPq~~", b"\x1bP+q", b"\x1bP=1s", b"\x1bPtmux;\x1b", b"\x1b_Gx", b"\x1bkname", b"\x1b[?", b"\x1b[",
+    b"\x1b[?1049", b"\x1b[?1000", b"\x1b[2h", b"\x1b[?2l", b"\x1b[?9001h", b"\x1b[4h", b"\x1b[20h", b"\x1b[12l", b"\x1b G", b"\x1bn", b"\x1b)0",
+    b"\x1bl", b"\x1b[?3h", b"\x1b[?5522h", b"\x1b[2t", b"\x1b[8;1;1t", b"\x1b[21t", b"\x1b[65557t", b"\x1b[277t", b"\x1b[>1u", b"\x1b[<u",
+    b"\x1b[=5u", b"\x1b[=0;2u", b"\x1b[>4;2m", b"\x1b[5 q", b"\x1b[31m", b"\x1b[11m", b"\x1b[m", b"\x1b7", b"\x1b8", b"\x1b[2;5r", b"\x1b[?1000s",
+    b"\x1b[?1000r", b"\x1b[?25l", b"\x1bc", b"\x1b[?6h", b"\x1b[?6l", b"\x1b[4;12;20;34l", b"\x1b[[A", b"\x1b[62;0\"p",
 ];
 
 /// Operating system commands that may reach a terminal.
@@ -178,17 +61,34 @@ fn forbidden(order: &Order) -> bool {
         Order::Text(b'k', _) => false,
         Order::Text(..) => true,
         Order::Control(sequence) => forbidden_control(&String::from_utf8_lossy(sequence)),
-        Order::Escape(sequence) => sequence == b"%@",
+        Order::Escape(sequence) => {
+            sequence == b"%@" || sequence.starts_with(b" ") || b"nolmFVWNOHZ".contains(&sequence[0])
+        }
     }
 }
 
 fn forbidden_control(sequence: &str) -> bool {
     let (parameters, letter) = sequence.split_at(sequence.len() - 1);
     match letter {
-        "i" => true,
-        "t" => {
-            matches!(parameters.split(';').next().and_then(|first| first.parse::<u64>().ok()), Some(20 | 21))
+        "h" | "l" => {
+            let (mark, numbers) = match parameters.strip_prefix('?') {
+                Some(numbers) => ("?", numbers),
+                None => ("", parameters),
+            };
+            let known = known_modes();
+            !numbers
+                .split(';')
+                .all(|number| known.contains(format!("{mark}{}", number.trim_start_matches('0')).as_str()))
         }
+        "i" | "g" | "W" | "]" | "[" | "w" => true,
+        "s" | "r" => parameters.starts_with(['?', '>']),
+        "t" => {
+            !matches!(
+                parameters.split(';').next().and_then(|first| first.parse::<u64>().ok()),
+                Some(14..=16 | 18 | 19 | 22 | 23)
+            ) && !parameters.ends_with('$')
+        }
+        "p" => parameters.ends_with('"'),
         _ => false,
     }
 }
@@ -214,6 +114,13 @@ fn check(stream: &[u8], cuts: &mut Dice) {
         if let Some(order) = terminal.orders.iter().find(|order| forbidden(order)) {
             panic!("{} orders {order:?} in {terminal:?}", stream.escape_ascii());
         }
+        let left = left_behind(&terminal.orders);
+        assert!(
+            left.is_empty(),
+            "{} leaves {left:?}; closing was {}",
+            stream.escape_ascii(),
+            closing.escape_ascii()
+        );
     }
 }
 
@@ -254,7 +161,13 @@ fn the_model_notices_what_the_filter_must_take_out() {
         b"\x1bPtmux;x\x1b\\",
         b"\x1b_Gx\x1b\\",
         b"\x1b[21t",
+        b"\x1b[2h",
+        b"\x1b[?2l",
+        b"\x1b[?9001h",
+        b"\x1b G",
+        b"\x1b[8;1;1t",
         b"\x1b[5i",
+        b"\x1b[?1000s",
     ];
     for bytes in bad {
         for habits in Habits::all() {
@@ -262,5 +175,20 @@ fn the_model_notices_what_the_filter_must_take_out() {
             terminal.take(bytes);
             assert!(terminal.orders.iter().any(forbidden), "{} in {terminal:?}", bytes.escape_ascii());
         }
+    }
+    let kept: &[&[u8]] = &[
+        b"\x1b[?1049h",
+        b"\x1b(0",
+        b"\x0e",
+        b"\x1b[31m",
+        b"\x1b(0\x1b7\x1b(B\x1b8",
+        b"\x1b]11;red\x07",
+        b"\x1b]8;;x\x07",
+        b"\x1b[2;5r",
+    ];
+    for bytes in kept {
+        let mut terminal = Terminal::new(Habits::all().next().expect("there are some"));
+        terminal.take(bytes);
+        assert!(!left_behind(&terminal.orders).is_empty(), "{}", bytes.escape_ascii());
     }
 }

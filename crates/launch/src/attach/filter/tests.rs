@@ -29,7 +29,7 @@ fn becomes(bytes: &[u8], rest: &str) {
 fn what_programs_draw_with_goes_through() {
     unchanged("plain\r\n\ttext \u{7}\u{8} größe 日本 🦀 НН\n");
     unchanged("\x1b[31;1mred\x1b[0m\x1b[2J\x1b[H\x1b[?1049h\x1b[?25l\x1b(B\x1b)0\x1b7\x1b8\x1b=\x1b>");
-    unchanged("\x1b[38:2::1:2:3m\x1b[4:3m\x1b[>c\x1b[6n\x1b[?u\x1b[>1u\x1b[8;24;80t\x1b[22;0t\x1b[14t");
+    unchanged("\x1b[38:2::1:2:3m\x1b[4:3m\x1b[>c\x1b[6n\x1b[?u\x1b[>1u\x1b[22;0t\x1b[14t");
     unchanged(
         "\x1b]0;title НН\x07\x1b]2;ti;tle\x1b\\\x1b]11;?\x1b\\\x1b]104\x07\x1b]8;;http://a/\x1b\\a\x1b]8;;\x1b\\",
     );
@@ -109,6 +109,44 @@ fn nothing_is_carried_past_the_table() {
 }
 
 #[test]
+fn only_modes_that_are_known_are_switched() {
+    for dropped in [
+        "[2h",
+        "[?2l",
+        "[?9001h",
+        "[20h",
+        "[12l",
+        " G",
+        " F",
+        "n",
+        "l",
+        "[?3h",
+        "[?5522h",
+        "[2t",
+        "[8;1;1t",
+        "[?1001h",
+        "H",
+        "[3g",
+        "[?1049s",
+        "[?1049r",
+        "[62\"p",
+        "[1q",
+        "(K",
+        "[9;0]",
+        "[1>m",
+        "[65537h",
+        "[?65537h",
+        "[:4h",
+        "[h",
+        "[?h",
+        "[4;5;6;7;8T",
+    ] {
+        becomes(format!("a\x1b{dropped}b").as_bytes(), "ab");
+    }
+    becomes(b"a\x1b[?1;2;25l\x1b[2;4h\x1b[?3;4lb", "a\x1b[?1;25l\x1b[4hb");
+}
+
+#[test]
 fn nothing_of_a_string_is_written_before_its_end() {
     for open in ["\x1b]0;title", "\x1b]104", "\x1bPq~~", "\x1bP+q544e", "\x1bktitle", "\x1b]8;;http://a/"] {
         becomes(open.as_bytes(), "");
@@ -160,7 +198,7 @@ fn what_was_left_on_is_switched_off() {
     assert_eq!(left_on(b"plain \x1b[1mbold\x1b[0m"), "");
     assert_eq!(
         left_on(b"\x1b[?1049h\x1b[?2004h\x1b[?1000;1006h\x1b[?25l"),
-        "\x1b[?1000l\x1b[?1006l\x1b[?1049l\x1b[?2004l\x1b[?25h"
+        "\x1b[?1049l\x1b[?25h\x1b[?1000l\x1b[?1006l\x1b[?2004l"
     );
     assert_eq!(left_on(b"\x1b[?1049h\x1b[?25l\x1b[?25h\x1b[?1049l"), "");
     assert_eq!(
@@ -170,4 +208,12 @@ fn what_was_left_on_is_switched_off() {
     assert_eq!(left_on(b"\x1b(0\x0e\x1b[5 q"), "\x1b(B\x0f\x1b[0 q");
     assert_eq!(left_on(b"\x1b]2;half a title"), "");
     assert_eq!(left_on(b"\x1b[?1049h\x1bc"), "");
+    assert_eq!(left_on(b"\x1b[4h\x1b)0\x1b[?69h\x1b[11m"), "\x1b[4l\x1b[?69l\x1b)B\x1b[10m\x1b[m");
+    assert_eq!(left_on(b"\x1b(0\x1b7\x1b(B\x1b8"), "\x1b(B");
+    assert_eq!(left_on(b"\x1b[\x0em\x1b[=5u\x1b[=0;2u"), "\x1b[=0u\x0f");
+    assert_eq!(
+        left_on(b"\x1b]11;red\x07\x1b]10;?\x07\x1b]4;1;red;2;?\x07\x1b]8;;http://a/;\x07\x1b]9;4;1;5\x07\x1b]P0ffffff"),
+        "\x1b]8;;\x1b\\\x1b]9;4;0;\x1b\\\x1b]104\x1b\\\x1b]111\x1b\\\x1b]R\x1b\\"
+    );
+    assert_eq!(left_on(b"\x1b]12;red\x07\x1b]112\x07\x1b]8;;http://a/\x07\x1b]8;;\x07"), "");
 }
