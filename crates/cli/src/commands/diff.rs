@@ -53,7 +53,7 @@ pub(crate) fn run(app: &App, args: &DiffArgs) -> Result<ExitCode, CliError> {
         return Err(CliError::TwoSources);
     }
     let found = app.board()?.diff_snapshots(&from, &to)?;
-    let left = left_out(&to.store, &to.snapshot.id)?;
+    let left = left_out(&to)?;
     if args.json {
         let (old, new) = (from.snapshot.id.to_string(), to.snapshot.id.to_string());
         app.ui.json(&Record::new(&old, &new, &found).without(&left.skipped))?;
@@ -84,7 +84,8 @@ fn ends(app: &App, args: &DiffArgs) -> Result<(Found, Found), CliError> {
 
 fn of_sandbox(app: &App, name: &SandboxName) -> Result<(Found, Found), CliError> {
     let ends = ends_of(app, name)?;
-    let base = Found { store: app.board()?.same(&ends.store)?, snapshot: ends.base.clone() };
+    let store = app.board()?.same(&ends.store)?;
+    let base = Found { store, snapshot: ends.base.clone(), left_out: None };
     Ok((base, ends.into_newest()))
 }
 

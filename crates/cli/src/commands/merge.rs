@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use sandtable_sandbox::board::{self, Snapshot, Store, diff};
+use sandtable_sandbox::board::{self, LeftOut, Snapshot, Store, diff};
 use sandtable_sandbox::merge::git::FOLDERS;
 use sandtable_sandbox::merge::outcome::{MergeOutcome, Note};
 use sandtable_sandbox::merge::{
@@ -17,7 +17,6 @@ use sandtable_sandbox::merge::{
     Outcome, Planned, RelPath, Way, beyond_git, is_name, merge_watched, policy_name,
 };
 use sandtable_sandbox::model::path::HostPath;
-use sandtable_sandbox::session::states::Ends;
 use sandtable_sandbox::session::{self, back};
 
 use super::target::{ends, sandbox, state};
@@ -170,8 +169,7 @@ fn run(app: &App, args: &WorkArgs, mode: Mode, along: Along) -> Result<ExitCode,
         }
     };
     outcome.recovered = outcome.recovered.or_else(|| app.recovered(&request.target));
-    let left = board::left_out(&work.store, &work.newest.id)?;
-    let missing = board::told_left_out(left.count, &left.skipped);
+    let missing = board::told_left_out(work.left_out.count, &work.left_out.skipped);
     outcome.notes.extend(missing.map(|text| Note { code: "left-out", text }));
     told(app, args, &outcome)
 }
@@ -247,6 +245,8 @@ struct Work {
     newest: Snapshot,
     head: Option<BaseHead>,
     drifted: BTreeSet<RelPath>,
+    /// What of it no state holds.
+    left_out: LeftOut,
     title: String,
     trailers: Vec<(String, String)>,
 }
@@ -268,13 +268,19 @@ fn work(app: &App, word: Option<&str>) -> Result<Work, CliError> {
     let Some(name) = name else {
         let found = state(app, word.unwrap_or_default())?;
         let base = app.board()?.base(&found)?.snapshot;
+        let left_out = board::left_out(&found)?;
         let title = format!("Work of snapshot {}", found.snapshot.id.short(12));
         let (store, newest, drifted) = (found.store, found.snapshot, BTreeSet::new());
         let name = newest.id.to_string();
-        return Ok(Work { name, store, base, newest, head: None, drifted, title, trailers: Vec::new() });
+        let trailers = Vec::new();
+        return Ok(Work { name, store, base, newest, head: None, drifted, left_out, title, trailers });
     };
     let sandboxes = app.sandboxes()?;
-    let Ends { store, base, newest, head, moved, .. } = ends(app, &name)?;
+    let ends = ends(app, &name)?;
+    let (base, head, moved) = (ends.base.clone(), ends.head.clone(), ends.moved.clone());
+    let found = ends.into_newest();
+    let left_out = board::left_out(&found)?;
+    let (store, newest) = (found.store, found.snapshot);
     let inspected = session::inspect(&sandboxes, &name)?;
     let drift = inspected.outcome.into_iter().flat_map(|outcome| outcome.drift).chain(moved);
     // A name that had to be escaped is compared by its content alone.
@@ -285,7 +291,7 @@ fn work(app: &App, word: Option<&str>) -> Result<Work, CliError> {
     let title = format!("Work of sandbox {name}");
     // Another sandbox of the same name, made later, is other work.
     let name = inspected.record.sandbox;
-    Ok(Work { name, store, base, newest, head, drifted, title, trailers })
+    Ok(Work { name, store, base, newest, head, drifted, left_out, title, trailers })
 }
 
 /// `Name <address>`.

@@ -6,7 +6,7 @@ use sandtable_store::id::ObjectId;
 use sandtable_store::meta::{MetaError, Snapshot};
 use sandtable_store::object::commit::SnapshotCommit;
 use sandtable_store::object::{ObjectKind, ReadError, ReadObjects as _};
-use sandtable_store::state::State;
+use sandtable_store::state::{LeftOut, State};
 use sandtable_store::store::Store;
 
 use super::{Board, Error, Subject};
@@ -16,9 +16,15 @@ use super::{Board, Error, Subject};
 pub struct Found {
     pub store: Store,
     pub snapshot: Snapshot,
+    /// What no state holds of the sandbox that is there now, where that is something else than what the snapshot says.
+    pub left_out: Option<LeftOut>,
 }
 
 impl Found {
+    pub(crate) fn new(store: Store, snapshot: Snapshot) -> Self {
+        Self { store, snapshot, left_out: None }
+    }
+
     pub fn state(&self) -> Result<State, Error> {
         Ok(self.store.state(&self.snapshot.id)?)
     }
@@ -59,7 +65,7 @@ impl Board {
                 Ok(id) => {
                     candidates.push(id.to_string());
                     let snapshot = store.meta().snapshot(&id)?;
-                    found = Some(Found { store, snapshot });
+                    found = Some(Found::new(store, snapshot));
                 }
                 Err(MetaError::Unknown(_)) => {}
                 Err(MetaError::Ambiguous { candidates: more, .. }) => {
@@ -116,7 +122,7 @@ impl Board {
 fn head(store: Store, subject: &Subject) -> Result<Option<Found>, Error> {
     let Some(head) = store.meta().head(&subject.to_string())? else { return Ok(None) };
     let snapshot = store.meta().snapshot(&head.snapshot)?;
-    Ok(Some(Found { store, snapshot }))
+    Ok(Some(Found::new(store, snapshot)))
 }
 
 /// The snapshot that one was made from.

@@ -69,6 +69,13 @@ impl Entry {
         Self { subject: subject.to_string(), what }
     }
 
+    /// The newest state afterwards.
+    pub(crate) const fn to(&self) -> ObjectId {
+        match self.what {
+            What::Set { to, .. } | What::Undo { to, .. } | What::Redo { to, .. } => to,
+        }
+    }
+
     /// Writes it, unless it is there.
     fn write(&self, store: &Store, id: &str) -> Result<(), Error> {
         let meta = store.meta();

@@ -10,18 +10,26 @@ use super::{Error, Found};
 /// How many entries a sentence names.
 const NAMED: usize = 5;
 
-/// What the state of a snapshot does not hold, as far as that is known.
-pub fn left_out(store: &Store, snapshot: &ObjectId) -> Result<LeftOut, Error> {
+/// What a state does not hold, as far as that is known.
+pub fn left_out(found: &Found) -> Result<LeftOut, Error> {
+    match &found.left_out {
+        Some(left) => Ok(left.clone()),
+        None => left_out_of(&found.store, &found.snapshot.id),
+    }
+}
+
+/// The same for a snapshot by its id.
+pub fn left_out_of(store: &Store, snapshot: &ObjectId) -> Result<LeftOut, Error> {
     let state = store.state(snapshot)?;
     Ok(state.left_out.and_then(|id| LeftOut::read(store.objects(), &id)).unwrap_or_default())
 }
 
 /// The same with what the state of the source that it was made on does not hold: all that a copy of it would lack.
 pub fn left_out_of_all(found: &Found) -> Result<LeftOut, Error> {
-    let mut all = left_out(&found.store, &found.snapshot.id)?;
+    let mut all = left_out(found)?;
     let Ok(base) = found.base() else { return Ok(all) };
     if base != found.snapshot.id {
-        let below = left_out(&found.store, &base)?;
+        let below = left_out_of(&found.store, &base)?;
         let known = all.skipped.clone();
         let more = below.skipped.into_iter().filter(|entry| !known.iter().any(|one| one.path == entry.path));
         all.count = all.count.max(below.count);

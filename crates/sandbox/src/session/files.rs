@@ -10,7 +10,7 @@ use super::directory::SandboxDirectory;
 use super::error::Error;
 use super::furnish::{CopiesFile, EnvironmentFile};
 use super::record::{Outcome, Record, SCHEMA};
-use super::states::StandsOn;
+use super::states::{Arrived, StandsOn};
 use crate::model::path::HostPath;
 
 /// What the sandbox is.
@@ -19,6 +19,8 @@ pub(super) const RECORD: &str = "sandbox.json";
 pub(super) const OUTCOME: &str = "outcome.json";
 /// The state of the source that is its base.
 pub(super) const BASE: &str = "base.json";
+/// What its workspace looked like when it was last brought to a state.
+pub(super) const ARRIVED: &str = "arrived.json";
 /// When its copies were made, and without what.
 pub(super) const COPIES: &str = "copies.json";
 /// There while the layer may hold what no recorded state has: from before a command runs until its state is recorded.
@@ -38,6 +40,15 @@ impl SandboxDirectory {
 
     pub(super) fn read_base(&self) -> Result<Option<StandsOn>, Error> {
         read(&self.path().join(BASE))
+    }
+
+    /// What is known of it; what cannot be read is as good as nothing.
+    pub(super) fn read_arrived(&self) -> Option<Arrived> {
+        read(&self.path().join(ARRIVED)).ok().flatten()
+    }
+
+    pub(super) fn drop_arrived(&self) {
+        let _none = fs::remove_file(self.path().join(ARRIVED).as_path());
     }
 
     pub(super) fn read_copies(&self) -> Result<CopiesFile, Error> {

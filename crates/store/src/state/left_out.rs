@@ -45,15 +45,16 @@ impl LeftOut {
 
     /// Writes it; the name belongs into [`State::left_out`](super::State::left_out).
     pub fn write(&self, sink: &dyn WriteObjects) -> Result<ObjectId, WriteError> {
-        sink.write(ObjectKind::Blob, &self.encode())
+        sink.write(ObjectKind::Blob, self.to_text().as_bytes())
     }
 
     /// What was written; `None` if it is not there, or not as it would be written.
     pub fn read(objects: &dyn ReadObjects, id: &ObjectId) -> Option<Self> {
-        Self::parse(&objects.read_kind(id, ObjectKind::Blob).ok()?)
+        Self::from_text(str::from_utf8(&objects.read_kind(id, ObjectKind::Blob).ok()?).ok()?)
     }
 
-    fn encode(&self) -> Vec<u8> {
+    /// As a text, for whoever keeps it elsewhere.
+    pub fn to_text(&self) -> String {
         let mut text = [HEADER, b"\nignored ", name(self.ignored).as_bytes(), b"\nexclude "].concat();
         escape::write(&self.exclude, &mut text);
         text.extend(format!("\nskipped {}\n", self.count).into_bytes());
@@ -63,12 +64,13 @@ impl LeftOut {
             escape::write(path.as_bytes(), &mut text);
             text.push(b'\n');
         }
-        text
+        String::from_utf8(text).expect("what is not ASCII is escaped")
     }
 
-    fn parse(data: &[u8]) -> Option<Self> {
-        let text = str::from_utf8(data.strip_prefix(HEADER)?.strip_prefix(b"\n")?).ok()?;
-        let mut lines = text.lines();
+    /// What was written; `None` if that is not as it would be written.
+    pub fn from_text(text: &str) -> Option<Self> {
+        let header = str::from_utf8(HEADER).expect("it is ASCII");
+        let mut lines = text.strip_prefix(header)?.strip_prefix('\n')?.lines();
         let ignored = lines.next()?.strip_prefix("ignored ")?;
         let ignored =
             [Ignored::All, Ignored::Changed, Ignored::None].into_iter().find(|one| name(*one) == ignored)?;
@@ -80,7 +82,7 @@ impl LeftOut {
             Some(Skipped { path, why: SkipReason::from_name(why)? })
         };
         let skipped = lines.map(entry).collect::<Option<Vec<_>>>()?;
-        Some(Self { ignored, exclude, count, skipped }).filter(|read| read.encode() == data)
+        Some(Self { ignored, exclude, count, skipped }).filter(|read| read.to_text() == text)
     }
 }
 
@@ -102,13 +104,13 @@ mod tests {
         let all = [skip(b"a\n%b/\xff", SkipReason::Fifo), skip(b"nested/.git", SkipReason::Repository)];
         for ignored in [Ignored::All, Ignored::Changed, Ignored::None] {
             let left = LeftOut::new(ignored, b"*.o\n!x =\n".to_vec(), (7, &all));
-            let text = left.encode();
-            assert_eq!(LeftOut::parse(&text), Some(left));
+            let text = left.to_text();
+            assert_eq!(LeftOut::from_text(&text), Some(left));
             for end in 0..text.len() {
-                let cut = LeftOut::parse(&text[..end]);
+                let cut = LeftOut::from_text(&text[..end]);
                 assert!(cut.is_none_or(|cut| cut.skipped.len() < 2), "{end}");
             }
-            assert_eq!(LeftOut::parse(&[text.as_slice(), b"else x\n"].concat()), None);
+            assert_eq!(LeftOut::from_text(&format!("{text}else x\n")), None);
         }
     }
 

@@ -46,7 +46,7 @@ pub fn fork(
             plain::turn(&directory, &record, (&from.store, Trust::Fresh), turning)?
         } else {
             let base = state(&from.store, &base)?;
-            let going = turn::Going { base: &base, to: &from.state()?, along: &[] };
+            let going = turn::Going { base: &base, to: (from.snapshot.id, &from.state()?), along: &[] };
             let outcome = turn::replace(&directory, &record, &from.store, going)?;
             turn::note(&from.store, &record, "fork", from.snapshot.id)?;
             outcome

@@ -15,6 +15,7 @@ use sandtable_store::store::{Batch, Store};
 use super::super::directory::{Part, SandboxDirectory};
 use super::super::error::Error;
 use super::super::record::Record;
+use super::arrived::Arrived;
 use super::regain::regain;
 use super::{head, open, plain, state, subject};
 use crate::board::take::{Words, commit};
@@ -71,7 +72,8 @@ pub(in crate::session) fn keep(
         let LeftOut { ignored, exclude, .. } = left_out(&store, &base).unwrap_or_default();
         (ignored, Outcome { exclude, ..read_layer(record, upper.as_fd(), (&batch, &base), stillness)? })
     };
-    if let Some(snapshot) = same(&store, before.as_ref(), &outcome, taking)? {
+    let arrived = directory.read_arrived();
+    if let Some(snapshot) = same((&store, arrived.as_ref()), before.as_ref(), &outcome, taking)? {
         settled(directory, stillness);
         return Ok(Kept { parent: None, snapshot, unchanged: true, outcome });
     }
@@ -115,14 +117,17 @@ pub(super) fn read_layer(
     Ok(outcome)
 }
 
-/// The snapshot before, if it says all that a new one would.
+/// The snapshot before, if it says all that a new one would, or if nothing was done since the sandbox was brought to it.
 fn same(
-    store: &Store,
+    (store, arrived): (&Store, Option<&Arrived>),
     before: Option<&Snapshot>,
     outcome: &Outcome,
     taking: &Taking<'_>,
 ) -> Result<Option<Snapshot>, Error> {
     let Some(before) = before.filter(|_| taking.message.is_none()) else { return Ok(None) };
+    if arrived.is_some_and(|arrived| arrived.is(&before.id, outcome)) {
+        return Ok(Some(before.clone()));
+    }
     let old = state(store, &before.id)?;
     let told = left_out(store, &old).unwrap_or_default();
     let skipped = (outcome.counts.skipped, outcome.skipped.as_slice());

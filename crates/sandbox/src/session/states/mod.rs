@@ -5,6 +5,7 @@
 //! sandbox is mounted again, whatever moved in the source since is pinned to what it was, so that the sandbox
 //! always stands on the state it recorded.
 
+mod arrived;
 mod base;
 mod catch_up;
 mod fork;
@@ -21,9 +22,10 @@ use std::time::Duration;
 
 use sandtable_store::id::ObjectId;
 use sandtable_store::meta::{MetaError, Snapshot};
-use sandtable_store::state::State;
+use sandtable_store::state::{LeftOut, State};
 use sandtable_store::store::Store;
 
+pub(super) use arrived::Arrived;
 pub(super) use base::{Beginning, Seen, StandsOn};
 pub use catch_up::Lacking;
 pub use fork::fork;
@@ -59,6 +61,8 @@ pub struct Ends {
     /// Paths of the source that changed before the base was recorded, where that could only be done afterwards: what
     /// they were when the sandbox was made is not known.
     pub moved: Vec<DriftEntry>,
+    /// What no state holds of it, where that is something else than what its newest state says.
+    pub left_out: Option<LeftOut>,
 }
 
 /// What a sandbox stands on and where it is. Work that no state has yet, because its supervisor was killed or there was
@@ -69,7 +73,9 @@ pub fn ends(sandboxes: &Sandboxes, name: &SandboxName) -> Result<Ends, Error> {
     let (lacking, (stands_on, store)) = catch_up::standing(&directory, &record)?;
     let base = store.meta().snapshot(&stands_on.snapshot).map_err(crate::board::Error::from)?;
     let newest = head(&store, &record)?.unwrap_or_else(|| base.clone());
-    Ok(Ends { store, base, newest, head: stands_on.head, lacking, moved: stands_on.moved })
+    let left_out = directory.read_arrived().and_then(|arrived| arrived.left_out(&newest.id));
+    let StandsOn { head, moved, .. } = stands_on;
+    Ok(Ends { store, base, newest, head, lacking, moved, left_out })
 }
 
 /// The last state of a sandbox that goes.
@@ -95,7 +101,7 @@ pub(super) fn recorded(directory: &SandboxDirectory) -> Option<LastState> {
 
 fn last_in(record: &Record, (stands_on, store): &(StandsOn, Store)) -> Result<LastState, Error> {
     let id = head(store, record)?.map_or(stands_on.snapshot, |newest| newest.id);
-    let left = crate::board::left_out(store, &id)?;
+    let left = crate::board::left_out_of(store, &id)?;
     let missing = crate::board::told_left_out(left.count, &left.skipped);
     Ok(LastState { id, has_work: id != stands_on.snapshot, missing })
 }
@@ -103,7 +109,7 @@ fn last_in(record: &Record, (stands_on, store): &(StandsOn, Store)) -> Result<La
 impl Ends {
     /// The newest state as something that can be compared, checked out or forked.
     pub fn into_newest(self) -> Found {
-        Found { store: self.store, snapshot: self.newest }
+        Found { store: self.store, snapshot: self.newest, left_out: self.left_out }
     }
 }
 

@@ -11,7 +11,7 @@ use sandtable_store::layer::write::Outcome;
 use sandtable_store::remove::remove_tree;
 use sandtable_store::rollback::{self, Verify};
 use sandtable_store::snapshot;
-use sandtable_store::state::State;
+use sandtable_store::state::{LeftOut, State};
 use sandtable_store::store::{Batch, Store};
 
 use super::super::directory::SandboxDirectory;
@@ -19,6 +19,7 @@ use super::super::error::{Error, chained};
 use super::super::furnish::{PLACE, copy_workspace};
 use super::super::record::Record;
 use super::super::watcher::Watcher;
+use super::arrived::Arrival;
 use super::ground::Heard;
 use super::subject;
 use crate::board::take::{Words, commit, hash_kind, look_alone};
@@ -160,6 +161,18 @@ pub(super) fn turn(
         Trust::Fresh => Verify::Trust,
         Trust::Check => Verify::Check(&|_, _| None),
     };
-    let rollback::Outcome { written, removed, skipped, .. } = board::turn(store, &root, turning, verify)?;
+    let ((from, to), entry) = turning;
+    let carries = carries(directory, store, from);
+    let rollback::Outcome { written, removed, skipped, kept, .. } =
+        board::turn(store, &root, turning, verify)?;
+    let is_exact = !carries && skipped.is_empty() && kept.is_empty();
+    directory.arrive(record, store, Arrival { snapshot: entry.to(), state: to, is_exact });
     Ok(Outcome { files: written, bytes: 0, whiteouts: removed, skipped })
+}
+
+/// Whether there may be something in such a workspace that no state holds.
+fn carries(directory: &SandboxDirectory, store: &Store, from: &State) -> bool {
+    let known = from.left_out.and_then(|id| LeftOut::read(store.objects(), &id));
+    // What an earlier way back left there is not in the state it led to.
+    directory.read_arrived().is_some() || known.is_none_or(|known| known.count > 0)
 }

@@ -8,7 +8,7 @@ use sandtable_store::id::ObjectId;
 use sandtable_store::layer::write::{
     self as layer, Layers, Options, Outcome, carry, exchange_upper, write_git, write_upper,
 };
-use sandtable_store::meta::{Direction, HeadChange, Move, OperationDraft};
+use sandtable_store::meta::{Direction, HeadChange, MetaError, Move, OperationDraft};
 use sandtable_store::path::RelPath;
 use sandtable_store::snapshot;
 use sandtable_store::state::State;
@@ -18,6 +18,7 @@ use super::super::directory::{Part, SandboxDirectory, Sandboxes};
 use super::super::error::Error;
 use super::super::manage::existing;
 use super::super::record::Record;
+use super::arrived::Arrival;
 use super::catch_up::keep_first;
 use super::plain::{self, Trust, whole};
 use super::{open, state, subject};
@@ -52,7 +53,7 @@ pub fn rollback(sandboxes: &Sandboxes, name: &SandboxName, to: &Found) -> Result
     } else {
         let base = state(&store, &stands_on.snapshot)?;
         let along = unheld(&record, &kept.outcome)?;
-        let going = Going { base: &base, to: &to.state()?, along: &along };
+        let going = Going { base: &base, to: (to.snapshot.id, &to.state()?), along: &along };
         let outcome = replace(&directory, &record, &store, going)?;
         note(&store, &record, "rollback", to.snapshot.id)?;
         outcome
@@ -82,7 +83,7 @@ pub fn step(
         Direction::Undo => store.meta().undo(&who),
         Direction::Redo => store.meta().redo(&who),
     };
-    let planned = planned.map_err(board::Error::from)?;
+    let planned = planned.map_err(|error| nothing(name, error))?;
     let to = state(&store, &planned.to)?;
     let outcome = if plain {
         // Who worked there since must not lose it.
@@ -92,12 +93,21 @@ pub fn step(
     } else {
         let base = state(&store, &stands_on.snapshot)?;
         let along = kept.map(|kept| unheld(&record, &kept.outcome)).transpose()?.unwrap_or_default();
-        let outcome = replace(&directory, &record, &store, Going { base: &base, to: &to, along: &along })?;
+        let going = Going { base: &base, to: (planned.to, &to), along: &along };
+        let outcome = replace(&directory, &record, &store, going)?;
         store.meta().record(&planned, SystemTime::now(), "{}").map_err(board::Error::from)?;
         outcome
     };
     let restored = Restored { from: planned.from, to: planned.to, outcome };
     Ok((planned, restored))
+}
+
+/// People know a sandbox by its name.
+fn nothing(name: &SandboxName, error: MetaError) -> board::Error {
+    match board::Error::from(error) {
+        board::Error::NothingTo { done, .. } => board::Error::NothingTo { subject: name.to_string(), done },
+        error => error,
+    }
 }
 
 /// Writes down that a sandbox is at a snapshot now.
@@ -126,7 +136,7 @@ fn unheld(record: &Record, outcome: &snapshot::Outcome) -> Result<Vec<RelPath>, 
 #[derive(Clone, Copy)]
 pub(super) struct Going<'a> {
     pub(super) base: &'a State,
-    pub(super) to: &'a State,
+    pub(super) to: (ObjectId, &'a State),
     /// What no state holds; it stays where it is.
     pub(super) along: &'a [RelPath],
 }
@@ -145,9 +155,9 @@ pub(super) fn replace(
     let upper = directory.layer(WORKSPACE, Part::Upper);
     let name =
         upper.as_path().file_name().and_then(std::ffi::OsStr::to_str).expect("a layer has a plain name");
-    exchange_upper(directory.path().as_path(), name, |new| {
-        let outcome = write_upper(store.objects(), (base, to), new, &options)?;
-        if let Some(layer) = &to.layer {
+    let replaced = exchange_upper(directory.path().as_path(), name, |new| {
+        let outcome = write_upper(store.objects(), (base, to.1), new, &options)?;
+        if let Some(layer) = &to.1.layer {
             write_git(store.objects(), layer, new, &options)?;
         }
         if !along.is_empty() {
@@ -159,5 +169,8 @@ pub(super) fn replace(
     .map_err(|error| match error {
         layer::Error::InTheWay(paths) => Error::InTheWay { name: record.name.clone(), paths },
         source => Error::Layer { name: record.name.clone(), source },
-    })
+    })?;
+    let is_exact = along.is_empty() && replaced.skipped.is_empty();
+    directory.arrive(record, store, Arrival { snapshot: to.0, state: to.1, is_exact });
+    Ok(replaced)
 }

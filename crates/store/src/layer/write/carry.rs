@@ -149,6 +149,11 @@ impl Carrying<'_> {
         if hidden {
             unlinkat(&to, name, AtFlags::empty())?;
         }
+        if meta.is_null_device() {
+            // The mark may be a container engine's, of which an ordinary user may make no further name.
+            mark::whiteout(to.as_fd(), name)?;
+            return Ok(Taken::Done);
+        }
         if meta.kind != Kind::Directory {
             linkat(&from, name, &to, name, AtFlags::empty())?;
             return Ok(Taken::Done);
