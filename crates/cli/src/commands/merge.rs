@@ -14,7 +14,7 @@ use sandtable_sandbox::merge::git::FOLDERS;
 use sandtable_sandbox::merge::outcome::{MergeOutcome, Note};
 use sandtable_sandbox::merge::{
     Approvals, BaseHead, Binding, CommitText, Effect, Git, History, Identity, Means, MergeRequest, Mode,
-    Outcome, Planned, RelPath, Way, beyond_git, is_name, merge_watched, policy_name,
+    Outcome, Planned, RelPath, Way, beyond_git, is_name, merge_watched, mixed_since, policy_name,
 };
 use sandtable_sandbox::model::path::HostPath;
 use sandtable_sandbox::session::{self, back};
@@ -139,6 +139,7 @@ fn run(app: &App, args: &WorkArgs, mode: Mode, along: Along) -> Result<ExitCode,
         request.history = Some(History {
             layer: work.store.state(&work.newest.id).map_err(board::Error::from)?.layer,
             head: work.head.clone().unwrap_or_default(),
+            mixed: mixed_since(&work.store, &work.base.id),
         });
     }
     let means = means(app)?;

@@ -7,9 +7,11 @@
 //! commit by commit, and then goes through git's strict check with the rest.
 
 mod files;
+mod mixed;
 
 use std::collections::BTreeSet;
 
+use sandtable_store::RelPath;
 use sandtable_store::id::ObjectId;
 use sandtable_store::object::commit::references;
 use sandtable_store::object::{EntryMode, ObjectKind, ReadObjects as _, Tree};
@@ -17,7 +19,7 @@ use sandtable_store::objects::{Loose, Objects};
 use sandtable_store::regular;
 
 use super::error::Error;
-use super::outcome::{Note, Reason, Refusal};
+use super::outcome::{Named, Note, Reason, Refusal};
 use super::plan::{Halt, Plan, Report};
 use super::request::History;
 use super::review::Surroundings;
@@ -26,6 +28,8 @@ use super::target::Target;
 use super::tree::Change;
 use super::trees::Failed;
 use files::Layer;
+pub(crate) use mixed::{Ended, note as note_mixed};
+pub use mixed::{Mixed, mixed_since};
 
 /// As many commits, and objects, come along at most.
 const COMMITS: usize = 10_000;
@@ -81,14 +85,20 @@ pub(super) fn bring(
         let text = format!("with them come {known} commits that your repository has, but not on this branch");
         report.notes.push(Note { code: "other-commits", text });
     }
-    let mut left = CHANGES;
+    let (mut left, mut mixed) = (CHANGES, Vec::new());
     for (commit, tree, parent) in commits.iter().rev() {
         let changes = changes(plan, (commit, tree, parent.as_ref()))?;
         left = left.checked_sub(changes.len()).ok_or_else(|| {
             broken(format!("the commits made inside change more than {CHANGES} paths, one after the other"))
         })?;
+        let is_mixed = |change: &&Change| {
+            let blob = change.new.map(|entry| entry.id);
+            history.mixed.contains(&(change.path.display_escaped(), blob))
+        };
+        mixed.extend(changes.iter().filter(is_mixed).map(|change| (*commit, change.path.clone())));
         selector.look_over((&changes, tree), around, report)?;
     }
+    refuse_mixed(&mixed)?;
     Ok(Some(Commits { tip, objects: walk.taken }))
 }
 
@@ -111,6 +121,25 @@ fn new_commits(plan: &Plan, tip: &ObjectId) -> Result<Vec<ObjectId>, Halt> {
     // Trees and blobs have a path behind their name, if only an empty one.
     let commits = String::from_utf8_lossy(&found).lines().filter_map(|line| line.parse().ok()).collect();
     Ok(commits)
+}
+
+/// Commits that contain what the user changed outside at the same time are not the sandbox's work.
+fn refuse_mixed(mixed: &[(ObjectId, RelPath)]) -> Result<(), Halt> {
+    let Some((commit, path)) = mixed.first() else { return Ok(()) };
+    let commits: BTreeSet<&ObjectId> = mixed.iter().map(|(commit, _)| commit).collect();
+    let more = if commits.len() > 1 { format!(" and {} more", commits.len() - 1) } else { String::new() };
+    let text = format!(
+        "commit `{}`{more} made inside contains what was changed outside while its command ran, in `{}`",
+        commit.short(12),
+        path.display_escaped()
+    );
+    let paths: BTreeSet<&RelPath> = mixed.iter().map(|(_, path)| path).collect();
+    Err(Refusal::of(
+        Reason::Mixed,
+        text,
+        paths.into_iter().map(|path| Named::new(path, "was changed outside")).collect(),
+    )
+    .into())
 }
 
 fn none(report: &mut Report) -> Option<Commits> {

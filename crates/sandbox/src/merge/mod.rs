@@ -41,6 +41,8 @@ pub use beyond::{Beyond, beyond_git};
 pub use conflict::{Conflict, ConflictKind};
 pub use error::Error;
 pub use git::Git;
+pub(crate) use history::{Ended, note_mixed};
+pub use history::{Mixed, mixed_since};
 pub use index::policy_name;
 pub use outcome::{MergeOutcome, Outcome, Reason, Recovered, Refusal};
 pub use preview::held_by_merge;

@@ -100,7 +100,7 @@ choice! {
         Dirty = "local-changes", Unsafe = "unsafe-content", Objects = "broken-objects", Missing = "missing-objects",
         Filtered = "filtered", CaseCollision = "case-collision", Moved = "moved", OtherBranch = "other-branch", BranchName = "branch-name",
         BranchExists = "branch-exists", FileExists = "file-exists", Selection = "selection",
-        Approval = "approval",
+        Approval = "approval", Mixed = "mixed-commits", Reftable = "reftable",
         TooMuch = "too-much",
     }
 }

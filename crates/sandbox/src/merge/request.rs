@@ -98,6 +98,8 @@ pub struct History {
     pub layer: Option<ObjectId>,
     /// Where `HEAD` was when the sandbox was made.
     pub head: BaseHead,
+    /// What commits of sandboxes on this base have that the user wrote, by path; see [`mixed_since`](super::mixed_since).
+    pub mixed: BTreeSet<(String, Option<ObjectId>)>,
 }
 
 /// Where a source's `HEAD` was.

@@ -351,6 +351,11 @@ impl Reason {
             Self::Unsafe => &["`--exclude` these paths"],
             Self::CaseCollision => &["`--exclude` one of each pair"],
             Self::Approval => &["look at them again with `diff`, then `--approve` them again"],
+            Self::Mixed => &[
+                "leave out `--history`: the files come without these changes, or",
+                "make the commits again in a sandbox with `--base store`, which does not see them",
+            ],
+            Self::Reftable => &["leave out `--history`: the files come in one commit"],
             Self::Missing => &["fetch the missing objects with git, or `export --patch FILE`"],
             _ => &[],
         }

@@ -3,7 +3,7 @@
 //! A process costs more than the work of most questions about trees. What is here answers those that have one answer
 //! whoever computes it; a tree that is not exactly as git would write it is not understood, and git is asked instead.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -37,6 +37,8 @@ pub(super) struct Trees {
     /// Made here, and not yet where git would see it.
     fresh: RefCell<BTreeMap<ObjectId, Object>>,
     known: RefCell<BTreeMap<ObjectId, Rc<Tree>>>,
+    /// How much more may be read.
+    room: Cell<u64>,
 }
 
 /// Something could not be read or is not as it should be: git has the last word.
@@ -47,7 +49,14 @@ impl Trees {
     /// Those of the directory `dir`, and of others whose objects it may use.
     pub(super) fn new(dir: &Path, hash: HashKind, borrowed: &[&Path]) -> Self {
         let borrowed = borrowed.iter().map(|dir| Objects::new(dir, hash, Loose::Read)).collect();
-        Self { dir: dir.to_owned(), hash, borrowed, fresh: RefCell::default(), known: RefCell::default() }
+        let (fresh, known, room) = (RefCell::default(), RefCell::default(), Cell::new(u64::MAX));
+        Self { dir: dir.to_owned(), hash, borrowed, fresh, known, room }
+    }
+
+    /// The same, of which no more than so many bytes are read in all.
+    pub(super) fn within(self, bytes: u64) -> Self {
+        self.room.set(bytes);
+        self
     }
 
     /// The last of the directories that were borrowed from.
@@ -62,6 +71,7 @@ impl Trees {
 
     pub(super) fn object(&self, id: &ObjectId) -> Result<Object, NotUnderstood> {
         if let Some(objects) = self.place(id) {
+            self.take_room(objects, id)?;
             return objects.read(id).map_err(|_| NotUnderstood);
         }
         if let Some(object) = self.fresh.borrow().get(id) {
@@ -70,6 +80,15 @@ impl Trees {
         let object = loose::read(&self.dir, id).ok().flatten().ok_or(NotUnderstood)?;
         let named = hash(self.hash, object.kind, &object.data).is_ok_and(|found| found == *id);
         if named { Ok(object) } else { Err(NotUnderstood) }
+    }
+
+    fn take_room(&self, objects: &Objects, id: &ObjectId) -> Result<(), NotUnderstood> {
+        if self.room.get() == u64::MAX {
+            return Ok(());
+        }
+        let (_, size) = objects.header(id).map_err(|_| NotUnderstood)?;
+        self.room.set(self.room.get().checked_sub(size).ok_or(NotUnderstood)?);
+        Ok(())
     }
 
     pub(super) fn read(&self, id: &ObjectId, kind: ObjectKind) -> Result<Vec<u8>, NotUnderstood> {

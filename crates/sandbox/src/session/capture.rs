@@ -39,6 +39,8 @@ const NAMED: usize = 5;
 pub(super) struct Capture {
     pub(super) changes: Option<Changes>,
     pub(super) drift: Vec<DriftEntry>,
+    /// The same, with paths as they are.
+    pub(super) moved: Vec<Drift>,
     pub(super) warnings: Vec<Warning>,
 }
 
@@ -111,6 +113,7 @@ impl Watch {
                     capture.changes = Some(live::changes(&self.root, &drift));
                 } else {
                     capture.drift = drift.iter().map(drift_entry).collect();
+                    capture.moved = drift;
                 }
                 capture.warnings = warnings(&after, &record.resolved);
             }

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use sandtable_launch::attach::AttachError;
 use sandtable_launch::report::{Control, Observed};
 use sandtable_store::lock::FileLock;
+use sandtable_store::source::Drift;
 
 use super::capture::{Capture, Watch};
 use super::create::place;
@@ -19,7 +20,7 @@ use super::events::{Event, EventKind};
 use super::files::OUTCOME;
 use super::readable;
 use super::record::{Exit, ExitOrigin, Outcome, Record, SnapshotEntry, Timings};
-use super::states::{Beginning, Stillness, keep};
+use super::states::{Beginning, Stillness, keep, mixed};
 use super::task::{First, Task, exit, invocation, millis, outcome};
 use crate::board::{Ignored, Silent, Taking, told_left_out};
 use crate::engine::enforcement::refusal;
@@ -149,11 +150,12 @@ impl Supervision<'_> {
         watch.ended();
         // What the source is looked over for is then seen by one walk.
         let begun = beginning.map(|beginning| beginning.finish(self.record, self.task.request.watcher));
-        let Capture { changes, drift, warnings } =
+        let Capture { changes, drift, moved, warnings } =
             if keep { watch.capture(self.directory, self.record)? } else { Capture::default() };
         // A state is a copy of the work: there may be no room for that any more, and the work is marked as unrecorded.
         let recorded = keep && overfull.is_none();
-        let (snapshot, unrecorded) = if recorded { self.keep_state(begun) } else { (None, None) };
+        let (snapshot, unrecorded) =
+            if recorded { self.keep_state(begun, &moved) } else { (None, Vec::new()) };
         let mut outcome = Outcome {
             changes,
             drift,
@@ -183,14 +185,18 @@ impl Supervision<'_> {
 
     /// Records the state that the command left. A state that cannot be recorded is no reason to fail: the layer has
     /// the changes all the same, and the warning says what is missing.
-    fn keep_state(&self, begun: Option<Result<(), Error>>) -> (Option<SnapshotEntry>, Option<Warning>) {
+    fn keep_state(
+        &self,
+        begun: Option<Result<(), Error>>,
+        moved: &[Drift],
+    ) -> (Option<SnapshotEntry>, Vec<Warning>) {
         if let Some(Err(error)) = begun {
-            return (None, Some(unrecorded(&error)));
+            return (None, vec![unrecorded(&error)]);
         }
         match self.directory.read_base() {
             Ok(Some(_)) => {}
-            Ok(None) => return (None, None),
-            Err(error) => return (None, Some(unrecorded(&error))),
+            Ok(None) => return (None, Vec::new()),
+            Err(error) => return (None, vec![unrecorded(&error)]),
         }
         let details = serde_json::json!({ "command": readable(self.task.request.command) }).to_string();
         let operation = match self.task.first {
@@ -202,10 +208,11 @@ impl Supervision<'_> {
         match keep(self.directory, self.record, &taking, Stillness::Stopped) {
             Ok(kept) => {
                 let left = told_left_out(kept.outcome.counts.skipped, &kept.outcome.skipped);
-                let warning = left.map(|text| Warning::new("left-out", text));
-                (Some(SnapshotEntry::new(&kept)), warning)
+                let left = left.map(|text| Warning::new("left-out", text));
+                let mixed = mixed(self.directory, self.record, (&kept, moved));
+                (Some(SnapshotEntry::new(&kept)), left.into_iter().chain(mixed).collect())
             }
-            Err(error) => (None, Some(unrecorded(&error))),
+            Err(error) => (None, vec![unrecorded(&error)]),
         }
     }
 

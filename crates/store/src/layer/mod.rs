@@ -16,6 +16,7 @@
 mod attribute;
 mod capture;
 mod compare;
+mod covers;
 mod findings;
 pub mod hold;
 mod lower;
@@ -33,6 +34,7 @@ use rustix::io::Errno;
 
 pub use attribute::ForeignReason;
 pub use capture::{CaptureOptions, Captured, Run, Watch, capture};
+pub use covers::covers;
 pub use lower::Lower;
 pub use outcome::{Change, ChangeKind, EntryType, Foreign, GitState, Outcome, SkipReason, Skipped};
 

@@ -24,8 +24,8 @@ const OUTSIDE: [&[&str]; 12] = [
 ];
 
 /// The agent's only change, and what git shows of it.
-const COMMIT: &str = "echo agent > agent.txt && git add -A && git commit -qm 'agent: add' && git show --format=%s --name-status HEAD";
-const SHOWN: &str = "agent: add\n\nA\tagent.txt\n";
+pub(crate) const COMMIT: &str = "echo agent > agent.txt && git add -A && git commit -qm 'agent: add' && git show --format=%s --name-status HEAD";
+pub(crate) const SHOWN: &str = "agent: add\n\nA\tagent.txt\n";
 /// Where git is, and that nothing is out of step.
 const WHERE: &str = "git status --porcelain --branch; git for-each-ref --format='%(refname)'; git fsck --no-progress --no-dangling 2>&1";
 
@@ -42,11 +42,11 @@ fn go_on(env: &TestEnv, source: &Path) {
     }
 }
 
-fn inside(env: &TestEnv, name: &str, script: &str) -> String {
+pub(crate) fn inside(env: &TestEnv, name: &str, script: &str) -> String {
     env.sandtable().args(["exec", "-q", name, "--", "sh", "-c", script]).ended().expect_code(0).stdout
 }
 
-fn each(test: impl Fn(&TestEnv)) {
+pub(crate) fn each(test: impl Fn(&TestEnv)) {
     for caller in [Caller::Same, Caller::ordinary()] {
         let Some(env) = TestEnv::of_the_executable_as(caller) else { continue };
         let identity = "[user]\n\tname = Ann\n\temail = ann@example.invalid\n";

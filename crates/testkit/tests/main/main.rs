@@ -23,6 +23,7 @@ mod floods;
 mod freeze;
 mod git_base;
 mod git_inside;
+mod git_mixed;
 mod git_story;
 mod going_back;
 mod ground;

@@ -56,6 +56,10 @@ impl<'a> Layer<'a> {
 
     /// Where the sandbox's `HEAD` is.
     pub(super) fn tip(&self, base: &BaseHead) -> Result<Option<ObjectId>, Halt> {
+        if self.files.keys().any(|path| path.starts_with(b".git/reftable/")) {
+            let text = "the repository keeps its references as reftables, and commits made inside cannot be told from them";
+            return Err(Refusal::new(Reason::Reftable, text).into());
+        }
         let head = self.text(b".git/HEAD")?;
         let branch = match &head {
             None => base.branch.clone(),
@@ -72,6 +76,15 @@ impl<'a> Layer<'a> {
         let line = packed.lines().find_map(|line| line.strip_suffix(&branch)?.strip_suffix(' '));
         let unmoved = base.commit.filter(|_| base.branch.as_deref() == Some(&branch));
         Ok(line.and_then(|id| id.parse().ok()).or(unmoved))
+    }
+
+    /// Where the sandbox's `HEAD` and all references are that it wrote itself.
+    pub(super) fn tips(&self, base: &BaseHead) -> Result<Vec<ObjectId>, Halt> {
+        let mut tips: Vec<ObjectId> = self.tip(base)?.into_iter().collect();
+        for path in self.files.keys().filter(|path| path.starts_with(b".git/refs/")) {
+            tips.extend(self.text(path)?.and_then(|text| text.trim().parse::<ObjectId>().ok()));
+        }
+        Ok(tips)
     }
 
     /// Writes what can be objects into an empty directory, under names that we make.

@@ -1,0 +1,102 @@
+//! Commits of a command that contain what the user changed in the source while it ran.
+
+use std::os::fd::AsFd as _;
+
+use sandtable_store::layer::covers;
+use sandtable_store::path::RelPath;
+use sandtable_store::source::repository::Repository;
+use sandtable_store::source::{Drift, DriftKind};
+
+use super::super::directory::{Part, SandboxDirectory};
+use super::super::record::Record;
+use super::keep::Kept;
+use super::{open, state};
+use crate::merge::{Ended, Mixed, note_mixed};
+use crate::model::resolved::Warning;
+use crate::resolve::WORKSPACE;
+
+/// Where objects are unpacked meanwhile.
+const PLACE: &str = "commits.tmp";
+/// How many commits and paths a warning names.
+const NAMED: usize = 5;
+
+/// Looks at the commits of a command that has ended. What they have of the user's is written down for merges, and told.
+pub(in crate::session) fn mixed(
+    directory: &SandboxDirectory,
+    record: &Record,
+    (kept, drift): (&Kept, &[Drift]),
+) -> Option<Warning> {
+    let layer = kept.outcome.state.layer.as_ref()?;
+    let moved: Vec<&Drift> = drift.iter().filter(|drift| !is_of_git(&drift.path)).collect();
+    if moved.is_empty() || !record.sees_source() {
+        return None;
+    }
+    let unknown = || {
+        let text = "the source moved while the command ran, and the commits made inside could not be read: \
+                    they may contain some of that";
+        Warning::new("commits-unknown", text)
+    };
+    let found = (|| {
+        let (stands_on, store) = directory.standing(record).ok()?;
+        let base = state(&store, &stands_on.snapshot).ok()?;
+        let repository = Repository::find(record.resolved.source.root.as_path()).ok()??;
+        let upper = open(directory.layer(WORKSPACE, Part::Upper).as_path()).ok()?;
+        let ended = Ended {
+            store: &store,
+            base: (stands_on.snapshot, &base),
+            layer,
+            head: &stands_on.head.unwrap_or_default(),
+            theirs: &repository.objects(),
+            place: directory.path().join(PLACE).as_path().to_owned(),
+            is_theirs: &|path| {
+                moved.iter().any(|drift| concerns(drift, path)) && !covers(upper.as_fd(), path)
+            },
+        };
+        let found = ended.mixed()?;
+        if !found.is_empty() {
+            note_mixed(&store, &found).ok()?;
+        }
+        Some(found)
+    })();
+    match found {
+        None => Some(unknown()),
+        Some(found) => told(&found),
+    }
+}
+
+/// Whether something that moved may be what is at a path, or was.
+fn concerns(drift: &Drift, path: &RelPath) -> bool {
+    match drift.kind {
+        DriftKind::Contents => path.parent().is_some_and(|above| above == drift.path),
+        DriftKind::Added | DriftKind::Modified | DriftKind::Removed => {
+            *path == drift.path || crate::merge::is_below(path, &drift.path)
+        }
+    }
+}
+
+fn is_of_git(path: &RelPath) -> bool {
+    path.components().next() == Some(b".git")
+}
+
+fn told(found: &[Mixed]) -> Option<Warning> {
+    let mut commits: Vec<String> = Vec::new();
+    for chunk in found.chunk_by(|one, next| one.commit == next.commit) {
+        let mut paths: Vec<String> =
+            chunk.iter().take(NAMED).map(|mixed| format!("`{}`", mixed.path)).collect();
+        if chunk.len() > NAMED {
+            paths.push(format!("and {} more", chunk.len() - NAMED));
+        }
+        commits.push(format!("{} ({})", chunk.first()?.commit.short(12), paths.join(", ")));
+    }
+    let more = commits.len().saturating_sub(NAMED);
+    commits.truncate(NAMED);
+    if more > 0 {
+        commits.push(format!("and {more} more commits"));
+    }
+    let text = format!(
+        "commits made inside contain changes that were made in the source while the command ran: {}; `merge` leaves these changes \
+         out, `merge --history` refuses the commits, and a sandbox with `--base store` does not see such changes",
+        commits.join(", ")
+    );
+    (!found.is_empty()).then(|| Warning::new("mixed-commits", text))
+}
