@@ -22,6 +22,7 @@ mod failpoints;
 mod floods;
 mod freeze;
 mod git_base;
+mod git_forms;
 mod git_inside;
 mod git_mixed;
 mod git_story;

@@ -26,6 +26,15 @@ pub(super) fn hold_file(
     if link((from, to), name)? {
         return Ok(());
     }
+    copy_file((from, to), name, meta)
+}
+
+/// The same by a copy.
+pub(super) fn copy_file(
+    (from, to): (BorrowedFd<'_>, BorrowedFd<'_>),
+    name: &[u8],
+    meta: &Meta,
+) -> Result<()> {
     let source = match open_file(from, name, meta) {
         Err(Errno::ACCESS) => return Ok(()),
         opened => File::from(opened?),

@@ -7,7 +7,10 @@
 //!
 //! What is held is a hard link to the user's own file, which costs the same whatever the size and shares nothing that
 //! is written to: git replaces these files by a rename, so the link keeps what it was made of, and inside the file is
-//! copied before it is changed. Where there can be no link, across file systems, it is a copy.
+//! copied before it is changed. Where there can be no link, across file systems, it is a copy; so is what is small and may be
+//! written in place by others than git (`names::COPIED`).
+//!
+//! Of submodules the same is held in their git directories, since the repository around them sees what is checked out there.
 
 mod file;
 mod names;
@@ -19,8 +22,8 @@ use std::time::Duration;
 use rustix::fs::{AtFlags, linkat};
 use rustix::io::{Errno, Result};
 
-use self::file::{hold_file, reworded};
-use self::names::{COMMON, OWN, Rule};
+use self::file::{copy_file, hold_file, reworded};
+use self::names::{COMMON, COPIED, MODULES, OWN, Rule, SHARED_INDEX};
 use super::pins::make_dir;
 use super::write::mark::{opaque, whiteout};
 use crate::dir::{Kind, Meta, names, open_below, open_dir, reopen, stat_at};
@@ -87,6 +90,12 @@ pub fn release(pins: BorrowedFd<'_>, git: &GitDirectory<'_>) -> Result<()> {
     for (at, rules) in [(git.at, COMMON), (&own, OWN)] {
         let Ok(held) = open_below(pins, at) else { continue };
         rules.iter().try_for_each(|(name, _)| remove_at(held.as_fd(), name))?;
+        remove_at(held.as_fd(), MODULES)?;
+        for entry in names(reopen(held.as_fd())?.as_fd())? {
+            if entry.bytes.starts_with(SHARED_INDEX) {
+                remove_at(held.as_fd(), &entry.bytes)?;
+            }
+        }
     }
     Ok(())
 }
@@ -133,10 +142,48 @@ impl Holding<'_> {
         let (from, to) = self.way(self.git.at)?;
         self.level((from.as_fd(), to.as_fd()), COMMON)?;
         if self.git.worktree.is_none() {
-            return self.level((from.as_fd(), to.as_fd()), OWN);
+            return self.worktree((from.as_fd(), to.as_fd()), DEEPEST);
         }
         let (from, to) = self.way(&self.git.own()?)?;
-        self.level((from.as_fd(), to.as_fd()), OWN)
+        self.worktree((from.as_fd(), to.as_fd()), DEEPEST)
+    }
+
+    /// What one worktree has of its own, its submodules among it.
+    fn worktree(&mut self, ends: (BorrowedFd<'_>, BorrowedFd<'_>), deep: usize) -> Result<()> {
+        self.level(ends, OWN)?;
+        for entry in names(reopen(ends.0)?.as_fd())? {
+            if entry.bytes.starts_with(SHARED_INDEX) {
+                hold_file(ends, &entry.bytes, &stat_at(ends.0, &entry.bytes)?)?;
+            } else if entry.bytes == MODULES && stat_at(ends.0, MODULES)?.kind == Kind::Directory {
+                let from = open_dir(ends.0, MODULES)?;
+                let to = make_dir(ends.1, MODULES, Some(&from))?;
+                self.modules((from.as_fd(), to.as_fd()), deep)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Every git directory below a directory. The name of a submodule may have slashes.
+    fn modules(&mut self, (from, to): (BorrowedFd<'_>, BorrowedFd<'_>), deep: usize) -> Result<()> {
+        let deeper = deep.checked_sub(1).ok_or(Errno::TOOBIG)?;
+        for entry in names(reopen(from)?.as_fd())? {
+            self.left = self.left.checked_sub(1).ok_or(Errno::TOOBIG)?;
+            let meta = stat_at(from, &entry.bytes)?;
+            if meta.kind != Kind::Directory {
+                continue;
+            }
+            let below = open_dir(from, &entry.bytes)?;
+            let made = make_dir(to, &entry.bytes, Some(&below))?;
+            let ends = (below.as_fd(), made.as_fd());
+            if stat_at(ends.0, b"HEAD").is_ok() {
+                self.left = self.left.checked_sub(COMMON.len() + OWN.len()).ok_or(Errno::TOOBIG)?;
+                self.level(ends, COMMON)?;
+                self.worktree(ends, deeper)?;
+            } else {
+                self.modules(ends, deeper)?;
+            }
+        }
+        Ok(())
     }
 
     /// Holds what the rules say of one directory.
@@ -179,6 +226,9 @@ impl Holding<'_> {
                 self.tree((from.as_fd(), to.as_fd()), DEEPEST)
             }
             (Kind::File, Some(reword)) if name.starts_with(b"config") => reworded(ends, name, meta, reword),
+            (Kind::File, _) if COPIED.iter().any(|(one, most)| *one == name && meta.size <= *most) => {
+                copy_file(ends, name, meta)
+            }
             (Kind::File, _) => hold_file(ends, name, meta),
             // A link, or worse: nothing that git makes.
             _ => Ok(()),
@@ -276,7 +326,7 @@ mod tests {
         let (git, layer) = (source.path().join(".git"), pins.path().join(".git"));
         for name in ["HEAD", "index", "config", "refs/heads/a/b"] {
             let inode = |top: &Path| fs::metadata(top.join(name)).unwrap().ino();
-            assert_eq!(inode(&git), inode(&layer), "{name}");
+            assert_eq!(inode(&git) == inode(&layer), name.starts_with("refs"), "{name}");
             let before = fs::read(layer.join(name)).unwrap();
             fs::write(git.join("new"), "another").unwrap();
             fs::rename(git.join("new"), git.join(name)).unwrap();
@@ -302,6 +352,42 @@ mod tests {
         held(first.path(), second.path(), None).unwrap();
         assert!(is_absent(&second.path().join(".git/MERGE_HEAD")));
         assert_eq!(fs::read(second.path().join(".git/refs/heads/a/b")).unwrap(), b"1\n");
+    }
+
+    #[test]
+    fn a_large_index_is_linked_and_a_small_one_can_be_written_in_place() {
+        let (source, pins) = trees();
+        let git = source.path().join(".git");
+        fs::write(git.join("index"), vec![0; 200 << 10]).unwrap();
+        fs::write(git.join("sharedindex.01"), "shared").unwrap();
+        held(source.path(), pins.path(), None).unwrap();
+        let inode = |path: &Path| fs::metadata(path).unwrap().ino();
+        assert_eq!(inode(&git.join("index")), inode(&pins.path().join(".git/index")));
+        assert_eq!(inode(&git.join("sharedindex.01")), inode(&pins.path().join(".git/sharedindex.01")));
+        for (name, was) in [("HEAD", "ref: refs/heads/a/b\n"), ("config", "[a]\n")] {
+            fs::write(git.join(name), "written in place").unwrap();
+            assert_eq!(fs::read_to_string(pins.path().join(".git").join(name)).unwrap(), was);
+        }
+    }
+
+    #[test]
+    fn submodules_are_held_and_released() {
+        let (source, pins) = trees();
+        for module in ["one", "with/slash", "one/modules/within"] {
+            let module = source.path().join(".git/modules").join(module);
+            fs::create_dir_all(module.join("refs/heads")).unwrap();
+            fs::write(module.join("HEAD"), "1\n").unwrap();
+        }
+        held(source.path(), pins.path(), None).unwrap();
+        let modules = pins.path().join(".git/modules");
+        for module in ["one", "with/slash", "one/modules/within"] {
+            assert_eq!(fs::read(modules.join(module).join("HEAD")).unwrap(), b"1\n");
+            assert!(is_absent(&modules.join(module).join("MERGE_HEAD")));
+        }
+        let (layer, at) = (open_named(pins.path()).unwrap(), RelPath::new(".git").expect("a name"));
+        let git = GitDirectory { lower: layer.as_fd(), at: &at, worktree: None, reword: None };
+        release(layer.as_fd(), &git).unwrap();
+        assert_eq!(fs::read_dir(pins.path().join(".git")).unwrap().count(), 0);
     }
 
     #[test]

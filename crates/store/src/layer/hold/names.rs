@@ -46,3 +46,18 @@ pub(super) const OWN: &[(&[u8], Rule)] = &[
     (b"MERGE_MODE", Rule::IfThere),
     (b"ORIG_HEAD", Rule::IfThere),
 ];
+
+/// Files that are copied up to a size. Git replaces them, but editors and a few libraries write them in place, and a link would
+/// show that. Larger ones are linked: a copy must not cost more than the rest of a start.
+pub(super) const COPIED: &[(&[u8], u64)] = &[
+    (b"HEAD", 4 << 10),
+    (b"config", 64 << 10),
+    (b"config.worktree", 64 << 10),
+    (b"packed-refs", 64 << 10),
+    (b"index", 128 << 10),
+];
+
+/// What an index that is split refers to, by the beginning of its name.
+pub(super) const SHARED_INDEX: &[u8] = b"sharedindex.";
+/// Where the git directories of submodules are.
+pub(super) const MODULES: &[u8] = b"modules";
