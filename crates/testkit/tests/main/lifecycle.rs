@@ -316,6 +316,6 @@ fn a_sandbox_that_is_thrown_away_touches_nothing_at_its_name_afterwards() {
     let text = fs_err::read_to_string(&log).unwrap();
     let calls: Vec<&str> = text.lines().filter(|line| line.contains(&place)).collect();
     let is_removal = |line: &&str| line.contains(&format!("\"{place}\", AT_REMOVEDIR) = 0"));
-    let removed = calls.iter().position(|line| is_removal(line)).expect("it is removed");
+    let removed = calls.iter().position(is_removal).expect("it is removed");
     assert_eq!(calls[removed + 1..], [""; 0]);
 }
