@@ -55,6 +55,13 @@ pub(crate) enum CliError {
     NotAPerson { words: String },
     #[error("nothing of `{}` can be {}", root.display(), direction.done())]
     NothingBack { root: PathBuf, direction: board::Direction },
+    #[error("merge `{id}` into `{}` cannot be {}: {}", root.display(), direction.done(), match direction {
+        board::Direction::Undo => "it was undone already",
+        board::Direction::Redo => "it was not undone, or something was merged since",
+    })]
+    MergeNotThere { id: String, root: PathBuf, direction: board::Direction },
+    #[error("the merge {what} came after it, on top of it")]
+    MergedSince { what: String, id: Option<String>, direction: board::Direction },
     #[error("option `--merge` is about a directory, and `{name}` is a sandbox")]
     MergeIntoSandbox { name: SandboxName },
     #[error("a path is not usable here")]
@@ -147,6 +154,7 @@ impl CliError {
             | Self::NotAPerson { .. }
             | Self::NothingBack { .. }
             | Self::MergeIntoSandbox { .. }
+            | Self::MergeNotThere { .. }
             | Self::HostPath(_)
             | Self::NoSandbox { .. }
             | Self::ProofFile { .. }
@@ -176,7 +184,7 @@ impl CliError {
             | Self::NoAnswer
             | Self::Trial { .. }
             | Self::TrialCommand { .. } => Own::Machine,
-            Self::Answer(_) | Self::Json(_) | Self::Render(_) => Own::Failed,
+            Self::MergedSince { .. } | Self::Answer(_) | Self::Json(_) | Self::Render(_) => Own::Failed,
         }
     }
 
@@ -222,7 +230,16 @@ impl CliError {
             }
             Self::NotConfirmed => Some("pass `--yes`, or look first with `--dry-run`".to_owned()),
             Self::NoTerminal => Some("choose with `--only PATH` and `--exclude PATH`".to_owned()),
-            Self::NothingBack { .. } => Some("`sandtable log` lists what was done".to_owned()),
+            Self::MergedSince { id, direction, .. } => id.as_ref().map(|id| {
+                let word = match direction {
+                    board::Direction::Undo => "undo",
+                    board::Direction::Redo => "redo",
+                };
+                format!("`sandtable {word} --merge {id}` first")
+            }),
+            Self::MergeNotThere { .. } | Self::NothingBack { .. } => {
+                Some("`sandtable log` lists what was done".to_owned())
+            }
             Self::NoTarget { .. } => Some("`sandtable ls` lists the sandboxes".to_owned()),
             Self::NoSandbox { .. } => {
                 Some("name one, or two snapshots: `sandtable log` lists them".to_owned())

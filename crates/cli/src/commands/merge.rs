@@ -132,7 +132,9 @@ fn run(app: &App, args: &WorkArgs, mode: Mode, along: Along) -> Result<ExitCode,
     let work = work(app, args.work.as_deref())?;
     let mut request = request(args, &work, mode)?;
     request.log = Some(back::log(&work.store, &request.target));
-    if args.work.is_none() && !args.json {
+    // Nobody should have to guess what is brought where.
+    let elsewhere = || app.source(None).map_or(true, |here| here != request.target.as_path());
+    if !args.json && (args.work.is_none() || elsewhere()) {
         app.ui.say(&format!("{} → {}", work.title, crate::ui::escape::name(&request.target.to_string())));
     }
     if along == Along::History {

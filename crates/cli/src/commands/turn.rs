@@ -9,7 +9,7 @@ use clap::Args;
 use sandtable_sandbox::board::{self, Direction, ObjectId, checkout, rollback};
 use sandtable_sandbox::merge::RelPath;
 use sandtable_sandbox::model::id::SandboxName;
-use sandtable_sandbox::session::back::{self, Logged, Step};
+use sandtable_sandbox::session::back::{self, Logged, Named, Step};
 use sandtable_sandbox::session::states;
 
 use super::target::{Target, state};
@@ -42,10 +42,12 @@ pub(crate) struct RollbackArgs {
 /// What `undo` and `redo` take.
 #[derive(Debug, Args)]
 pub(crate) struct StepArgs {
-    /// The sandbox or directory; nothing means whatever was done last to the source around the current directory
-    #[arg(value_name = "SANDBOX|DIR")]
+    /// The sandbox or directory; nothing means whatever was done last to the source around the current directory, or
+    /// in one of its sandboxes
+    #[arg(value_name = "SANDBOX|DIR|ID")]
     target: Option<String>,
-    /// Only the last merge or apply into the directory, whatever was done in sandboxes since
+    /// Only a merge or apply, whatever was done in sandboxes since: the last one into the directory, or the one with the
+    /// id that `merge` and `apply` end with
     #[arg(long)]
     merge: bool,
 }
@@ -98,6 +100,11 @@ pub(crate) fn rollback(app: &App, args: &RollbackArgs) -> Result<ExitCode, CliEr
 }
 
 pub(crate) fn step(app: &App, args: &StepArgs, direction: Direction) -> Result<ExitCode, CliError> {
+    if let Some(word) = args.target.as_deref().filter(|_| args.merge)
+        && let Some(named) = back::merge_named(&app.board()?, word, direction)?
+    {
+        return step_named(app, word, named, direction);
+    }
     let (root, found) = match Target::of(app, args.target.as_deref())? {
         Target::Sandbox(name) if args.merge => return Err(CliError::MergeIntoSandbox { name }),
         Target::Sandbox(name) => return step_sandbox(app, &name, direction),
@@ -135,6 +142,26 @@ fn step_sandbox(app: &App, name: &SandboxName, direction: Direction) -> Result<E
     said_kind(app, (&step.over.kind, &format!("in sandbox {name}")), direction);
     said(app, &name.to_string(), done.from, done.to);
     Ok(ExitCode::SUCCESS)
+}
+
+fn step_named(app: &App, id: &str, named: Named, direction: Direction) -> Result<ExitCode, CliError> {
+    match named {
+        Named::Ready(logged) => {
+            let root = logged.target().to_owned();
+            step_merge(app, &root, &logged, direction)
+        }
+        Named::NotNow(root) => {
+            let root = root.as_path().to_owned();
+            Err(CliError::MergeNotThere { id: id.to_owned(), root, direction })
+        }
+        Named::Below(above) => {
+            let what = match above.sandbox()? {
+                Some(name) => format!("of sandbox {name}"),
+                None => format!("of snapshot {}", above.done.snapshot().short(12)),
+            };
+            Err(CliError::MergedSince { what, id: above.name.clone(), direction })
+        }
+    }
 }
 
 fn step_merge(

@@ -122,6 +122,7 @@ fn every_outcome_of_a_merge_has_the_shape_its_schema_promises() {
             interrupted: Some(2),
             notes: vec![Note { code: "hooks-not-run", text: "not run".to_owned() }],
             kept_at: host("/store"),
+            undo: Some("0123456789abcdef".to_owned()),
             next: vec!["try again".to_owned()],
         };
         check("merge.json", &answer);

@@ -46,6 +46,9 @@ pub struct MergeOutcome {
     pub notes: Vec<Note>,
     /// Where the work is, whatever happened: this snapshot in this store.
     pub kept_at: HostPath,
+    /// The name by which `undo --merge` takes exactly this one back, where that is possible.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub undo: Option<String>,
     /// What can be done next.
     pub next: Vec<String>,
 }

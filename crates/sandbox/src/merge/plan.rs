@@ -42,6 +42,8 @@ pub(super) struct Report {
     pub(super) notes: Vec<Note>,
     /// The name of the plan.
     pub(super) plan: Option<String>,
+    /// The name by which it can be taken back.
+    pub(super) way_back: Option<String>,
 }
 
 /// Why there is nothing to deliver.

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::approval::Binding;
 use super::beyond::{Beyond, beyond_git};
+use super::deliver::delivery_of;
 use super::error::Error;
 use super::request::{Approvals, CommitText, Effect, Log, Means, MergeRequest, Mode, Way};
 use super::story::{self, Turn, Undo};
@@ -55,6 +56,11 @@ impl Recorded {
         let found: Self = serde_json::from_str(text).ok()?;
         let paths = found.only.iter().chain(&found.exclude).chain(found.hunks.keys());
         (found.schema == SCHEMA && paths.into_iter().all(|text| unhex(text).is_some())).then_some(found)
+    }
+
+    /// The name of the delivery that wrote this text.
+    pub fn delivery(text: &str) -> Option<String> {
+        delivery_of(text)
     }
 
     /// The state whose work it was.

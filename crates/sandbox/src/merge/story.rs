@@ -15,6 +15,7 @@ use super::target::Target;
 use super::way_back::turn;
 use crate::attention::Attention;
 use crate::model::path::HostPath;
+use crate::random::random;
 
 /// Brings work over, or tells how it would be brought. Whatever the outcome, nothing of the work is lost, and unless
 /// the outcome is a success the target is as it was.
@@ -54,12 +55,16 @@ pub fn merge_watched(
             let outcome = match request.effect {
                 Effect::Plan => planned,
                 Effect::Deliver => {
-                    let delivery = Delivery { means, place: &place, plan: &plan, attention: &attention };
+                    let id = new_id();
+                    let delivery =
+                        Delivery { id: &id, means, place: &place, plan: &plan, attention: &attention };
                     let (outcome, note) = delivered(deliver::deliver(&delivery, request), &attention);
                     report.notes.extend(note);
                     if let Some(work) = request.binding.work.as_deref().filter(|_| outcome.is_success()) {
                         Shown::forget(&place, work);
                     }
+                    report.way_back =
+                        Some(id).filter(|_| outcome.is_success() && can_go_back(&plan, request));
                     outcome
                 }
             };
@@ -141,7 +146,8 @@ fn turned(means: &Means, request: &Undo, way: Way) -> Result<Turn, Error> {
                 Way::There => "redo",
             };
             let to = Move { new, message: format!("sandtable: {word} of {}", request.commit.short(12)) };
-            let delivery = Delivery { means, place: &place, plan: &plan, attention: &attention };
+            let id = new_id();
+            let delivery = Delivery { id: &id, means, place: &place, plan: &plan, attention: &attention };
             let outcome = Outcome::FastForward { branch: branch_of(&plan), commit: Some(new) };
             let moved = delivery.move_branch(&to, request.log.as_ref());
             let (outcome, note) = delivered(moved.map(|((), left)| (outcome, left)), &attention);
@@ -150,6 +156,22 @@ fn turned(means: &Means, request: &Undo, way: Way) -> Result<Turn, Error> {
         }
     };
     Ok(Turn { outcome, notes, interrupted: attention.signal() })
+}
+
+fn new_id() -> String {
+    format!("{:016x}", random())
+}
+
+/// Whether `undo` will know it and can take it back. There is nothing before a first commit.
+fn can_go_back(plan: &Plan, request: &MergeRequest) -> bool {
+    let first = matches!(&plan.target, Target::Repository(repository) if repository.head.tip().is_none());
+    let logged = request.log.as_ref().is_some_and(|log| log.over.is_none());
+    logged
+        && match request.mode {
+            Mode::Merge => !first,
+            Mode::Apply => true,
+            Mode::Branch(_) | Mode::Patch(_) | Mode::Bundle { .. } => false,
+        }
 }
 
 fn branch_of(plan: &Plan) -> String {
@@ -229,6 +251,10 @@ fn told(
     changes: Vec<Delivered>,
     (report, recovered, interrupted): (Report, Option<Recovered>, Option<i32>),
 ) -> MergeOutcome {
+    let back = report
+        .way_back
+        .as_ref()
+        .map(|id| format!("`undo --merge {id}` takes it back, while nothing else has moved"));
     MergeOutcome {
         schema: SCHEMA,
         success: outcome.is_success(),
@@ -250,8 +276,9 @@ fn told(
         next: if request.effect == Effect::Plan && outcome.is_success() {
             Vec::new()
         } else {
-            outcome.next()
+            outcome.next().into_iter().chain(back).collect()
         },
+        undo: report.way_back,
         outcome,
         changes,
         left_out: report.left_out,
@@ -328,9 +355,6 @@ impl Outcome {
             Self::Unfinished { .. } => &["`sandtable ls`, once the cause is gone: it puts everything back"],
             Self::Refused { refusal } if !refusal.next.is_empty() => return refusal.next.clone(),
             Self::Refused { refusal } => refusal.reason.next(),
-            Self::FastForward { .. } | Self::Merged { .. } | Self::Applied => {
-                &["`undo --merge` takes it back, while nothing else has moved"]
-            }
             _ => &[],
         };
         words.iter().map(|&word| word.to_owned()).collect()

@@ -32,6 +32,18 @@ pub struct Logged {
     target: HostPath,
     number: i64,
     pub done: Recorded,
+    /// The name of its delivery.
+    pub name: Option<String>,
+}
+
+/// A merge or an apply that was asked for by its name.
+#[derive(Debug)]
+pub enum Named {
+    Ready(Box<Logged>),
+    /// It was undone already, or for a redo: it was not, or something came after it.
+    NotNow(HostPath),
+    /// Another one came after it, on top of it.
+    Below(Box<Logged>),
 }
 
 /// Where a merge into a directory is written down.
@@ -47,6 +59,38 @@ pub fn merge_into(board: &Board, directory: &Path, way: Direction) -> Result<Opt
         found.extend(merge_in(store, directory, way)?);
     }
     Ok(newest(found))
+}
+
+/// A merge or an apply by the name of its delivery, wherever it went and whatever came after it.
+pub fn merge_named(board: &Board, name: &str, way: Direction) -> Result<Option<Named>, Error> {
+    for store in board.all()?.0 {
+        let all = store.meta().operations(&Filter::default()).map_err(board::Error::from)?;
+        let is_it = |operation: &&Operation| {
+            is_delivery(operation) && Recorded::delivery(&operation.details).as_deref() == Some(name)
+        };
+        let Some(Subject::Directory(directory)) =
+            all.iter().find(is_it).and_then(|operation| Subject::parse(&operation.subject))
+        else {
+            continue;
+        };
+        let Ok(target) = HostPath::new(&directory) else { continue };
+        let Stacks { done, undone } = stacks(&store, &directory)?;
+        let mut stack = match way {
+            Direction::Undo => done,
+            Direction::Redo => undone,
+        };
+        let Some(at) = stack.iter().position(|entry| entry.name.as_deref() == Some(name)) else {
+            return Ok(Some(Named::NotNow(target)));
+        };
+        let logged = |entry: Entry| Box::new(entry.logged(store, target));
+        // Commits lie on each other; changes of files alone are merged with what is there.
+        let above = stack.iter().rposition(|entry| entry.done.kind() == "merge").filter(|above| *above > at);
+        return Ok(Some(match above.filter(|_| stack[at].done.kind() == "merge") {
+            Some(above) => Named::Below(logged(stack.remove(above))),
+            None => Named::Ready(logged(stack.remove(at))),
+        }));
+    }
+    Ok(None)
 }
 
 /// The last operation on a directory.
@@ -78,6 +122,11 @@ pub fn of_source(board: &Board, source: &Path, way: Direction) -> Result<Option<
 }
 
 impl Logged {
+    /// Where it went.
+    pub fn target(&self) -> &Path {
+        self.target.as_path()
+    }
+
     /// The sandbox whose work it was, if it was that of one.
     pub fn sandbox(&self) -> Result<Option<SandboxName>, Error> {
         let snapshot = match self.store.meta().snapshot(&self.done.snapshot()) {
@@ -114,34 +163,64 @@ fn operations(store: &Store, subject: &Subject) -> Result<Vec<Operation>, Error>
 /// The merge that would be moved over, and when it was done or undone.
 fn merge_in(store: Store, directory: &Path, way: Direction) -> Result<Option<(SystemTime, Step)>, Error> {
     let Ok(target) = HostPath::new(directory) else { return Ok(None) };
-    let (mut done, mut undone) = (Vec::new(), Vec::new());
-    for operation in operations(&store, &Subject::directory(directory))? {
+    let Stacks { mut done, mut undone } = stacks(&store, directory)?;
+    let last = match way {
+        Direction::Undo => done.pop(),
+        Direction::Redo => undone.pop(),
+    };
+    Ok(last.map(|entry| (entry.at, Step::Merge(Box::new(entry.logged(store, target))))))
+}
+
+/// A merge or an apply in a log, and when it was last done or undone.
+struct Entry {
+    at: SystemTime,
+    number: i64,
+    done: Recorded,
+    name: Option<String>,
+}
+
+impl Entry {
+    fn logged(self, store: Store, target: HostPath) -> Logged {
+        let Self { number, done, name, .. } = self;
+        Logged { store, target, number, done, name }
+    }
+}
+
+/// What was done to a directory, and what of it was undone, each in its order.
+#[derive(Default)]
+struct Stacks {
+    done: Vec<Entry>,
+    undone: Vec<Entry>,
+}
+
+fn is_delivery(operation: &Operation) -> bool {
+    matches!(operation.kind.as_str(), "merge" | "apply")
+}
+
+fn stacks(store: &Store, directory: &Path) -> Result<Stacks, Error> {
+    let Stacks { mut done, mut undone } = Stacks::default();
+    for operation in operations(store, &Subject::directory(directory))? {
         let (at, over) = (operation.at(), over(&operation));
         match (operation.kind.as_str(), over) {
-            ("merge" | "apply", _) => {
+            _ if is_delivery(&operation) => {
                 undone.clear();
+                let (number, name) = (operation.number, Recorded::delivery(&operation.details));
                 let read = Recorded::parse(&operation.details);
-                done.extend(read.map(|read| (at, operation.number, read)));
+                done.extend(read.map(|read| Entry { at, number, done: read, name }));
             }
             ("undo", Some(over)) => pass(over, at, (&mut done, &mut undone)),
             ("redo", Some(over)) => pass(over, at, (&mut undone, &mut done)),
             _ => {}
         }
     }
-    let last = match way {
-        Direction::Undo => done.pop(),
-        Direction::Redo => undone.pop(),
-    };
-    let step = |(at, number, done)| (at, Step::Merge(Box::new(Logged { store, target, number, done })));
-    Ok(last.map(step))
+    Ok(Stacks { done, undone })
 }
 
-type Stack = Vec<(SystemTime, i64, Recorded)>;
-
-/// The topmost goes from one stack to the other, if it is the one that is meant.
-fn pass(over: i64, at: SystemTime, (from, to): (&mut Stack, &mut Stack)) {
-    if let Some((_, number, done)) = from.pop_if(|(_, number, _)| *number == over) {
-        to.push((at, number, done));
+/// The one that is meant goes from one stack to the other. It need not be the topmost: it may have been named.
+fn pass(over: i64, at: SystemTime, (from, to): (&mut Vec<Entry>, &mut Vec<Entry>)) {
+    if let Some(place) = from.iter().rposition(|entry| entry.number == over) {
+        let entry = from.remove(place);
+        to.push(Entry { at, ..entry });
     }
 }
 

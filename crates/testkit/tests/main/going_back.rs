@@ -227,7 +227,7 @@ fn the_way_back_of_a_merge_is_that_of_the_merge_whatever_came_after() {
     let tried = done(&env, &source, &["merge", "--dry-run"]);
     assert!(tried.contains("sandbox a") && tried.contains("dry run, nothing was touched"), "{tried}");
     let merged = done(&env, &source, &["merge"]);
-    assert!(merged.contains("sandbox a") && merged.contains("`undo --merge`"), "{merged}");
+    assert!(merged.contains("sandbox a") && merged.contains("`undo --merge "), "{merged}");
     env.run_script(&source, &["--name", "b"], "echo b > b").expect_code(0).unused();
     let back = done(&env, &source, &["undo", "--merge"]);
     assert!(back.contains("`merge` of sandbox a was undone"), "{back}");

@@ -17,6 +17,84 @@ fn refused(env: &TestEnv, directory: &Path, args: &[&str]) -> String {
     ended.stdout + &ended.stderr
 }
 
+/// The `undo` that a merge says takes it back, as words.
+fn advertised(said: &str) -> Vec<String> {
+    let line = said.lines().find(|line| line.contains("takes it back")).unwrap_or_else(|| panic!("{said}"));
+    let words = line.split('`').nth(1).unwrap();
+    words.trim_start_matches("sandtable ").split(' ').map(str::to_owned).collect()
+}
+
+#[test]
+fn the_advertised_way_back_is_that_of_this_merge_wherever_it_went() {
+    for caller in [Caller::Same, Caller::ordinary()] {
+        let Some(env) = TestEnv::of_the_executable_as(caller) else { continue };
+        let (one, other) = (env.repository("one"), env.repository("other"));
+        let tree = env.root().join("tree");
+        env.directory(&tree);
+        env.git(&one, &["worktree", "add", "-q", "-b", "tree", tree.to_str().unwrap()]);
+        let tip = |directory: &Path| env.git(directory, &["rev-parse", "HEAD"]);
+        let places = [one.as_path(), other.as_path(), tree.as_path()];
+        env.run_script(&one, &["--name", "a"], "echo a > a").expect_code(0).unused();
+        env.run_script(&other, &["--name", "b"], "echo b > b").expect_code(0).unused();
+        env.run_script(&one, &["--name", "c"], "echo c > c").expect_code(0).unused();
+        // Another one that a bare `undo --merge` would mean.
+        let _said = done(&env, &other, &["merge", "b"]);
+        let into = tree.to_str().unwrap();
+        for (from, words, to) in [
+            (&other, &["merge", "a"][..], &one),
+            (&tree, &["merge", "a"], &one),
+            (&other, &["apply", "a"], &one),
+            (&one, &["merge", "c", "--into", into], &tree),
+            (&one, &["merge", "a"], &one),
+        ] {
+            let before = places.map(tip);
+            let said = done(&env, from, words);
+            assert!(from == to || said.contains(to.to_str().unwrap()), "{words:?} from {from:?}: {said}");
+            let back = advertised(&said);
+            // Whatever happens meanwhile.
+            let _said =
+                done(&env, &other, &["apply", "b", "--into", env.root().join("home").to_str().unwrap()]);
+            env.run_script(&one, &["--rm"], "true").expect_code(0).unused();
+            let back: Vec<&str> = back.iter().map(String::as_str).collect();
+            let undone = done(&env, from, &back);
+            assert!(undone.contains("was undone"), "{back:?}: {undone}");
+            assert_eq!(places.map(tip), before, "{words:?}, {back:?}: {undone}");
+            assert!(!to.join("a").exists() && !to.join("c").exists(), "{words:?}, {back:?}: {undone}");
+        }
+    }
+}
+
+#[test]
+fn the_way_back_of_a_merge_is_not_that_of_a_later_one() {
+    let Some(env) = TestEnv::of_the_executable() else { return };
+    let source = env.repository("r");
+    env.run_script(&source, &["--name", "a"], "echo a > a").expect_code(0).unused();
+    env.run_script(&source, &["--name", "b"], "echo b > b").expect_code(0).unused();
+    let first = advertised(&done(&env, &source, &["merge", "a"]));
+    let second = advertised(&done(&env, &source, &["merge", "b"]));
+    let tip = env.git(&source, &["rev-parse", "HEAD"]);
+    let words = |back: &[String]| back.iter().map(String::clone).collect::<Vec<String>>();
+    let step = |back: &[String]| env.sandtable().directory(&source).args(words(back)).ended();
+    let early = step(&first);
+    assert!(early.code != 0 && early.stderr.contains("sandbox b"), "{first:?}: {}", early.stderr);
+    assert_eq!(env.git(&source, &["rev-parse", "HEAD"]), tip);
+    step(&second).expect_code(0).expect_stderr("of sandbox b was undone").unused();
+    step(&first).expect_code(0).expect_stderr("of sandbox a was undone").unused();
+    let again = step(&first);
+    assert_ne!(again.code, 0, "{}", again.stderr);
+}
+
+#[test]
+fn the_first_commit_promises_no_way_back() {
+    let Some(env) = TestEnv::of_the_executable() else { return };
+    let source = env.root().join("empty");
+    env.directory(&source);
+    env.git(&source, &["init", "-q", "-b", "main"]);
+    env.run_script(&source, &["--name", "a"], "echo a > a").expect_code(0).unused();
+    let said = done(&env, &source, &["merge", "a"]);
+    assert!(!said.contains("undo"), "{said}");
+}
+
 #[test]
 fn a_merge_is_taken_back_on_its_own_branch_only() {
     for caller in [Caller::Same, Caller::ordinary()] {

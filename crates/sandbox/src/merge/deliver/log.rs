@@ -94,7 +94,8 @@ fn marked(details: &str, delivery: &str) -> String {
     value.to_string()
 }
 
-fn delivery_of(details: &str) -> Option<String> {
+/// Which delivery an entry in a log is of.
+pub(in crate::merge) fn delivery_of(details: &str) -> Option<String> {
     let value: serde_json::Value = serde_json::from_str(details).ok()?;
     Some(value.get(DELIVERY)?.as_str()?.to_owned())
 }

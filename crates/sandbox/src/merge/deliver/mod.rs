@@ -25,12 +25,12 @@ use super::request::{CommitText, Log, Means, MergeRequest, Mode};
 use super::target::{Head, Repository, Target, head};
 use super::worktree::Worktree;
 use crate::attention::Attention;
-use crate::random::random;
 use commit::Commit;
 use files::Files;
 use index_lock::IndexLock;
 use journal::{Journal, Phase};
 use log::LogEntry;
+pub(super) use log::delivery_of;
 pub use recover::Recovery;
 use recover::When;
 pub(super) use recover::recover;
@@ -68,6 +68,8 @@ impl<E: Into<Error>> From<E> for Stop {
 
 /// What an operation works with.
 pub(super) struct Delivery<'a> {
+    /// Its name, in the journal and in the log.
+    pub(super) id: &'a str,
     pub(super) means: &'a Means,
     pub(super) place: &'a Place,
     pub(super) plan: &'a Plan,
@@ -147,7 +149,7 @@ impl Delivery<'_> {
         branch: Option<(&Move, Option<Transfer>)>,
         log: Option<LogEntry>,
     ) -> Result<Option<Error>, Stop> {
-        let id = format!("{:016x}", random());
+        let id = self.id.to_owned();
         let root = self.plan.target.root().expect("preflight looked").clone();
         let worktree = Worktree::open(root.as_path())?;
         let mut journal = Journal::new(id, root.as_path(), self.git_dir());
