@@ -92,10 +92,7 @@ fn of_sandbox(app: &App, name: &SandboxName) -> Result<(Found, Found), CliError>
 /// The sandbox of the source around the current directory that was made last.
 pub(super) fn newest(app: &App) -> Result<SandboxName, CliError> {
     let root = app.source(None)?;
-    let listing = session::list(&app.sandboxes()?)?;
-    let of_source = listing.entries.into_iter().filter(|entry| entry.source.as_path() == root);
-    let newest = of_source.max_by_key(|entry| entry.created_at).map(|entry| entry.name);
-    newest.ok_or(CliError::NoSandbox { root })
+    session::newest(&app.sandboxes()?, &root)?.ok_or(CliError::NoSandbox { root })
 }
 
 fn show(app: &App, args: &DiffArgs, store: &Store, found: &Diff) -> Result<(), CliError> {

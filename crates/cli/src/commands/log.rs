@@ -5,12 +5,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::Args;
 use sandtable_sandbox::board::{Board, Descendant, Filter, ObjectId, Operation, Store, Subject, history};
-use sandtable_sandbox::session;
+use sandtable_sandbox::session::{self, states};
 use serde::Serialize;
 
 use super::SCHEMA;
 use super::target::Target;
-use crate::app::App;
+use crate::app::{App, chained};
 use crate::error::CliError;
 use crate::ui::graph::Graph;
 use crate::ui::{escape, table, time};
@@ -51,7 +51,11 @@ struct Row {
 pub(crate) fn run(app: &App, args: &LogArgs) -> Result<ExitCode, CliError> {
     let board = app.board()?;
     let (store, subject) = match &args.target {
-        None => (of_source(&board, &app.source(None)?)?, None),
+        None => {
+            let source = app.source(None)?;
+            recorded(app, &source)?;
+            (of_source(&board, &source)?, None)
+        }
         Some(word) => match Target::of(app, Some(word))? {
             Target::Directory(path) => {
                 (board.head_of(&path)?.store, Some(Subject::directory(&path).to_string()))
@@ -59,6 +63,7 @@ pub(crate) fn run(app: &App, args: &LogArgs) -> Result<ExitCode, CliError> {
             Target::Sandbox(name) => {
                 let found = session::inspect(&app.sandboxes()?, &name)?;
                 let source = found.record.resolved.source.root.as_path().to_owned();
+                recorded(app, &source)?;
                 (of_source(&board, &source)?, Some(Subject::sandbox(&found.record.sandbox).to_string()))
             }
         },
@@ -76,6 +81,14 @@ pub(crate) fn run(app: &App, args: &LogArgs) -> Result<ExitCode, CliError> {
         app.ui.answer(&rendered(&rows))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What no state has yet is recorded first. What cannot be is named, and hides nothing that is.
+fn recorded(app: &App, source: &std::path::Path) -> Result<(), CliError> {
+    for error in states::record_all(&app.sandboxes()?, source)? {
+        app.ui.warning(error.code(), &chained(&error));
+    }
+    Ok(())
 }
 
 fn of_source(board: &Board, source: &std::path::Path) -> Result<Store, CliError> {

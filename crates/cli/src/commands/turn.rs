@@ -113,7 +113,14 @@ pub(crate) fn step(app: &App, args: &StepArgs, direction: Direction) -> Result<E
             let found = match args.target {
                 _ if args.merge => back::merge_into(&board, &root, direction)?,
                 Some(_) => back::of_directory(&board, &root, direction)?,
-                None => back::of_source(&board, &root, direction)?,
+                None => {
+                    // What was done last may not be in any log yet.
+                    let failed = states::record_all(&app.sandboxes()?, &root)?;
+                    if let Some(error) = failed.into_iter().next() {
+                        return Err(error.into());
+                    }
+                    back::of_source(&board, &root, direction)?
+                }
             };
             (root, found)
         }

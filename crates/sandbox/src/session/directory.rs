@@ -218,6 +218,11 @@ impl SandboxDirectory {
         fs::metadata(self.path.join(OUTCOME).as_path()).and_then(|found| found.modified()).ok()
     }
 
+    /// When its lock was made.
+    pub(super) fn locked_since(&self) -> Option<SystemTime> {
+        fs::metadata(self.lock_path().as_path()).and_then(|found| found.modified()).ok()
+    }
+
     pub(super) fn exists(&self) -> bool {
         self.path.join(RECORD).as_path().exists()
     }

@@ -1,6 +1,7 @@
 //! Looking at sandboxes and stopping them. Every listing clears away what dead supervisors left.
 
 use std::os::fd::{AsFd as _, BorrowedFd};
+use std::path::Path;
 use std::time::Duration;
 
 use rustix::process::{Signal, kill_process};
@@ -98,6 +99,14 @@ fn entry(directory: &SandboxDirectory, name: SandboxName) -> Result<Option<Entry
     let size = size(directory, &record.resolved);
     let Record { created_at, command, resolved, .. } = record;
     Ok(Some(Entry { name, state, created_at, source: resolved.source.root, command, exit, size }))
+}
+
+/// The sandbox of a source that was made last.
+pub fn newest(sandboxes: &Sandboxes, source: &Path) -> Result<Option<SandboxName>, Error> {
+    let entries = list(sandboxes)?.entries.into_iter().filter(|entry| entry.source.as_path() == source);
+    // Records have seconds; the lock is made first of all.
+    let made = |entry: &Entry| (entry.created_at, sandboxes.at(&entry.name).locked_since());
+    Ok(entries.max_by_key(made).map(|entry| entry.name))
 }
 
 /// One sandbox.

@@ -40,7 +40,7 @@ pub use exec::{ExecRequest, exec};
 pub use freeze::{Frozen, FrozenBy, Held, freeze};
 pub use image::unpack_image;
 pub use logs::Log;
-pub use manage::{Entry, Inspection, LayerSize, Listing, State, inspect, list, stop};
+pub use manage::{Entry, Inspection, LayerSize, Listing, State, inspect, list, newest, stop};
 pub use prune::{Prune, Scope, prunable};
 pub use removal::{Removal, Removed, remove};
 pub use run::{Request, Streams, preview, run};

@@ -4,7 +4,14 @@ use std::path::Path;
 
 use sandtable_testkit::env::{Caller, TestEnv};
 
+use crate::adversity::ready;
 use crate::cli::Unused;
+
+fn killed(env: &TestEnv, source: &Path, name: &str) {
+    let mut child = ready(env, source, &["--name", name], "echo work > work; echo ready; sleep 60");
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
 
 fn done(env: &TestEnv, directory: &Path, args: &[&str]) -> String {
     let done = env.sandtable().directory(directory).args(args).ended().expect_code(0);
@@ -22,6 +29,50 @@ fn advertised(said: &str) -> Vec<String> {
     let line = said.lines().find(|line| line.contains("takes it back")).unwrap_or_else(|| panic!("{said}"));
     let words = line.split('`').nth(1).unwrap();
     words.trim_start_matches("sandtable ").split(' ').map(str::to_owned).collect()
+}
+
+#[test]
+fn an_interrupted_sandbox_is_the_last_thing_done() {
+    for caller in [Caller::Same, Caller::ordinary()] {
+        let Some(env) = TestEnv::of_the_executable_as(caller) else { continue };
+        let source = env.repository("r");
+        env.run_script(&source, &["--name", "good"], "echo good > good").expect_code(0).unused();
+        killed(&env, &source, "bad");
+        let said = done(&env, &source, &["undo"]);
+        assert!(said.contains("`run` in sandbox bad was undone"), "{said}");
+        assert_eq!(done(&env, &source, &["diff", "--name-status"]), "");
+        assert_eq!(done(&env, &source, &["exec", "-q", "good", "--", "cat", "good"]), "good\n");
+        let said = done(&env, &source, &["redo"]);
+        assert!(said.contains("`run` in sandbox bad was done again"), "{said}");
+        assert_eq!(done(&env, &source, &["diff", "--name-status"]), "A\twork\n");
+    }
+}
+
+#[test]
+fn the_log_has_what_an_interrupted_sandbox_did() {
+    let Some(env) = TestEnv::of_the_executable() else { return };
+    let source = env.repository("r");
+    env.run_script(&source, &["--name", "good"], "true").expect_code(0).unused();
+    for args in [&["log"][..], &["log", "bad"]] {
+        killed(&env, &source, "bad");
+        let said = done(&env, &source, args);
+        let runs = said.lines().filter(|line| line.contains("  run  ")).count();
+        assert_eq!(runs, 1, "{args:?}: {said}");
+        let _said = done(&env, &source, &["rm", "bad"]);
+    }
+}
+
+#[test]
+fn what_cannot_be_recorded_keeps_nobody_from_the_way_back_by_name() {
+    let Some(env) = TestEnv::of_the_executable() else { return };
+    let source = env.repository("r");
+    env.run_script(&source, &["--name", "good"], "echo good > good").expect_code(0).unused();
+    killed(&env, &source, "bad");
+    fs_err::remove_dir_all(env.sandboxes().join("bad/workspace.upper")).unwrap();
+    let said = refused(&env, &source, &["undo"]);
+    assert!(said.contains("`bad`"), "{said}");
+    let said = done(&env, &source, &["undo", "good"]);
+    assert!(said.contains("in sandbox good was undone"), "{said}");
 }
 
 #[test]

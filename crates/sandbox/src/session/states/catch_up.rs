@@ -3,15 +3,18 @@
 //! The layer holds it all the same. Before anybody asks for the newest state of a sandbox it is recorded, so that
 //! nothing a command did is taken for nothing.
 
+use std::path::Path;
+
 use sandtable_store::store::Store;
 
-use super::super::directory::{Holding, SandboxDirectory};
+use super::super::directory::{Holding, SandboxDirectory, Sandboxes};
 use super::super::error::Error;
 use super::super::record::Record;
 use super::base::StandsOn;
 use super::head;
 use super::keep::{Kept, Stillness, keep};
 use crate::board::{Ignored, Silent, Taking};
+use crate::model::spec::Lifetime;
 
 /// What the newest recorded state of a sandbox leaves out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +51,28 @@ pub(super) fn caught_up(directory: &SandboxDirectory, record: &Record) -> Result
     directory.reap_groups();
     keep_first(directory, record)?;
     directory.standing(record)
+}
+
+/// Records what no state has of the sandboxes of a source, but for those that run. What could not be recorded is answered:
+/// it keeps no other from it.
+pub fn record_all(sandboxes: &Sandboxes, source: &Path) -> Result<Vec<Error>, Error> {
+    let mut failed = Vec::new();
+    for name in sandboxes.names()? {
+        let directory = sandboxes.at(&name);
+        // One whose record cannot be read is named by a listing.
+        let Ok(record) = directory.read_record() else { continue };
+        let is_kept = record.resolved.lifetime.value == Lifetime::Keep;
+        if !is_kept || record.resolved.source.root.as_path() != source || !directory.is_unrecorded() {
+            continue;
+        }
+        let recorded = match directory.hold() {
+            Ok(Holding::Ours(_lock)) => caught_up(&directory, &record).map(drop),
+            Ok(Holding::Running) | Err(Error::Unknown(_)) => Ok(()),
+            Err(error) => Err(error),
+        };
+        failed.extend(recorded.err().map(|cause| Error::Behind { name, cause: Box::new(cause) }));
+    }
+    Ok(failed)
 }
 
 /// What the sandbox stands on, if everything it did is recorded.
