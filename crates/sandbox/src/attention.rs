@@ -1,15 +1,17 @@
 //! Signals that would end this process while it changes files of the user's: held back, and looked for where it can stop.
 
+use std::sync::Arc;
+
 use sandtable_launch::interrupt::Interrupt;
 
-/// Holds signals back until it is dropped, where the system can. One at a time: the end of a second one would let the
-/// signals through that the first still holds.
-#[derive(Debug)]
-pub(crate) struct Attention(Option<Interrupt>);
+/// Holds signals back until it and all copies of it are dropped, where the system can. One at a time: the end of a second
+/// one would let the signals through that the first still holds. The default holds nothing back and hears of nothing.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Attention(Option<Arc<Interrupt>>);
 
 impl Attention {
     pub(crate) fn hold() -> Self {
-        Self(Interrupt::hold().ok())
+        Self(Interrupt::hold().ok().map(Arc::new))
     }
 
     /// The signal that came, if one did.

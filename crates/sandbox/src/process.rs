@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use rustix::io::retry_on_intr;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 
+use crate::attention::Attention;
 use crate::model::path::HostPath;
 
 /// How much of the end of standard error an error carries.
@@ -25,6 +26,9 @@ const LONGEST: usize = 300;
 /// How often a program with a time limit is looked at.
 const PAUSE: Duration = Duration::from_millis(5);
 
+/// How often a program with bounds is looked at.
+const GLANCE: Duration = Duration::from_millis(50);
+
 /// A call of an external program, not yet made.
 #[derive(Clone, Debug)]
 pub struct Cli {
@@ -33,6 +37,7 @@ pub struct Cli {
     variables: Vec<(OsString, OsString)>,
     directory: Option<PathBuf>,
     bounds: Option<Bounds>,
+    attention: Attention,
 }
 
 /// What a program may take. It is ended when it takes more.
@@ -88,7 +93,14 @@ fn brief(argv: &[String]) -> String {
 
 impl Cli {
     pub fn new(program: HostPath) -> Self {
-        Self { program, arguments: Vec::new(), variables: Vec::new(), directory: None, bounds: None }
+        Self {
+            program,
+            arguments: Vec::new(),
+            variables: Vec::new(),
+            directory: None,
+            bounds: None,
+            attention: Attention::default(),
+        }
     }
 
     #[must_use]
@@ -120,6 +132,13 @@ impl Cli {
     #[must_use]
     pub const fn within(mut self, bounds: Bounds) -> Self {
         self.bounds = Some(bounds);
+        self
+    }
+
+    /// Ends a program with bounds when a signal comes that is held back from us, and so never reaches it.
+    #[must_use]
+    pub(crate) fn heeding(mut self, attention: Attention) -> Self {
+        self.attention = attention;
         self
     }
 
@@ -253,11 +272,15 @@ impl Cli {
         let watched = std::thread::scope(|scope| {
             let (ended, end) = mpsc::channel::<()>();
             let watch = spawn(scope, move || {
-                let late = end.recv_timeout(bounds.time) == Err(mpsc::RecvTimeoutError::Timeout);
-                if late {
-                    end_now(pid);
+                let given_up = Instant::now() + bounds.time;
+                while end.recv_timeout(GLANCE) == Err(mpsc::RecvTimeoutError::Timeout) {
+                    let late = Instant::now() >= given_up;
+                    if late || self.attention.signal().is_some() {
+                        end_now(pid);
+                        return late;
+                    }
                 }
-                late
+                false
             })
             .inspect_err(|_| end_now(pid))?;
             // A program that has heard enough closes its end; what it made of the rest, its status says.

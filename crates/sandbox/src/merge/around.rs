@@ -40,7 +40,8 @@ pub(super) fn surroundings(
         Target::Repository(repository) => places(repository, means.home.as_ref()),
         Target::Plain { .. } => Vec::new(),
     };
-    Ok(Surroundings { links, places, seal: Seal::of(&means.state)? })
+    let attention = means.git.attention().clone();
+    Ok(Surroundings { links, places, seal: Seal::of(&means.state)?, attention })
 }
 
 impl Surroundings {

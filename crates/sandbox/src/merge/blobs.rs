@@ -8,13 +8,17 @@ use sandtable_store::object::ObjectKind;
 use super::error::Error;
 use super::git::GitError;
 use super::scratch::Scratch;
-use super::trees::{Failed, NotUnderstood, or_git};
+use super::trees::{Failed, or_git};
 
 /// How large each is.
 pub(super) fn sizes(scratch: &Scratch, ids: &[ObjectId]) -> Result<BTreeMap<ObjectId, u64>, Error> {
     let trees = scratch.trees();
-    let ours: Result<_, NotUnderstood> = ids.iter().map(|id| Ok((*id, trees.blob_size(id)?))).collect();
-    or_git(ours.map_err(Failed::from), || sizes_by_git(scratch, ids))
+    let size = |id: &ObjectId| {
+        scratch.attention().heed()?;
+        Ok((*id, trees.blob_size(id)?))
+    };
+    let ours: Result<_, Failed> = ids.iter().map(size).collect();
+    or_git(ours, || sizes_by_git(scratch, ids))
 }
 
 fn sizes_by_git(scratch: &Scratch, ids: &[ObjectId]) -> Result<BTreeMap<ObjectId, u64>, Error> {
@@ -32,9 +36,12 @@ fn sizes_by_git(scratch: &Scratch, ids: &[ObjectId]) -> Result<BTreeMap<ObjectId
 /// The bytes of each.
 pub(super) fn contents(scratch: &Scratch, ids: &[ObjectId]) -> Result<BTreeMap<ObjectId, Vec<u8>>, Error> {
     let trees = scratch.trees();
-    let read = |id: &ObjectId| Ok((*id, trees.read(id, ObjectKind::Blob)?));
-    let ours: Result<_, NotUnderstood> = ids.iter().map(read).collect();
-    or_git(ours.map_err(Failed::from), || contents_by_git(scratch, ids))
+    let read = |id: &ObjectId| {
+        scratch.attention().heed()?;
+        Ok((*id, trees.read(id, ObjectKind::Blob)?))
+    };
+    let ours: Result<_, Failed> = ids.iter().map(read).collect();
+    or_git(ours, || contents_by_git(scratch, ids))
 }
 
 fn contents_by_git(scratch: &Scratch, ids: &[ObjectId]) -> Result<BTreeMap<ObjectId, Vec<u8>>, Error> {

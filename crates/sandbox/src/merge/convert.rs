@@ -67,7 +67,8 @@ impl Conversion {
             self.paths.insert((*path).clone(), self.default.clone());
         }
         // Git answers with every path as often as there are attributes.
-        let call = scratch.call().attributes(tree).args(["check-attr", "-z", "--stdin"]).args(ATTRIBUTES);
+        let call =
+            scratch.call().shortly().attributes(tree).args(["check-attr", "-z", "--stdin"]).args(ATTRIBUTES);
         let mut rest = paths;
         while !rest.is_empty() {
             let mut size = 0;

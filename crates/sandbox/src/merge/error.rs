@@ -7,6 +7,7 @@ use sandtable_store::path::PathError;
 use sandtable_store::store::StoreError;
 
 use super::git::GitError;
+use crate::attention::Attention;
 use crate::model::blame::Blame;
 
 /// Why an operation could not be carried to an outcome. Nothing was touched.
@@ -51,6 +52,13 @@ impl Error {
             Self::Log { .. } => "log",
             Self::Interrupted(_) => "interrupted",
         }
+    }
+}
+
+impl Attention {
+    /// Whether a signal asks us to stop. Asked wherever work depends on what a sandbox wrote.
+    pub(super) fn heed(&self) -> Result<(), Error> {
+        self.signal().map_or(Ok(()), |signal| Err(Error::Interrupted(signal)))
     }
 }
 

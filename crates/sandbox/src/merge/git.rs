@@ -17,6 +17,7 @@ use std::time::Duration;
 use sandtable_store::id::{IdError, ObjectId};
 use serde::{Deserialize, Serialize};
 
+use crate::attention::Attention;
 use crate::model::path::HostPath;
 use crate::process::{Bounds, Cli, CliError, Finished};
 
@@ -25,6 +26,9 @@ pub const MINIMUM: Version = Version(2, 41, 0);
 
 /// What one call may take: it works on what a sandbox wrote. The largest honest work is far below this.
 const BOUNDS: Bounds = Bounds { time: Duration::from_mins(1), memory: 1 << 30, output: 1 << 30 };
+
+/// What a question may take that is asked before anything was looked over.
+const SHORTLY: Duration = Duration::from_secs(15);
 
 /// Where git is looked for when the caller names no place.
 pub const FOLDERS: [&str; 5] =
@@ -39,6 +43,7 @@ pub struct Version(pub u32, pub u32, pub u32);
 pub struct Git {
     program: HostPath,
     version: Version,
+    attention: Attention,
 }
 
 /// Why git did not do what it should.
@@ -73,7 +78,7 @@ impl Git {
         if version < MINIMUM {
             return Err(GitError::TooOld { program, found: version });
         }
-        Ok(Self { program, version })
+        Ok(Self::new(program, version))
     }
 
     /// The same, remembering in the directory `state` which program said what about itself: it is asked again once the
@@ -94,7 +99,7 @@ impl Git {
             && look(program) == Some(known.look)
             && known.version >= MINIMUM
         {
-            return Ok(Self { program: known.program, version: known.version });
+            return Ok(Self::new(known.program, known.version));
         }
         let found = Self::find(folders)?;
         if let Some(look) = look(&found.program) {
@@ -115,9 +120,22 @@ impl Git {
         self.version
     }
 
+    fn new(program: HostPath, version: Version) -> Self {
+        Self { program, version, attention: Attention::default() }
+    }
+
+    /// The same, whose calls end when a signal comes.
+    pub(super) fn heeding(&self, attention: &Attention) -> Self {
+        Self { attention: attention.clone(), ..self.clone() }
+    }
+
+    pub(super) const fn attention(&self) -> &Attention {
+        &self.attention
+    }
+
     /// A call on one git directory, which is never searched for.
     pub(super) fn call(&self, git_dir: &Path) -> Call {
-        Call::of(self.program.clone()).variable("GIT_DIR", git_dir)
+        Call::of(self).variable("GIT_DIR", git_dir)
     }
 }
 
@@ -152,12 +170,16 @@ pub(super) struct Call {
     arguments: Vec<OsString>,
     directory: Option<PathBuf>,
     dropped: Vec<String>,
+    attention: Attention,
+    bounds: Bounds,
 }
 
 impl Call {
-    fn of(program: HostPath) -> Self {
+    fn of(git: &Git) -> Self {
         Self {
-            program,
+            program: git.program.clone(),
+            attention: git.attention.clone(),
+            bounds: BOUNDS,
             settings: Vec::new(),
             variables: Vec::new(),
             arguments: Vec::new(),
@@ -210,6 +232,12 @@ impl Call {
         self.variable("GIT_INDEX_FILE", path)
     }
 
+    /// For a question whose answer takes git no time, unless somebody has made it so that it does.
+    pub(super) const fn shortly(mut self) -> Self {
+        self.bounds.time = SHORTLY;
+        self
+    }
+
     /// Takes attributes from a tree and from nowhere else.
     pub(super) fn attributes(self, tree: &ObjectId) -> Self {
         self.variable("GIT_ATTR_SOURCE", tree.to_string())
@@ -253,7 +281,8 @@ impl Call {
     }
 
     fn cli(&self) -> Cli {
-        let mut cli = Cli::new(self.program.clone()).within(BOUNDS).arg("--no-pager");
+        let mut cli = Cli::new(self.program.clone()).within(self.bounds);
+        cli = cli.heeding(self.attention.clone()).arg("--no-pager");
         let kept = HARDENING.variables.iter().filter(|line| !self.dropped.contains(&line.name));
         cli = kept.fold(cli, |cli, line| cli.variable(&line.name, &line.value));
         let given = self.settings.iter().map(|(name, value)| (name.as_str(), value.as_str()));

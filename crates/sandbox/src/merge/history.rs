@@ -59,7 +59,7 @@ pub(super) fn bring(
 ) -> Result<Option<Commits>, Halt> {
     let Target::Repository(repository) = &plan.target else { return Ok(None) };
     let Some(store) = plan.scratch.trees().last() else { return Ok(None) };
-    let layer = Layer::open(store, history.layer.as_ref())?;
+    let layer = Layer::open(store, history.layer.as_ref(), plan.scratch.attention())?;
     let mut head = history.head.clone();
     // A sandbox that was made from a state does not know where its source was.
     head.branch = head.branch.or_else(|| repository.head.branch().map(str::to_owned));
@@ -223,6 +223,7 @@ impl Walk<'_> {
 
     /// Reads an object, holds it against its name, and puts it into the scratch repository.
     fn take(&mut self, id: &ObjectId, kind: ObjectKind) -> Result<Vec<u8>, Halt> {
+        self.plan.scratch.attention().heed()?;
         let most = match kind {
             ObjectKind::Commit => COMMIT_BYTES,
             ObjectKind::Tree => TREE_BYTES,

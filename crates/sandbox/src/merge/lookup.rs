@@ -13,7 +13,7 @@ use super::git::GitError;
 use super::review::Contents;
 use super::scratch::Scratch;
 use super::tree::{Entry, Mode, foreign};
-use super::trees::{Failed, NotUnderstood, entry, or_git};
+use super::trees::{Failed, entry, or_git};
 
 /// How many bytes of paths one call is given.
 const CHUNK: usize = 64 * 1024;
@@ -26,11 +26,14 @@ pub(super) fn lookup<'a>(
 ) -> Result<BTreeMap<RelPath, Entry>, Error> {
     let paths: Vec<&RelPath> = paths.into_iter().collect();
     let trees = scratch.trees();
-    let ours: Result<Vec<_>, NotUnderstood> =
-        paths.iter().map(|path| Ok(((*path).clone(), trees.at(tree, path)?))).collect();
+    let at = |path: &&RelPath| {
+        scratch.attention().heed()?;
+        Ok(((*path).clone(), trees.at(tree, path)?))
+    };
+    let ours: Result<Vec<_>, Failed> = paths.iter().map(at).collect();
     let known = |(path, found): (RelPath, Option<_>)| Some((path, found.as_ref().and_then(entry)?));
     let ours = ours.map(|found| found.into_iter().filter_map(known).collect());
-    or_git(ours.map_err(Failed::from), || by_git(scratch, tree, &paths))
+    or_git(ours, || by_git(scratch, tree, &paths))
 }
 
 fn by_git(scratch: &Scratch, tree: &ObjectId, paths: &[&RelPath]) -> Result<BTreeMap<RelPath, Entry>, Error> {

@@ -12,6 +12,7 @@ mod named;
 mod pattern;
 mod rules;
 mod secret;
+mod steps;
 mod text;
 
 use std::borrow::Cow;
@@ -25,6 +26,7 @@ use super::error::Error;
 use super::outcome::PathText;
 use super::request::Approvals;
 use super::tree::{Change, Entry, Mode};
+use crate::attention::Attention;
 use alias::Amount;
 pub use alias::Links;
 pub use named::{Place, places};
@@ -52,6 +54,8 @@ pub struct Surroundings {
     /// Places that the user's git configuration names.
     pub places: Vec<Place>,
     pub seal: Seal,
+    /// Looked at between one change and the next.
+    pub(crate) attention: Attention,
 }
 
 /// A change that is not simply taken over.
@@ -98,6 +102,7 @@ pub fn refusals(
 ) -> Result<Vec<Finding>, Error> {
     let mut refused = Vec::new();
     for change in changes {
+        around.attention.heed()?;
         refused.extend(Subject::new(change, around).refused(contents)?);
     }
     Ok(refused)
@@ -112,6 +117,7 @@ pub fn review(
 ) -> Result<Review, Error> {
     let mut review = Review::default();
     for change in changes {
+        around.attention.heed()?;
         if is_too_long(change) {
             // A merge takes none of it, so there is nothing more to find out. It may have thousands of names.
             let subject = Subject::of_one_name(change, around);

@@ -17,6 +17,7 @@ use super::error::Error;
 use super::git::{Call, Git};
 use super::tree::{Change, Entry, changes};
 use super::trees::{Failed, Trees, or_git};
+use crate::attention::Attention;
 
 /// An empty directory that stands for the work tree where there is none, so that git looks at no other.
 const NONE: &str = "none";
@@ -47,7 +48,7 @@ impl Scratch {
             list.push(b'\n');
         }
         fs::write(path.join("objects/info/alternates"), list)?;
-        let trees = Trees::new(&path.join("objects"), format, borrowed);
+        let trees = Trees::new(&path.join("objects"), format, borrowed).heeding(git.attention());
         Ok(Self { git: git.clone(), path, format, settings: Vec::new(), trees })
     }
 
@@ -62,6 +63,11 @@ impl Scratch {
 
     pub(super) fn git(&self) -> &Git {
         &self.git
+    }
+
+    /// To be asked wherever the work depends on what a sandbox wrote.
+    pub(super) const fn attention(&self) -> &Attention {
+        self.git.attention()
     }
 
     pub(super) const fn format(&self) -> HashKind {

@@ -42,7 +42,7 @@ pub fn merge_watched(
     let recovered = deliver::recover(&means.git, &place)?;
     let mut report = Report::default();
     report.notes.extend(recovered.as_ref().and_then(left_alone));
-    let planned = plan(means, &place, request, &mut report);
+    let planned = plan(&heeding(means, &attention), &place, request, &mut report);
     if let Some(signal) = attention.signal() {
         return Err(Error::Interrupted(signal));
     }
@@ -74,6 +74,11 @@ pub fn merge_watched(
     };
     let recovered = recovered.map(|recovery| recovery.outcome);
     Ok(told(request, outcome, changes, (report, recovered, attention.signal())))
+}
+
+/// For the time before the first byte is written, when everything can end at once.
+fn heeding(means: &Means, attention: &Attention) -> Means {
+    Means { git: means.git.heeding(attention), ..means.clone() }
 }
 
 /// What somebody did since an interrupted call was not undone with it.
@@ -134,7 +139,7 @@ fn turned(means: &Means, request: &Undo, way: Way) -> Result<Turn, Error> {
     let place = Place::lock(&means.state, &request.target, &attention)?;
     let recovered = deliver::recover(&means.git, &place)?;
     let mut notes: Vec<Note> = recovered.as_ref().and_then(left_alone).into_iter().collect();
-    let planned = turn(means, &place, request, way);
+    let planned = turn(&heeding(means, &attention), &place, request, way);
     if let Some(signal) = attention.signal() {
         return Err(Error::Interrupted(signal));
     }

@@ -192,9 +192,9 @@ pub(super) fn head(git: &Git, git_dir: &Path, common_dir: &Path) -> Result<Head,
 }
 
 fn head_by_git(git: &Git, git_dir: &Path) -> Result<Head, Error> {
-    let name = git.call(git_dir).args(["symbolic-ref", "-q", "HEAD"]).finished(None, &[0, 1])?;
+    let name = git.call(git_dir).shortly().args(["symbolic-ref", "-q", "HEAD"]).finished(None, &[0, 1])?;
     let name = String::from_utf8_lossy(&name.stdout).trim().to_owned();
-    let tip = git.call(git_dir).args(["rev-parse", "-q", "--verify", "HEAD^{commit}"]);
+    let tip = git.call(git_dir).shortly().args(["rev-parse", "-q", "--verify", "HEAD^{commit}"]);
     let tip = tip.finished(None, &[0, 1, 128])?;
     let tip = tip.status.success().then(|| super::git::object(&tip.stdout)).transpose()?;
     Ok(match (name.is_empty(), tip) {

@@ -17,6 +17,7 @@ use sandtable_store::pack::loose;
 
 use super::error::Error;
 use super::tree::{Change, Entry, Mode, foreign};
+use crate::attention::Attention;
 
 /// More paths than this are not taken at once. A tree can name another one ten times and that one ten more, so that a
 /// few objects make as many paths as anybody likes.
@@ -25,6 +26,8 @@ const MOST: usize = 250_000;
 const PATH_BYTES: usize = 32 << 20;
 /// More entries than this no tree of the target's has.
 const WHOLE: usize = 5_000_000;
+/// After as many entries of a tree a signal is looked for.
+const OFTEN: usize = 1024;
 /// How much of the end of a path an error shows.
 const SHOWN: usize = 200;
 
@@ -39,6 +42,7 @@ pub(super) struct Trees {
     known: RefCell<BTreeMap<ObjectId, Rc<Tree>>>,
     /// How much more may be read.
     room: Cell<u64>,
+    attention: Attention,
 }
 
 /// Something could not be read or is not as it should be: git has the last word.
@@ -49,13 +53,26 @@ impl Trees {
     /// Those of the directory `dir`, and of others whose objects it may use.
     pub(super) fn new(dir: &Path, hash: HashKind, borrowed: &[&Path]) -> Self {
         let borrowed = borrowed.iter().map(|dir| Objects::new(dir, hash, Loose::Read)).collect();
-        let (fresh, known, room) = (RefCell::default(), RefCell::default(), Cell::new(u64::MAX));
-        Self { dir: dir.to_owned(), hash, borrowed, fresh, known, room }
+        Self {
+            dir: dir.to_owned(),
+            hash,
+            borrowed,
+            fresh: RefCell::default(),
+            known: RefCell::default(),
+            room: Cell::new(u64::MAX),
+            attention: Attention::default(),
+        }
     }
 
     /// The same, of which no more than so many bytes are read in all.
     pub(super) fn within(self, bytes: u64) -> Self {
         self.room.set(bytes);
+        self
+    }
+
+    /// The same, which stops when a signal comes.
+    pub(super) fn heeding(mut self, attention: &Attention) -> Self {
+        self.attention = attention.clone();
         self
     }
 
@@ -150,6 +167,7 @@ impl Trees {
         let mut waiting = vec![(Vec::new(), Some(*from), Some(*to))];
         let (mut count, mut bytes) = (MOST, PATH_BYTES);
         while let Some((above, from, to)) = waiting.pop() {
+            self.attention.heed()?;
             let (old, new) = (self.entries(from.as_ref())?, self.entries(to.as_ref())?);
             let names: BTreeSet<&Vec<u8>> = old.keys().chain(new.keys()).collect();
             for name in names {
@@ -209,6 +227,9 @@ impl Trees {
             path.extend_from_slice(&entry.name);
             waiting.push((Rc::clone(&tree), at + 1, above));
             seen += 1;
+            if seen % OFTEN == 0 {
+                self.attention.heed()?;
+            }
             match entry.mode {
                 EntryMode::Tree => {
                     path.push(b'/');

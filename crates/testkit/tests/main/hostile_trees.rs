@@ -7,7 +7,8 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::fs::{CWD, Mode, mkfifoat};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use sandtable_testkit::env::TestEnv;
 use sandtable_testkit::require;
 
@@ -91,6 +92,34 @@ fn every_command_ends_in_time_and_within_its_memory() {
     }
     require::say(&table);
     assert!(wrong.is_empty(), "\n{}\n\n{table}", wrong.join("\n"));
+}
+
+/// The signals are held back while a merge is made, and what it started hears nothing of them.
+#[test]
+fn a_merge_that_waits_for_git_ends_at_a_signal() {
+    let Some(env) = TestEnv::of_the_executable() else { return };
+    let source = env.repository("source");
+    env.sandtable().directory(&source).args(["run", "--name", "box", "--", "touch", "new"]).ended();
+    let pipe = env.root().join("pipe");
+    mkfifoat(CWD, &pipe, Mode::RUSR | Mode::WUSR).unwrap();
+    env.git(&source, &["config", "include.path", pipe.to_str().unwrap()]);
+    for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
+        let mut child = env.sandtable().directory(&source).args(["merge", "--dry-run", "box"]).started();
+        let began = Instant::now();
+        // It waits for git, which waits for somebody to write.
+        while !below(child.id()).into_iter().any(is_git) && began.elapsed() < Duration::from_secs(SECONDS) {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        kill_process(Pid::from_child(&child), signal).unwrap();
+        let began = Instant::now();
+        let status = child.wait().unwrap();
+        assert_eq!(status.code(), Some(128 + signal.as_raw()), "{signal:?}");
+        assert!(began.elapsed() < Duration::from_secs(10).mul_f64(load()), "{signal:?}");
+    }
+}
+
+fn is_git(pid: u32) -> bool {
+    fs_err::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.trim() == "git")
 }
 
 /// Calls the executable in a process group of its own, and watches all of it.

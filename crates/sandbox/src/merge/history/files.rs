@@ -9,6 +9,7 @@ use sandtable_store::layer::opaque::{LayerName, open};
 use sandtable_store::object::{ObjectKind, ReadObjects};
 use sandtable_store::state::{Entry, StateError, What};
 
+use crate::attention::Attention;
 use crate::merge::error::Error;
 use crate::merge::outcome::{Reason, Refusal};
 use crate::merge::plan::Halt;
@@ -25,15 +26,21 @@ const ROOM: u64 = 4 << 30;
 pub(super) struct Layer<'a> {
     objects: &'a dyn ReadObjects,
     files: BTreeMap<Vec<u8>, Option<ObjectId>>,
+    attention: &'a Attention,
 }
 
 impl<'a> Layer<'a> {
-    pub(super) fn open(objects: &'a dyn ReadObjects, layer: Option<&ObjectId>) -> Result<Self, Halt> {
+    pub(super) fn open(
+        objects: &'a dyn ReadObjects,
+        layer: Option<&ObjectId>,
+        attention: &'a Attention,
+    ) -> Result<Self, Halt> {
         let mut files = BTreeMap::new();
-        let Some(layer) = layer else { return Ok(Self { objects, files }) };
+        let Some(layer) = layer else { return Ok(Self { objects, files, attention }) };
         let root = open(objects, layer).and_then(|state| state.root().read_root(objects));
         let mut waiting = vec![(Vec::new(), root.map_err(|error| unreadable(&error))?.entries)];
         while let Some((above, entries)) = waiting.pop() {
+            attention.heed()?;
             for Entry { name, node } in entries {
                 let at = |name: &[u8]| [above.as_slice(), name].concat();
                 match (LayerName::parse(&name), node.what) {
@@ -51,7 +58,7 @@ impl<'a> Layer<'a> {
                 }
             }
         }
-        Ok(Self { objects, files })
+        Ok(Self { objects, files, attention })
     }
 
     /// Where the sandbox's `HEAD` is.
@@ -93,6 +100,7 @@ impl<'a> Layer<'a> {
         fs::create_dir_all(to.join("pack"))?;
         for (path, id) in self.files.iter().filter_map(|(path, id)| Some((path, (*id)?))) {
             let Some(name) = path.strip_prefix(b".git/objects/").and_then(object_name) else { continue };
+            self.attention.heed()?;
             let size = self.objects.header(&id).map_or(u64::MAX, |(_, size)| size);
             let text = "the commits made inside are larger than can be brought over";
             left = left.checked_sub(size).ok_or_else(|| Halt::from(Refusal::new(Reason::Objects, text)))?;

@@ -20,6 +20,7 @@ use sandtable_store::store::Store;
 use serde::{Deserialize, Serialize};
 
 use super::files::Layer;
+use crate::attention::Attention;
 use crate::merge::request::BaseHead;
 use crate::merge::trees::Trees;
 
@@ -63,7 +64,9 @@ pub(crate) struct Ended<'a> {
 impl Ended<'_> {
     /// What commits of the sandbox have that is not its own work; nothing if that cannot be told.
     pub(crate) fn mixed(&self) -> Option<Vec<Mixed>> {
-        let layer = Layer::open(self.store.objects(), Some(self.layer)).ok()?;
+        // After a command; its signals are the supervisor's business, and what is read is bounded.
+        let attention = Attention::default();
+        let layer = Layer::open(self.store.objects(), Some(self.layer), &attention).ok()?;
         let tips = layer.tips(self.head).ok()?;
         if tips.iter().all(|tip| self.head.commit.as_ref() == Some(tip)) {
             return Some(Vec::new());

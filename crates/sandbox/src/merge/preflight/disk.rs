@@ -151,6 +151,7 @@ fn has_removed_ancestor(path: &RelPath, removed: &BTreeSet<RelPath>) -> bool {
 
 /// What is on disk as an entry of a tree.
 fn as_entry(plan: &Plan, path: &RelPath, seen: &Seen, like: Option<Entry>) -> Result<Option<Entry>, Error> {
+    plan.scratch.attention().heed()?;
     let Some((mut mode, bytes)) = seen.content() else { return Ok(None) };
     let keeps_modes = match &plan.target {
         Target::Repository(repository) => repository.settings.get("core.filemode") != Some("false"),

@@ -4,6 +4,7 @@
 //! letters of scripts that are written with them, carriage returns before line feeds. A line that was there before, byte
 //! for byte, is not looked at.
 
+use std::cell::LazyCell;
 use std::collections::BTreeMap;
 
 use sandtable_store::hidden::is_hidden;
@@ -41,7 +42,13 @@ fn has_hidden(line: &str) -> bool {
         return line.chars().any(|char| char.is_control() && !is_space(char));
     }
     let chars: Vec<char> = line.chars().collect();
-    (0..chars.len()).any(|at| is_hidden(chars[at]) && !is_space(chars[at]) && !belongs(&chars, at))
+    // A blank of Braille belongs where other signs of it are. The line is searched for them once.
+    let braille = LazyCell::new(|| chars.iter().any(|char| is_braille_sign(*char)));
+    (0..chars.len()).any(|at| {
+        let here = chars[at];
+        let belongs = if here == '\u{2800}' { *braille } else { belongs(&chars, at) };
+        is_hidden(here) && !is_space(here) && !belongs
+    })
 }
 
 /// Tabs, and the page breaks of old sources.
@@ -59,17 +66,20 @@ fn belongs(chars: &[char], at: usize) -> bool {
         '\u{fe0e}' | '\u{fe0f}' => before.is_some_and(|char| is_picture(char) || is_key(char)),
         '\u{200d}' => joins_pictures(chars, at) || both(is_joined),
         '\u{200c}' => both(is_joined),
-        '\u{2800}' => chars.iter().any(|char| matches!(char, '\u{2801}'..='\u{28ff}')),
         _ => false,
     }
 }
 
+fn is_braille_sign(char: char) -> bool {
+    super::steps::count(1);
+    matches!(char, '\u{2801}'..='\u{28ff}')
+}
+
 /// `👩 ZWJ 💻`, also where the first has a look or a colour of its own.
 fn joins_pictures(chars: &[char], at: usize) -> bool {
-    let first = chars[..at].iter().rev().find(|char| **char != '\u{fe0f}');
-    let near = at >= 1 && (chars[at - 1] != '\u{fe0f}' || at >= 2 && is_picture(chars[at - 2]));
-    near && first.is_some_and(|char| is_picture(*char))
-        && chars.get(at + 1).is_some_and(|char| is_picture(*char))
+    let (last, before) = (at.checked_sub(1).map(|at| chars[at]), at.checked_sub(2).map(|at| chars[at]));
+    let first = if last == Some('\u{fe0f}') { before } else { last };
+    first.is_some_and(is_picture) && chars.get(at + 1).is_some_and(|char| is_picture(*char))
 }
 
 /// Signs that have a picture, and the colours of skin.
@@ -161,5 +171,18 @@ mod tests {
         assert!(!hides("y\nx\u{202e}\nz\n", old));
         assert!(hides("x\u{202e} \ny\n", old), "the line was changed");
         assert!(hides("x\u{202e}\nx\u{202e}\n", old), "one more");
+    }
+
+    #[test]
+    fn twice_the_line_is_twice_the_work() {
+        for (piece, end) in [("\u{2800}", "\u{2801}"), ("❤\u{fe0f}", "\u{200d}❤"), ("क\u{200d}", "क")]
+        {
+            let steps = |count: usize| {
+                let line = format!("{}{end}", piece.repeat(count));
+                super::super::steps::of(|| assert!(!hides(&line, || None), "{piece:?}"))
+            };
+            let (one, two) = (steps(1_000), steps(2_000));
+            assert!(two <= 2 * one + 100, "{piece:?}: {one} steps, then {two}");
+        }
     }
 }

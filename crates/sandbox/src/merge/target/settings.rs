@@ -32,7 +32,8 @@ const PASSED_ON: [&str; 9] = [
 
 impl Settings {
     pub(super) fn read(means: &Means, git_dir: &Path) -> Result<Self, Error> {
-        let mut call = means.git.call(git_dir).args(["config", "--list", "--includes", "--show-scope", "-z"]);
+        let mut call =
+            means.git.call(git_dir).shortly().args(["config", "--list", "--includes", "--show-scope", "-z"]);
         if let Some(home) = &means.home {
             let xdg = home.as_path().join(".config");
             call = call.variable("HOME", home.as_path()).variable("XDG_CONFIG_HOME", xdg);
