@@ -2,7 +2,9 @@
 //! that there is nothing to recover. A mark is made and removed under the lock of its place; one that stays says that its
 //! maker was killed, or is at work.
 
+use std::ffi::OsString;
 use std::io::{self, ErrorKind};
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
@@ -30,6 +32,19 @@ impl Pending {
         let path = self.0.join(name);
         fs::OpenOptions::new().create(true).append(true).open(&path)?;
         Ok(Mark(path))
+    }
+
+    /// The same, with the directory that it is about.
+    pub(crate) fn mark_of(&self, name: &str, target: &Path) -> io::Result<Mark> {
+        let mark = self.mark(name)?;
+        fs::write(&mark.0, target.as_os_str().as_bytes())?;
+        Ok(mark)
+    }
+
+    /// The directory that a mark is about, if it says so.
+    pub(crate) fn target(&self, name: &str) -> Option<PathBuf> {
+        let bytes = fs::read(self.0.join(name)).ok().filter(|bytes| !bytes.is_empty())?;
+        Some(PathBuf::from(OsString::from_vec(bytes)))
     }
 
     /// The names of all marks.
@@ -64,6 +79,10 @@ mod tests {
         let mark = pending.mark("merge-1").unwrap();
         let _again = pending.mark("merge-1").unwrap();
         assert_eq!(pending.names().unwrap(), ["merge-1"]);
+        assert_eq!(pending.target("merge-1"), None);
+        let _named = pending.mark_of("merge-1", folder.path()).unwrap();
+        let _again = pending.mark("merge-1").unwrap();
+        assert_eq!(pending.target("merge-1").as_deref(), Some(folder.path()));
         mark.clear();
         assert!(pending.names().unwrap().is_empty());
     }

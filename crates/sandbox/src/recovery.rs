@@ -3,7 +3,7 @@
 //! Every command calls [`recover`] first. It costs one look into a directory that is empty or not there, unless a
 //! command was killed while it changed files of the user's, or one is at work on them: that one is left alone.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use sandtable_store::RelPath;
 
@@ -29,12 +29,23 @@ pub struct Recovery {
 pub enum Error {
     #[error("cannot tell whether an earlier command was interrupted")]
     Look(#[source] std::io::Error),
-    #[error("an interrupted merge could be neither put back nor completed")]
-    Merge(#[source] merge::Error),
+    #[error(transparent)]
+    Waits(merge::Error),
+    #[error("an interrupted merge{} could be neither put back nor completed", in_words(target.as_deref()))]
+    Merge { target: Option<PathBuf>, source: merge::Error },
     #[error("what was interrupted in a directory could be neither put back nor completed")]
     Board(#[source] Box<board::Error>),
     #[error("an interrupted {what} in `{}` could be neither put back nor completed", target.display())]
     Directory { what: &'static str, target: PathBuf, source: Box<board::rollback::Error> },
+    #[error(
+        "an interrupted {what} in `{}` waits for that directory, which is not there, or is another one; if it is gone for good \
+         remove `{}`",
+        target.display(),
+        record.display()
+    )]
+    Missing { what: &'static str, target: PathBuf, record: PathBuf },
+    #[error("something was interrupted, and `{}` does not say what in a way that this version reads", .0.display())]
+    Unreadable(PathBuf),
 }
 
 /// Carries everything to its end that an earlier command left, wherever that is. Signals wait meanwhile.
@@ -42,7 +53,8 @@ pub fn recover(
     data: &HostPath,
     means: &dyn Fn() -> Result<Means, merge::Error>,
 ) -> Vec<Result<Recovery, Error>> {
-    let marks = match Pending::beside(data.join("merges").as_path()).names() {
+    let pending = Pending::beside(data.join("merges").as_path());
+    let marks = match pending.names() {
         Ok(marks) if marks.is_empty() => return Vec::new(),
         Ok(marks) => marks,
         Err(error) => return vec![Err(Error::Look(error))],
@@ -52,16 +64,27 @@ pub fn recover(
     let board = Board::new(data);
     for mark in marks {
         match board::recover_marked(&board, &mark) {
-            Ok(records) => found.extend(records.into_iter().filter_map(of_directory)),
+            Ok(records) => {
+                let journal = board::journal_of(&board, &mark);
+                found.extend(records.into_iter().filter_map(|record| of_directory(record, &journal)));
+            }
             Err(error) => found.push(Err(Error::Board(Box::new(error)))),
         }
         if !mark.starts_with("merge-") {
             continue;
         }
         let merge = means().and_then(|means| merge::recover_marked(&means, &mark));
-        found.extend(merge.map_err(Error::Merge).transpose().map(|one| one.map(of_merge)));
+        let failed = |error| match error {
+            error @ (merge::Error::Missing { .. } | merge::Error::GitAtWork { .. }) => Error::Waits(error),
+            source => Error::Merge { target: pending.target(&mark), source },
+        };
+        found.extend(merge.map_err(failed).transpose().map(|one| one.map(of_merge)));
     }
     found
+}
+
+fn in_words(target: Option<&Path>) -> String {
+    target.map(|target| format!(" in `{}`", target.display())).unwrap_or_default()
 }
 
 fn of_merge(found: merge::Recovery) -> Recovery {
@@ -69,13 +92,18 @@ fn of_merge(found: merge::Recovery) -> Recovery {
     Recovery { what: "merge", target, outcome, left_alone }
 }
 
-/// Nothing is said of a directory that is gone.
-fn of_directory(found: board::rollback::Recovered) -> Option<Result<Recovery, Error>> {
-    let board::rollback::Recovered { what, target, result, left_alone, .. } = found;
+/// Nothing is said of the directory of a checkout that is gone.
+fn of_directory(found: board::rollback::Recovered, journal: &Path) -> Option<Result<Recovery, Error>> {
+    let board::rollback::Recovered { id, what, target, result, left_alone } = found;
+    let record = journal.join(id);
     let outcome = match result {
         Ok(board::rollback::Recovery::Finished) => Recovered::Finished,
         Ok(board::rollback::Recovery::Undone) => Recovered::Undone,
         Ok(board::rollback::Recovery::Gone) => return None,
+        Ok(board::rollback::Recovery::Missing) => return Some(Err(Error::Missing { what, target, record })),
+        Err(board::rollback::Error::Unreadable) if target.as_os_str().is_empty() => {
+            return Some(Err(Error::Unreadable(record)));
+        }
         Err(error) => return Some(Err(Error::Directory { what, target, source: Box::new(error) })),
     };
     Some(Ok(Recovery { what, target, outcome, left_alone }))

@@ -224,6 +224,13 @@ fn left_out(app: &App, skipped: &[checkout::Skipped]) {
 /// Names what stayed because the state was recorded without it, the first few.
 fn spared(app: &App, outcome: &rollback::Outcome) {
     const NAMED: usize = 5;
+    for path in &outcome.beside {
+        let text = format!(
+            "`{}` has what was written meanwhile to a file that was replaced",
+            path.display_escaped()
+        );
+        app.ui.warning("kept-beside", &text);
+    }
     let paths: Vec<&RelPath> = outcome.spared.iter().chain(&outcome.kept).collect();
     let Some(more) = paths.len().checked_sub(1) else { return };
     let mut names: Vec<String> =

@@ -190,6 +190,11 @@ pub(crate) fn recover_marked(board: &Board, mark: &str) -> Result<Vec<Recovered>
     }
 }
 
+/// Where the records of a mark's store are.
+pub(crate) fn journal_of(board: &Board, mark: &str) -> std::path::PathBuf {
+    board.place_of(mark.strip_prefix(MARK).unwrap_or_default()).join("journal")
+}
+
 /// A name for a record that no other one has.
 pub(super) fn new_id() -> String {
     format!("{:016x}", random())

@@ -31,7 +31,7 @@ pub use directory::Turned;
 pub use error::Error;
 pub use find::{Found, blob};
 pub use history::{Descendant, history};
-pub(crate) use journal::{Entry, mend, recover_marked, turn};
+pub(crate) use journal::{Entry, journal_of, mend, recover_marked, turn};
 pub use left_out::{left_out, left_out_of, left_out_of_all, told as told_left_out};
 pub use look::{format_diff_for_display, is_path_safe};
 pub use sandtable_store::id::ObjectId;
@@ -111,6 +111,11 @@ impl Board {
     /// The marks of what is under way in stores, among others.
     fn pending(&self) -> Pending {
         Pending::beside(self.root.as_path())
+    }
+
+    /// The directory of this name.
+    pub(crate) fn place_of(&self, name: &str) -> std::path::PathBuf {
+        self.root.join(name).as_path().to_owned()
     }
 
     /// The store in the directory of this name, if there is one.

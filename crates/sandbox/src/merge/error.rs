@@ -27,6 +27,15 @@ pub enum Error {
     Journal { path: std::path::PathBuf, source: serde_json::Error },
     #[error("`{}` has schema {found}, this version knows {known}", path.display())]
     Schema { path: std::path::PathBuf, found: u32, known: u32 },
+    #[error(
+        "an interrupted merge in `{}` waits for that directory, which is not there, or is another one; if it is gone for good \
+         remove `{}`",
+        target.display(),
+        journal.display()
+    )]
+    Missing { target: std::path::PathBuf, journal: std::path::PathBuf },
+    #[error("an interrupted merge in `{}` waits for git, which is at work there: `{}` exists", target.display(), lock.display())]
+    GitAtWork { target: std::path::PathBuf, lock: std::path::PathBuf },
     #[error("the log in `{}` cannot be written", store.display())]
     Log { store: std::path::PathBuf, source: Box<StoreError> },
     #[error("signal {0} came before anything was done")]
@@ -49,6 +58,7 @@ impl Error {
             Self::TooMuch { .. } => "too-much",
             Self::Path { .. } => "unsafe-path",
             Self::Journal { .. } | Self::Schema { .. } => "journal",
+            Self::Missing { .. } | Self::GitAtWork { .. } => "not-recovered",
             Self::Log { .. } => "log",
             Self::Interrupted(_) => "interrupted",
         }

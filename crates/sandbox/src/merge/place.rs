@@ -36,6 +36,7 @@ impl Place {
         let key = digest(real.as_os_str().as_bytes()).short(16);
         loop {
             if let Some(place) = Self::try_lock(state, &key)? {
+                Pending::beside(state.as_path()).mark_of(&format!("{MARK}{key}"), &real)?;
                 return Ok(place);
             }
             if let Some(signal) = attention.signal() {

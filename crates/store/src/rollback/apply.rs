@@ -1,40 +1,31 @@
-//! Makes the disk what a plan says. Every step can be done again after it was done, so that a plan which was broken off
-//! is finished by doing all of it.
+//! Makes the disk what a plan says. What goes or is replaced is taken aside first, and looked at there: it must be what the plan
+//! says was there. Else somebody saved it a moment ago; it gets its place back, and `back` puts back all the rest.
 
 use std::os::fd::{AsFd as _, BorrowedFd};
 
-use rustix::fs::{
-    AtFlags, Mode, RenameFlags, fchmod, fremovexattr, futimens, mkdirat, renameat, renameat_with, unlinkat,
-};
+use rustix::fs::{AtFlags, Mode, fchmod, fremovexattr, futimens, mkdirat, unlinkat};
 use rustix::io::Errno;
 
+use super::aside::{At, Exchanged, exchange, new_name, old_name, put};
 use super::disk;
 use super::plan::{Holder, Plan, Step};
-use super::verify::is_directory;
+use super::verify::{Verify, is_directory};
 use super::{Error, Outcome};
 use crate::checkout::{Lost, Maker, SkipReason, Skipped, make_error, write_error};
-use crate::dir::{Kind, names, open_below, reopen};
-use crate::id::ObjectId;
+use crate::dir::{Kind, open_below};
 use crate::path::RelPath;
 use crate::state::{Node, Own, What};
 
 pub(super) struct Apply<'a> {
     pub(super) maker: Maker<'a>,
     pub(super) root: BorrowedFd<'a>,
-    /// Where new files wait.
+    /// Where new files wait, and old ones are kept.
     pub(super) staging: BorrowedFd<'a>,
-    /// What stands before their numbers.
-    pub(super) prefix: char,
-    pub(super) strangers: Strangers,
+    /// What the names of files that are kept beside others end with.
+    pub(super) id: &'a str,
+    pub(super) verify: Verify<'a>,
     /// Called after every step.
     pub(super) progress: &'a dyn Fn(),
-}
-
-/// What becomes of a file that stands where nothing was.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Strangers {
-    Keep,
-    Replace,
 }
 
 impl Apply<'_> {
@@ -54,21 +45,21 @@ impl Apply<'_> {
     }
 
     fn stage_one(&self, index: usize, step: &Step) -> Result<Vec<Lost>, Error> {
-        let name = self.name(index);
-        let made = match &step.post {
-            Some(Node { what: What::File(id), own }) => {
-                self.maker.file(self.staging, name.as_bytes(), (id, own)).map(|(_, lost)| lost)
-            }
-            Some(Node { what: What::Symlink(id), own }) => {
-                self.maker.symlink(self.staging, name.as_bytes(), (id, own))
-            }
-            _ => return Ok(Vec::new()),
-        };
-        Ok(made.map_err(|error| make_error(&step.path, error))?)
+        match &step.post {
+            Some(post) => self.make(&new_name(index), post, &step.path),
+            None => Ok(Vec::new()),
+        }
     }
 
-    fn name(&self, index: usize) -> String {
-        format!("{}{index}", self.prefix)
+    /// Makes a file or a symlink aside; of a directory nothing.
+    pub(super) fn make(&self, name: &str, node: &Node, path: &RelPath) -> Result<Vec<Lost>, Error> {
+        let Node { what, own } = node;
+        let made = match what {
+            What::File(id) => self.maker.file(self.staging, name.as_bytes(), (id, own)).map(|(_, lost)| lost),
+            What::Symlink(id) => self.maker.symlink(self.staging, name.as_bytes(), (id, own)),
+            What::Directory(_) | What::Gitlink(_) => return Ok(Vec::new()),
+        };
+        Ok(made.map_err(|error| make_error(path, error))?)
     }
 
     /// Puts everything in place: what goes, the deepest first; directories and files; symlinks; then what directories
@@ -78,11 +69,10 @@ impl Apply<'_> {
         for path in &plan.locked {
             disk::unlock(self.root, path).map_err(|errno| write_error(path, errno))?;
         }
-        for step in plan.steps.iter().rev() {
-            self.clear(step, &mut outcome).map_err(|errno| write_error(&step.path, errno))?;
+        for (index, step) in plan.steps.iter().enumerate().rev() {
+            self.clear(index, step, &mut outcome)?;
             (self.progress)();
         }
-        let is_symlink = |step: &Step| matches!(step.post, Some(Node { what: What::Symlink(_), .. }));
         for symlinks in [false, true] {
             for (index, step) in plan.steps.iter().enumerate() {
                 if is_symlink(step) == symlinks && !step.path.is_root() {
@@ -91,35 +81,49 @@ impl Apply<'_> {
                 }
             }
         }
-        for holder in plan.holders.iter().rev() {
-            let lost = self.settle(holder).map_err(|errno| write_error(&holder.path, errno))?;
-            let reason = |lost| Skipped { path: holder.path.clone(), why: SkipReason::Without(lost) };
-            outcome.skipped.extend(lost.into_iter().map(reason));
-            (self.progress)();
-        }
+        outcome.skipped.extend(self.settle_all(&plan.holders)?);
         Ok(outcome)
     }
 
-    /// Takes away what is not replaced by a rename.
-    fn clear(&self, step: &Step, outcome: &mut Outcome) -> rustix::io::Result<()> {
+    /// What directories say of themselves, the deepest first.
+    pub(super) fn settle_all(&self, holders: &[Holder]) -> Result<Vec<Skipped>, Error> {
+        let mut skipped = Vec::new();
+        for holder in holders.iter().rev() {
+            let lost = self.settle(holder).map_err(|errno| write_error(&holder.path, errno))?;
+            let reason = |lost| Skipped { path: holder.path.clone(), why: SkipReason::Without(lost) };
+            skipped.extend(lost.into_iter().map(reason));
+            (self.progress)();
+        }
+        Ok(skipped)
+    }
+
+    /// Takes away what is not replaced in one step.
+    fn clear(&self, index: usize, step: &Step, outcome: &mut Outcome) -> Result<(), Error> {
+        let write = |errno| Error::from(write_error(&step.path, errno));
         let Some(pre) = &step.pre else { return Ok(()) };
         let was = is_directory(pre);
         if step.post.as_ref().is_some_and(|post| is_directory(post) == was) {
             return Ok(());
         }
-        let Some((parent, name)) = disk::parent(self.root, &step.path)? else { return Ok(()) };
-        let Some(meta) = disk::look(parent.as_fd(), name)? else { return Ok(()) };
+        let Some((parent, name)) = disk::parent(self.root, &step.path).map_err(write)? else { return Ok(()) };
+        let place = (parent.as_fd(), name);
+        let Some(meta) = disk::look(place.0, name).map_err(write)? else { return Ok(()) };
         if (meta.kind == Kind::Directory) != was {
-            // Done already, or somebody else's.
+            // Somebody else's by now.
+            return Err(changed(step));
+        }
+        if !was {
+            self.take_out(index, step, place)?;
+            outcome.removed += u64::from(step.post.is_none());
             return Ok(());
         }
-        let flags = if was { AtFlags::REMOVEDIR } else { AtFlags::empty() };
-        match unlinkat(&parent, name, flags) {
+        match unlinkat(&parent, name, AtFlags::REMOVEDIR) {
             Err(Errno::NOTEMPTY | Errno::EXIST) if step.post.is_none() => {
                 outcome.kept.push(step.path.clone());
                 Ok(())
             }
-            Err(errno) => Err(errno),
+            Err(Errno::NOTEMPTY | Errno::EXIST) => Err(changed(step)),
+            Err(errno) => Err(write(errno)),
             Ok(()) => {
                 outcome.removed += u64::from(step.post.is_none());
                 Ok(())
@@ -127,56 +131,93 @@ impl Apply<'_> {
         }
     }
 
+    /// Takes the old file aside. One that somebody changed gets its place back.
+    fn take_out(&self, index: usize, step: &Step, place: At<'_>) -> Result<(), Error> {
+        let write = |errno| Error::from(write_error(&step.path, errno));
+        let name = old_name(index);
+        let old = (self.staging, name.as_bytes());
+        match put(place, old) {
+            Err(Errno::NOENT) => return Err(changed(step)),
+            done => done.map_err(write)?,
+        }
+        let pre = step.pre.as_ref().expect("only what was there goes");
+        if self.is(old, pre, &step.path).map_err(write)? {
+            return Ok(());
+        }
+        match put(old, place) {
+            // Somebody was faster; `sweep` finds a name for it.
+            Ok(()) | Err(Errno::EXIST) => Err(changed(step)),
+            Err(errno) => Err(write(errno)),
+        }
+    }
+
     fn place(&self, index: usize, step: &Step, outcome: &mut Outcome) -> Result<(), Error> {
         let Some(post) = &step.post else { return Ok(()) };
-        let write = |errno| write_error(&step.path, errno);
+        let write = |errno| Error::from(write_error(&step.path, errno));
         let found = disk::parent(self.root, &step.path).map_err(write)?;
-        let (parent, name) = found.ok_or_else(|| write(Errno::NOTDIR))?;
+        let (parent, name) = found.ok_or_else(|| changed(step))?;
+        let place = (parent.as_fd(), name);
+        let replaces = step.pre.as_ref().is_some_and(|pre| !is_directory(pre));
         match &post.what {
-            What::Directory(_) | What::Gitlink(_) => {
-                let made = match mkdirat(&parent, name, Mode::RWXU) {
-                    Err(Errno::EXIST) => match disk::look(parent.as_fd(), name).map_err(write)? {
-                        Some(meta) if meta.kind == Kind::Directory => Ok(()),
-                        _ => Err(Errno::EXIST),
-                    },
-                    made => made,
-                };
-                made.map_err(write)?;
-            }
-            What::File(_) | What::Symlink(_) => self.rename(index, step, (parent.as_fd(), name))?,
+            What::Directory(_) | What::Gitlink(_) => match mkdirat(&parent, name, Mode::RWXU) {
+                Err(Errno::EXIST) => match disk::look(place.0, name).map_err(write)? {
+                    Some(meta) if meta.kind == Kind::Directory => {}
+                    _ => return Err(changed(step)),
+                },
+                made => made.map_err(write)?,
+            },
+            What::File(_) | What::Symlink(_) if replaces => self.replace(index, step, place)?,
+            What::File(_) | What::Symlink(_) => self.add(index, step, place)?,
         }
         outcome.written += 1;
         Ok(())
     }
 
-    /// Puts a staged entry where it belongs; makes it again if it is not there any more.
-    fn rename(&self, index: usize, step: &Step, place: (BorrowedFd<'_>, &[u8])) -> Result<(), Error> {
-        let staged = self.name(index);
-        let write = |errno| write_error(&step.path, errno);
-        // What was not there before must not be replaced; not every file system can promise that.
-        let put = || match (self.strangers, &step.pre) {
-            (Strangers::Replace, _) | (_, Some(_)) => renameat(self.staging, &staged, place.0, place.1),
-            (Strangers::Keep, None) => {
-                match renameat_with(self.staging, &staged, place.0, place.1, RenameFlags::NOREPLACE) {
-                    Err(Errno::INVAL | Errno::NOSYS) => renameat(self.staging, &staged, place.0, place.1),
-                    done => done,
-                }
+    /// Exchanges a new file with the old one, and looks at what comes out.
+    fn replace(&self, index: usize, step: &Step, place: At<'_>) -> Result<(), Error> {
+        let write = |errno| Error::from(write_error(&step.path, errno));
+        let name = new_name(index);
+        let aside = (self.staging, name.as_bytes());
+        match exchange(aside, place) {
+            Err(Errno::NOENT) => return Err(changed(step)),
+            Err(errno) => return Err(write(errno)),
+            Ok(Exchanged::Impossible) => {
+                self.take_out(index, step, place)?;
+                return self.add(index, step, place);
             }
-        };
-        let failed = match put() {
-            // It was put there before, or stood there already; the staged one goes with all that is left.
-            Err(errno @ (Errno::NOENT | Errno::EXIST)) => errno,
-            done => return Ok(done.map_err(write)?),
-        };
-        let post = step.post.as_ref().expect("only what comes is put in place");
-        if disk::is(self.maker.objects, place, post, &|_| None::<ObjectId>).map_err(write)? {
+            Ok(Exchanged::Done) => {}
+        }
+        let pre = step.pre.as_ref().expect("only what was there is replaced");
+        if self.is(aside, pre, &step.path).map_err(write)? {
             return Ok(());
         }
-        if failed == Errno::EXIST {
-            return Err(write(failed).into());
+        // Whatever comes out now is ours, unless somebody was faster once more: then `sweep` finds a name for it.
+        exchange(aside, place).map_err(write)?;
+        Err(changed(step))
+    }
+
+    /// What was not there before must not be replaced.
+    fn add(&self, index: usize, step: &Step, place: At<'_>) -> Result<(), Error> {
+        let write = |errno| Error::from(write_error(&step.path, errno));
+        let post = step.post.as_ref().expect("only what comes is put in place");
+        match put((self.staging, new_name(index).as_bytes()), place) {
+            // It may stand there already: the state to leave was recorded without it.
+            Err(Errno::EXIST) if self.is(place, post, &step.path).map_err(write)? => Ok(()),
+            Err(Errno::EXIST) => Err(changed(step)),
+            done => done.map_err(write),
         }
-        self.stage_one(index, step)?;
-        Ok(put().map_err(write)?)
+    }
+
+    /// Whether an entry is what a state says; of one that cannot be read nobody can say that.
+    pub(super) fn is(&self, entry: At<'_>, node: &Node, path: &RelPath) -> rustix::io::Result<bool> {
+        let known: disk::Known<'_> = &|meta| match self.verify {
+            Verify::Trust => None,
+            Verify::Check(known) => known(path, meta),
+        };
+        match disk::is(self.maker.objects, entry, node, known) {
+            Err(Errno::ACCESS | Errno::PERM | Errno::STALE | Errno::NOENT) => Ok(false),
+            is => is,
+        }
     }
 
     fn settle(&self, holder: &Holder) -> rustix::io::Result<Vec<Lost>> {
@@ -205,16 +246,10 @@ impl Apply<'_> {
     }
 }
 
-/// Removes the directory `name` in `root`, in which only files and symlinks are.
-pub(super) fn remove_staging(root: BorrowedFd<'_>, name: &str) -> Result<(), Error> {
-    let path = RelPath::new(name).unwrap_or_default();
-    let write = |errno| Error::from(write_error(&path, errno));
-    let staging = match crate::dir::open_dir(root, name.as_bytes()) {
-        Err(Errno::NOENT) => return Ok(()),
-        opened => opened.map_err(write)?,
-    };
-    for entry in names(reopen(staging.as_fd()).map_err(write)?.as_fd()).map_err(write)? {
-        unlinkat(&staging, entry.bytes.as_slice(), AtFlags::empty()).map_err(write)?;
-    }
-    unlinkat(root, name, AtFlags::REMOVEDIR).map_err(write)
+fn changed(step: &Step) -> Error {
+    Error::Changed(vec![step.path.clone()])
+}
+
+pub(super) fn is_symlink(step: &Step) -> bool {
+    matches!(step.post, Some(Node { what: What::Symlink(_), .. }))
 }

@@ -12,9 +12,11 @@ use rustix::fs::{AtFlags, Mode, OFlags, fsync, openat, renameat, unlinkat};
 use rustix::io::Errno;
 
 use super::Durability;
+use super::aside::is_place;
 use crate::checkout::Times;
 use crate::dir::{open_file, stat_at, stat_fd};
 use crate::id::ObjectId;
+use crate::path::RelPath;
 use crate::state::State;
 
 /// The first line.
@@ -40,7 +42,7 @@ pub(super) struct Record {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Work {
     Checkout { to: State },
-    Rollback { from: State, to: State, staging: String, phase: Phase },
+    Rollback { from: State, to: State, staging: RelPath, phase: Phase },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +51,8 @@ pub(super) enum Phase {
     Staging,
     /// They are being put in place.
     Applying,
+    /// The new state stands.
+    Done,
 }
 
 /// Where a record is kept.
@@ -88,17 +92,31 @@ impl Place<'_> {
         Ok(())
     }
 
-    /// The record, or nothing if what is there is none.
-    pub(super) fn read(&self) -> io::Result<Option<Record>> {
+    pub(super) fn read(&self) -> io::Result<Found> {
         let meta = stat_at(self.dir, self.name.as_bytes())?;
         let file = open_file(self.dir, self.name.as_bytes(), &meta)?;
-        let mut text = String::new();
-        match std::fs::File::from(file).take(LONGEST).read_to_string(&mut text) {
-            Err(error) if error.kind() == io::ErrorKind::InvalidData => Ok(None),
-            Err(error) => Err(error),
-            Ok(_) => Ok(Record::parse(&text)),
-        }
+        let mut bytes = Vec::new();
+        std::fs::File::from(file).take(LONGEST).read_to_end(&mut bytes)?;
+        let text = String::from_utf8_lossy(&bytes);
+        let found = Record::parse(&text).map(|record| Found::Record(Box::new(record)));
+        Ok(found.unwrap_or_else(|| Found::Unreadable { target: target(&text) }))
     }
+}
+
+/// What a file of the journal is.
+#[derive(Clone, Debug)]
+pub(super) enum Found {
+    Record(Box<Record>),
+    /// Of another version, or damaged.
+    Unreadable {
+        target: Option<PathBuf>,
+    },
+}
+
+/// The directory that a record is about, in the second line of every version so far.
+fn target(text: &str) -> Option<PathBuf> {
+    let line = text.lines().nth(1).filter(|line| !line.is_empty())?;
+    Some(PathBuf::from(std::ffi::OsString::from_vec(bytes(line)?)))
 }
 
 impl Record {
@@ -126,7 +144,10 @@ impl Record {
                 let phase = match phase {
                     Phase::Staging => "staging",
                     Phase::Applying => "applying",
+                    Phase::Done => "done",
                 };
+                // A name of ours: plain letters.
+                let staging = String::from_utf8_lossy(staging.as_bytes());
                 format!("rollback\n{}{}{staging}\n{phase}\n", states(from), states(to))
             }
         };
@@ -138,7 +159,8 @@ impl Record {
         if lines.next()? != HEADER || !text.ends_with("\nend\n") {
             return None;
         }
-        let target = PathBuf::from(std::ffi::OsString::from_vec(bytes(lines.next()?)?));
+        let target = target(text)?;
+        lines.next()?;
         let numbers: Vec<u64> = lines.next()?.split(' ').map(str::parse).collect::<Result<_, _>>().ok()?;
         let [major, minor, inode] = numbers.try_into().ok()?;
         let identity = ((u32::try_from(major).ok()?, u32::try_from(minor).ok()?), inode);
@@ -152,10 +174,14 @@ impl Record {
             "rollback" => Work::Rollback {
                 from: state(lines.next()?)?,
                 to: state(lines.next()?)?,
-                staging: lines.next().filter(|name| name.starts_with(super::STAGING))?.to_owned(),
+                staging: lines
+                    .next()
+                    .filter(|name| is_place(name))
+                    .and_then(|name| RelPath::new(name).ok())?,
                 phase: match lines.next()? {
                     "staging" => Phase::Staging,
                     "applying" => Phase::Applying,
+                    "done" => Phase::Done,
                     _ => return None,
                 },
             },
@@ -208,7 +234,7 @@ mod tests {
         let id: ObjectId = "4b825dc642cb6eb9a060e54bf8d69288fbee4904".parse().unwrap();
         let old = State { tree: id, manifest: id, times: id, layer: None, left_out: None };
         let state = State { left_out: Some(id), ..old };
-        let staging = format!("{}x", super::super::STAGING);
+        let staging = RelPath::new(format!(".git/{}x", super::super::STAGING)).unwrap();
         let rollback = Work::Rollback { from: old, to: state, staging, phase: Phase::Applying };
         for work in [Work::Checkout { to: state }, rollback] {
             let target = PathBuf::from("/a \n/é");

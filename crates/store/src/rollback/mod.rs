@@ -6,15 +6,18 @@
 //! that other names of the old one (hard links that lead outside) keep what they have.
 //!
 //! New files are made aside, in a directory of the same tree, before anything is touched; so a full disk is found out
-//! while the old state is whole. Then the journal says that it goes ahead, and everything is put in place by renames.
-//! A process that finds the journal later calls [`recover`]: before that word the old state is put right, after it the new one
-//! is. There is no third.
+//! while the old state is whole. Then each is exchanged with the old one, and what comes out is looked at: what somebody
+//! saved a moment ago is found in our hands, and everything is put back. The result stands when the journal says so.
+//! Whoever finds the journal later calls [`recover`]: before that word everything is put back, after it the last steps are
+//! done. What somebody did meanwhile stays.
 //!
 //! A state that was recorded without ignored files says nothing about them: none is removed on the way to it (`spare`).
 //!
 //! `root` below is always a handle, and every entry is reached beneath it without following anything.
 
 mod apply;
+mod aside;
+mod back;
 mod disk;
 mod journal;
 mod plan;
@@ -26,25 +29,24 @@ use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::Path;
 
-use rustix::fs::{Mode, fchmod, futimens, mkdirat};
-use rustix::io::Errno;
+use rustix::fs::{Mode, fchmod, futimens};
 
+pub(crate) use aside::STAGING;
 pub(crate) use plan::{Holder, Plan, Step};
 pub use recover::{Recovered, Recovery, recover};
 pub(crate) use spare::Unknown;
 pub use verify::Verify;
 
 use crate::checkout::{self, Maker, SkipReason, Skipped, Times, write_error};
-use crate::dir::{open_dir, stat_fd};
+use crate::dir::stat_fd;
 use crate::object::ReadObjects;
 use crate::path::RelPath;
 use crate::state::{Limits, State, StateError};
-use apply::{Apply, Strangers, remove_staging};
+use apply::Apply;
+use aside::List;
+use back::Back;
 use journal::{Phase, Place, Record, Work};
-use verify::{MOST, Moment, Verifier};
-
-/// What the name of the directory aside begins with.
-pub(crate) const STAGING: &str = ".sandtable-rollback-";
+use verify::{MOST, Verifier};
 
 /// Whether a name at the top of a directory is that of one of ours, in which new files wait and old ones are kept while it is
 /// turned, or while work is brought into it. It is no part of any state.
@@ -130,6 +132,8 @@ pub struct Outcome {
     pub removed: u64,
     /// Directories that should have gone, but hold what no state knows.
     pub kept: Vec<RelPath>,
+    /// What somebody wrote to files that had gone or been replaced already, under new names beside them.
+    pub beside: Vec<RelPath>,
     /// What the state to come was recorded without, and which therefore is as it was. Of a directory only itself is
     /// named.
     pub spared: Vec<RelPath>,
@@ -151,7 +155,11 @@ pub enum Error {
     Journal(#[source] io::Error),
     #[error("it was stopped")]
     Cancelled,
-    /// The journal is still there: [`recover`] finishes it.
+    #[error("the record of it cannot be read by this version")]
+    Unreadable,
+    #[error("`.git/index.lock` exists: git is at work there, and it waits for that")]
+    GitAtWork,
+    /// The journal is still there: [`recover`] puts everything back.
     #[error("the directory is between two states, until the next command puts that right")]
     Between(#[source] Box<Error>),
     /// The journal is still there, and nothing else is left to do than what it names.
@@ -172,7 +180,7 @@ pub fn rollback(
     if let Some(path) = plan.refused {
         return Err(checkout::Error::Git(path).into());
     }
-    let verifier = Verifier { objects, root: site.root, verify: options.verify, moment: Moment::Before };
+    let verifier = Verifier { objects, root: site.root, verify: options.verify };
     let changed = verifier.changed(&plan, MOST).map_err(|errno| write_error(&RelPath::root(), errno))?;
     if !changed.is_empty() {
         return Err(Error::Changed(changed));
@@ -218,27 +226,36 @@ struct Turn<'a> {
 
 impl Turn<'_> {
     fn run(&self, plan: &Plan) -> Result<Outcome, Error> {
-        let staging = format!("{STAGING}{}", self.site.id);
+        let staging = aside::place(self.site.root, self.site.id);
         self.note(&staging, Phase::Staging)?;
-        let staged = self.stage(plan, &staging).and_then(|staged| {
-            self.note(&staging, Phase::Applying)?;
-            Ok(staged)
-        });
-        let (aside, skipped) = match staged {
+        let (aside, list, skipped) = match self.stage(plan, &staging) {
             Ok(staged) => staged,
-            // Nothing is in place yet, so nothing of ours is left in the directory either.
             Err(error) => {
                 self.end(&staging, self.states.from)?;
                 return Err(error);
             }
         };
-        let mut outcome = match self.apply(&aside, 'n').apply(plan) {
+        if let Err(error) = self.note(&staging, Phase::Applying) {
+            // The word may be on disk though writing it failed. Nothing was touched yet.
+            let ended = self.end(&staging, self.states.from);
+            return Err(if ended.is_ok() { error } else { Error::Between(Box::new(error)) });
+        }
+        let apply = self.apply(&aside);
+        let applied = apply.apply(plan).and_then(|outcome| {
+            self.sync()?;
+            self.note(&staging, Phase::Done)?;
+            Ok(outcome)
+        });
+        let mut outcome = match applied {
             Ok(outcome) => outcome,
-            Err(error) => return Err(self.undo(&aside, &staging, error)),
+            Err(error) => return Err(self.undo(plan, (&apply, &list, &staging), error)),
         };
-        drop(aside);
         outcome.skipped.extend(skipped);
-        let ended = self.settle(&staging, self.states.to).and_then(|()| {
+        let none = Plan::default();
+        let back = Back { apply: &apply, plan, reverse: &none, list: Some(&list), taken: Vec::new() };
+        let ended = back.sweep().and_then(|beside| {
+            outcome.beside = beside;
+            self.settle(&staging, self.states.to)?;
             (self.options.done)().map_err(Error::Journal)?;
             self.place().remove().map_err(Error::Journal)
         });
@@ -246,60 +263,77 @@ impl Turn<'_> {
         Ok(outcome)
     }
 
-    fn stage(&self, plan: &Plan, staging: &str) -> Result<(OwnedFd, Vec<Skipped>), Error> {
+    fn stage(&self, plan: &Plan, staging: &RelPath) -> Result<(OwnedFd, List, Vec<Skipped>), Error> {
+        let write = |errno| write_error(staging, errno);
         if plan.locked.first().is_some_and(RelPath::is_root) {
             let root = RelPath::root();
             disk::unlock(self.site.root, &root).map_err(|errno| write_error(&root, errno))?;
         }
-        let aside = make_staging(self.site.root, staging)?;
-        let skipped = self.apply(&aside, 'n').stage(plan, self.options.cancelled)?;
+        let aside = aside::make(self.site.root, staging).map_err(write)?;
+        let skipped = self.apply(&aside).stage(plan, self.options.cancelled)?;
+        let list = List::take_down((self.site.root, aside.as_fd()), plan, self.states.to.tree.kind());
+        let list = list.map_err(write)?;
+        list.write(aside.as_fd(), plan).map_err(Error::Journal)?;
         self.sync()?;
-        Ok((aside, skipped))
+        Ok((aside, list, skipped))
     }
 
-    fn apply<'s>(&'s self, aside: &'s OwnedFd, prefix: char) -> Apply<'s> {
+    fn apply<'s>(&'s self, aside: &'s OwnedFd) -> Apply<'s> {
         Apply {
             maker: Maker::new(self.objects, aside.as_fd(), self.options.times),
             root: self.site.root,
             staging: aside.as_fd(),
-            prefix,
-            strangers: Strangers::Keep,
+            id: self.site.id,
+            verify: self.options.verify,
             progress: self.options.progress,
         }
     }
 
     /// Goes back to where it came from; what is said is why.
-    fn undo(&self, aside: &OwnedFd, staging: &str, error: Error) -> Error {
-        let back = || -> Result<(), Error> {
+    fn undo(
+        &self,
+        plan: &Plan,
+        (apply, list, staging): (&Apply<'_>, &List, &RelPath),
+        error: Error,
+    ) -> Error {
+        let back = || -> Result<Vec<RelPath>, Error> {
+            // The word that it stands may be on disk though writing it failed; it must not be while files go back.
+            self.note(staging, Phase::Applying)?;
             let Move { from, to } = self.states;
             let states = Move { from: to, to: from };
-            let plan = Plan::new(self.objects, states, Unknown::Partial, self.options.limits)?;
-            let apply = self.apply(aside, 'o');
-            apply.stage(&plan, &|| false)?;
-            apply.apply(&plan)?;
-            self.end(staging, from)
+            let reverse = Plan::new(self.objects, states, Unknown::Partial, self.options.limits)?;
+            let taken = list.taken_up(self.site.root, plan, to.tree.kind());
+            let left = Back { apply, plan, reverse: &reverse, list: Some(list), taken }.put_back()?;
+            self.end(staging, from)?;
+            Ok(left)
         };
-        match back() {
-            Ok(()) => error,
-            // The first failure is the cause, so that is the one to report.
-            Err(_) => Error::Between(Box::new(error)),
+        match (back(), error) {
+            (Ok(left), Error::Changed(mut paths)) => {
+                paths.extend(left);
+                paths.sort_unstable();
+                paths.dedup();
+                Error::Changed(paths)
+            }
+            (Ok(_), error) => error,
+            // What kept it from going on is what must be mended.
+            (Err(_), error) => Error::Between(Box::new(error)),
         }
     }
 
-    fn end(&self, staging: &str, now: &State) -> Result<(), Error> {
+    fn end(&self, staging: &RelPath, now: &State) -> Result<(), Error> {
+        self.sync()?;
         self.settle(staging, now)?;
         self.place().remove().map_err(Error::Journal)
     }
 
-    fn settle(&self, staging: &str, now: &State) -> Result<(), Error> {
-        self.sync()?;
-        remove_staging(self.site.root, staging)?;
+    fn settle(&self, staging: &RelPath, now: &State) -> Result<(), Error> {
+        aside::remove(self.site.root, staging).map_err(|errno| write_error(staging, errno))?;
         settle_root(self.objects, now, self.site.root, self.options.times)
     }
 
-    fn note(&self, staging: &str, phase: Phase) -> Result<(), Error> {
+    fn note(&self, staging: &RelPath, phase: Phase) -> Result<(), Error> {
         let Move { from, to } = self.states;
-        let work = Work::Rollback { from: *from, to: *to, staging: staging.to_owned(), phase };
+        let work = Work::Rollback { from: *from, to: *to, staging: staging.clone(), phase };
         let record = Record::new(self.site.root, self.site.path, self.options.times, work);
         let note = self.options.note.map(str::to_owned);
         let record = record.map(|record| Record { note, ..record });
@@ -316,16 +350,6 @@ impl Turn<'_> {
         }
         Ok(())
     }
-}
-
-fn make_staging(root: BorrowedFd<'_>, name: &str) -> Result<OwnedFd, Error> {
-    let path = RelPath::new(name).unwrap_or_default();
-    let made = match mkdirat(root, name, Mode::RWXU) {
-        // Left by a recovery that was itself broken off, or a trap: it must be ours and empty to be used.
-        Err(Errno::EXIST) => remove_staging(root, name).map(|()| mkdirat(root, name, Mode::RWXU))?,
-        made => made,
-    };
-    Ok(made.and_then(|()| open_dir(root, name.as_bytes())).map_err(|errno| write_error(&path, errno))?)
 }
 
 /// The directory aside came and went in the root, which moved its time; and its owner may have been let in for that.

@@ -1,7 +1,6 @@
 //! What must be touched to turn one state into another, from the states alone: the same again at any later time.
 
 use std::collections::HashSet;
-use std::iter::successors;
 
 use super::Move;
 use super::spare::{Scope, Unknown};
@@ -81,24 +80,6 @@ impl Plan {
         plan.holders.sort_by(|one, two| one.path.components().cmp(two.path.components()));
         plan.locked.sort_by(|one, two| one.components().cmp(two.components()));
         Ok(plan)
-    }
-
-    /// Takes out everything that has to do with these paths: they are somebody's, and so is what is below them. A directory
-    /// that something of theirs is in cannot become a file.
-    pub(crate) fn leave_alone(&mut self, paths: &[RelPath]) {
-        let theirs: HashSet<&RelPath> = paths.iter().collect();
-        let above: HashSet<RelPath> =
-            paths.iter().flat_map(|path| successors(path.parent(), RelPath::parent)).collect();
-        let is_theirs = |path: &RelPath| {
-            theirs.contains(path) || successors(path.parent(), RelPath::parent).any(|up| theirs.contains(&up))
-        };
-        let is_directory =
-            |node: &Option<Node>| node.as_ref().is_none_or(|node| node.as_directory().is_some());
-        self.steps.retain(|step| {
-            !is_theirs(&step.path) && (is_directory(&step.post) || !above.contains(&step.path))
-        });
-        self.holders.retain(|holder| !is_theirs(&holder.path));
-        self.locked.retain(|path| !is_theirs(path));
     }
 
     /// Whether the directory is on the way to something that is touched, and is there afterwards.

@@ -1,20 +1,23 @@
 //! Finishes or undoes what was broken off.
 
-use std::collections::HashSet;
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::path::PathBuf;
 
-use super::apply::{Apply, Strangers, remove_staging};
-use super::journal::{Phase, Place, Record, UNFINISHED, Work};
+use rustix::io::Errno;
+
+use super::apply::Apply;
+use super::aside::{self, List};
+use super::back::Back;
+use super::journal::{Found, Phase, Place, Record, UNFINISHED, Work};
 use super::plan::Plan;
-use super::verify::{Moment, Verifier, Verify};
-use super::{Durability, Error, Move, Unknown, make_staging, settle_root};
+use super::verify::Verify;
+use super::{Durability, Error, Move, Unknown, settle_root};
 use crate::checkout::{Maker, take_away, write_error};
-use crate::dir::{names, open_below, open_named, reopen, stat_fd};
+use crate::dir::{names, open_named, reopen, stat_fd};
 use crate::object::ReadObjects;
 use crate::path::RelPath;
-use crate::state::{Limits, State};
+use crate::state::Limits;
 
 /// A record that was found, and what became of it.
 #[derive(Debug)]
@@ -22,10 +25,11 @@ pub struct Recovered {
     pub id: String,
     /// `rollback` or `checkout`.
     pub what: &'static str,
+    /// Empty where the record does not even say that.
     pub target: PathBuf,
     pub result: Result<Recovery, Error>,
-    /// Paths that were neither what they had been nor what they were to become: somebody changed or removed them since, and
-    /// they are as that left them.
+    /// Paths that somebody changed, removed or told git of since: they are as that left them. Also what somebody wrote to
+    /// files that had gone already, under new names.
     pub left_alone: Vec<RelPath>,
 }
 
@@ -35,14 +39,16 @@ pub enum Recovery {
     Finished,
     /// The directory is in the state it was in; after a checkout, empty of what that wrote.
     Undone,
-    /// The directory is not there any more, or another one is: there is nothing to mend.
+    /// The directory of a checkout is not there any more, or another one is: there is nothing to mend.
     Gone,
+    /// The directory is not there, or another one is: it may be on a disk that is not there now, or have another name. The
+    /// record stays.
+    Missing,
 }
 
 /// Goes through all records in the directory `journal`. The caller holds the locks of what they speak of.
 ///
-/// With [`Verify::Trust`] a file that was changed since it was broken off is replaced; else it is left alone, and all the
-/// rest is finished. `noted` gets the words that came with what stands now, before its record is removed.
+/// What somebody changed since it was broken off is left alone. `noted` gets the words that came with what stands now, before its record is removed.
 pub fn recover(
     objects: &dyn ReadObjects,
     journal: BorrowedFd<'_>,
@@ -58,12 +64,22 @@ pub fn recover(
             place.remove()?;
             continue;
         }
-        let Some(record) = place.read()? else { continue };
-        let result = mend(objects, &record, verify).and_then(|(done, left)| {
+        let record = match place.read()? {
+            Found::Record(record) => record,
+            Found::Unreadable { target } => {
+                let result = Err(Error::Unreadable);
+                let target = target.unwrap_or_default();
+                all.push(Recovered { id: name, what: "rollback", target, result, left_alone: Vec::new() });
+                continue;
+            }
+        };
+        let result = mend(objects, (&name, &record), verify).and_then(|(done, left)| {
             if let (Recovery::Finished, Some(note)) = (done, &record.note) {
                 noted(note).map_err(Error::Journal)?;
             }
-            place.remove().map_err(Error::Journal)?;
+            if done != Recovery::Missing {
+                place.remove().map_err(Error::Journal)?;
+            }
             Ok((done, left))
         });
         let (result, left_alone) = match result {
@@ -81,9 +97,19 @@ pub fn recover(
 
 type Mended = (Recovery, Vec<RelPath>);
 
-fn mend(objects: &dyn ReadObjects, record: &Record, verify: Verify<'_>) -> Result<Mended, Error> {
-    let gone = (Recovery::Gone, Vec::new());
-    let Ok(root) = open_named(&record.target) else { return Ok(gone) };
+fn mend(
+    objects: &dyn ReadObjects,
+    (id, record): (&str, &Record),
+    verify: Verify<'_>,
+) -> Result<Mended, Error> {
+    let gone = match record.work {
+        Work::Checkout { .. } => (Recovery::Gone, Vec::new()),
+        Work::Rollback { .. } => (Recovery::Missing, Vec::new()),
+    };
+    let root = match open_named(&record.target) {
+        Err(Errno::NOENT | Errno::NOTDIR) => return Ok(gone),
+        opened => opened.map_err(|errno| write_error(&RelPath::root(), errno))?,
+    };
     let meta = stat_fd(root.as_fd()).map_err(|errno| write_error(&RelPath::root(), errno))?;
     if (meta.dev, meta.ino) != record.identity {
         return Ok(gone);
@@ -94,47 +120,52 @@ fn mend(objects: &dyn ReadObjects, record: &Record, verify: Verify<'_>) -> Resul
             Ok((Recovery::Undone, Vec::new()))
         }
         Work::Rollback { from, staging, phase: Phase::Staging, .. } => {
-            remove_staging(root.as_fd(), staging)?;
+            aside::remove(root.as_fd(), staging).map_err(|errno| write_error(staging, errno))?;
             settle_root(objects, from, root.as_fd(), record.times)?;
             Ok((Recovery::Undone, Vec::new()))
         }
-        Work::Rollback { from, to, staging, phase: Phase::Applying } => {
-            let left = finish(objects, (root.as_fd(), record, staging), (from, to), verify)?;
-            Ok((Recovery::Finished, left))
+        Work::Rollback { from, to, staging, phase } => {
+            let broken = Broken { objects, root: root.as_fd(), record, staging, states: Move { from, to } };
+            broken.end(*phase, (id, verify))
         }
     }
 }
 
-fn finish(
-    objects: &dyn ReadObjects,
-    site: (BorrowedFd<'_>, &Record, &str),
-    states: (&State, &State),
-    verify: Verify<'_>,
-) -> Result<Vec<RelPath>, Error> {
-    let (root, record, staging) = site;
-    let (from, to) = states;
-    let mut plan = Plan::new(objects, Move { from, to }, Unknown::Partial, Limits::default())?;
-    let mut left = Vec::new();
-    if matches!(verify, Verify::Check(_)) {
-        let verifier = Verifier { objects, root, verify, moment: Moment::Between };
-        left = verifier.changed(&plan, usize::MAX).map_err(|errno| write_error(&RelPath::root(), errno))?;
-        plan.leave_alone(&left);
-        let comes: HashSet<RelPath> = plan.steps.iter().map(|step| step.path.clone()).collect();
-        plan.holders.retain(|holder| comes.contains(&holder.path) || open_below(root, &holder.path).is_ok());
+/// A turn that was broken off when files were changing places.
+struct Broken<'a> {
+    objects: &'a dyn ReadObjects,
+    root: BorrowedFd<'a>,
+    record: &'a Record,
+    staging: &'a RelPath,
+    states: Move<'a>,
+}
+
+impl Broken<'_> {
+    fn end(&self, phase: Phase, (id, verify): (&str, Verify<'_>)) -> Result<Mended, Error> {
+        let &Self { objects, root, record, staging, states: Move { from, to } } = self;
+        let write = |errno| Error::from(write_error(staging, errno));
+        if phase != Phase::Done && aside::git_is_at_work(root).map_err(write)? {
+            // The witness is about to be replaced, and what is being committed must not change beneath.
+            return Err(Error::GitAtWork);
+        }
+        let plan = |states| Plan::new(objects, states, Unknown::Partial, Limits::default());
+        let (forth, reverse) = (plan(self.states)?, plan(Move { from: to, to: from })?);
+        let aside = match aside::open(root, staging).map_err(write)? {
+            Some(aside) => aside,
+            None => aside::make(root, staging).map_err(write)?,
+        };
+        let list = List::read(aside.as_fd(), &forth).map_err(Error::Journal)?;
+        let taken = list.as_ref().map(|list| list.taken_up(root, &forth, to.tree.kind())).unwrap_or_default();
+        let maker = Maker::new(objects, aside.as_fd(), record.times);
+        let apply = Apply { maker, root, staging: aside.as_fd(), id, verify, progress: &|| {} };
+        let back = Back { apply: &apply, plan: &forth, reverse: &reverse, list: list.as_ref(), taken };
+        let (left, now, became) = match phase {
+            Phase::Done => (back.sweep()?, to, Recovery::Finished),
+            Phase::Staging | Phase::Applying => (back.put_back()?, from, Recovery::Undone),
+        };
+        crate::os::write_out(root).map_err(write)?;
+        aside::remove(root, staging).map_err(write)?;
+        settle_root(objects, now, root, record.times)?;
+        Ok((became, left))
     }
-    let aside = match crate::dir::open_dir(root, staging.as_bytes()) {
-        Ok(aside) => aside,
-        Err(_) => make_staging(root, staging)?,
-    };
-    let maker = Maker::new(objects, aside.as_fd(), record.times);
-    let strangers = match verify {
-        Verify::Trust => Strangers::Replace,
-        Verify::Check(_) => Strangers::Keep,
-    };
-    let apply = Apply { maker, root, staging: aside.as_fd(), prefix: 'n', strangers, progress: &|| {} };
-    apply.apply(&plan)?;
-    crate::os::write_out(root).map_err(|errno| write_error(&RelPath::root(), errno))?;
-    remove_staging(root, staging)?;
-    settle_root(objects, to, root, record.times)?;
-    Ok(left)
 }

@@ -18,7 +18,7 @@ use crate::state::{Node, What};
 /// How far the caller vouches for what is on the disk.
 #[derive(Clone, Copy)]
 pub enum Verify<'a> {
-    /// The state to leave was taken from the disk just now. Only what no state has is looked for.
+    /// The state to leave was taken from the disk just now. Only what no state has is looked for beforehand.
     Trust,
     /// Every touched path is compared, by what the function knows of its content (a stat cache), else by reading it.
     Check(&'a (dyn Fn(&RelPath, &Meta) -> Option<ObjectId> + Sync)),
@@ -33,20 +33,10 @@ impl std::fmt::Debug for Verify<'_> {
     }
 }
 
-/// At which moment it is asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Moment {
-    /// Nothing was touched yet.
-    Before,
-    /// Some steps may have been done: each path may be what it was, what it shall be, or gone.
-    Between,
-}
-
 pub(super) struct Verifier<'a> {
     pub(super) objects: &'a dyn ReadObjects,
     pub(super) root: BorrowedFd<'a>,
     pub(super) verify: Verify<'a>,
-    pub(super) moment: Moment,
 }
 
 /// As many paths as are named in an error.
@@ -61,7 +51,7 @@ impl Verifier<'_> {
             if changed.len() >= most {
                 break;
             }
-            if !self.fits(step)? || self.has_lost_its_place(step, &touched) {
+            if !self.fits(step)? {
                 changed.push(step.path.clone());
             }
             changed.extend(self.strangers(step, &touched)?);
@@ -72,22 +62,16 @@ impl Verifier<'_> {
     fn fits(&self, step: &Step) -> Result<bool> {
         let Some((parent, name)) = disk::parent(self.root, &step.path)? else {
             // Not even its directory is there.
-            return Ok(self.may_be_absent(step));
+            return Ok(step.pre.is_none());
         };
         let place = (parent.as_fd(), name);
-        let Some(meta) = disk::look(place.0, name)? else { return Ok(self.may_be_absent(step)) };
-        if self.moment == Moment::Between && meta.kind == Kind::Directory {
-            let is_directory = |node: &Option<Node>| node.as_ref().is_some_and(is_directory);
-            if is_directory(&step.pre) || is_directory(&step.post) {
-                return Ok(true);
-            }
-        }
+        let Some(meta) = disk::look(place.0, name)? else { return Ok(step.pre.is_none()) };
         let known: Known<'_> = &|meta| match self.verify {
             Verify::Trust => None,
             Verify::Check(known) => known(&step.path, meta),
         };
         // What stands there may be what shall come: the state to leave was recorded without it.
-        let may_have_come = self.moment == Moment::Between || step.pre.is_none();
+        let may_have_come = step.pre.is_none();
         if step.pre.is_none() && meta.kind == Kind::Directory && step.post.as_ref().is_some_and(is_directory)
         {
             return Ok(true);
@@ -101,28 +85,12 @@ impl Verifier<'_> {
             None => Ok(false),
         };
         Ok(match self.verify {
-            Verify::Trust if self.moment == Moment::Before => {
+            Verify::Trust => {
                 step.pre.as_ref().is_some_and(|pre| kind(pre) == meta.kind)
                     || (may_have_come && is(&step.post)?)
             }
-            _ => is(&step.pre)? || (may_have_come && is(&step.post)?),
+            Verify::Check(_) => is(&step.pre)? || (may_have_come && is(&step.post)?),
         })
-    }
-
-    /// Whether something is to come into a directory that was there, and that somebody removed.
-    fn has_lost_its_place(&self, step: &Step, touched: &HashSet<&RelPath>) -> bool {
-        let above = step.path.parent().unwrap_or_default();
-        let stood = step.post.is_some() && !above.is_root() && !touched.contains(&above);
-        stood && self.moment == Moment::Between && open_below(self.root, &above).is_err()
-    }
-
-    /// Whether nobody else need have removed it. What is replaced by one of its kind is never absent on the way.
-    fn may_be_absent(&self, step: &Step) -> bool {
-        match (&step.pre, &step.post) {
-            (None, _) => true,
-            (Some(pre), Some(post)) if is_directory(pre) == is_directory(post) => false,
-            _ => self.moment == Moment::Between,
-        }
     }
 
     /// Entries that no state knows, in a directory that must go.
@@ -134,7 +102,7 @@ impl Verifier<'_> {
             // It cannot be replaced as long as they are in it.
             Some(false) => true,
             // Otherwise it may stay, with them in it, if the caller knows of them.
-            None => matches!((self.verify, self.moment), (Verify::Check(_), Moment::Before)),
+            None => matches!(self.verify, Verify::Check(_)),
         };
         if !goes || !matters {
             return Ok(Vec::new());

@@ -5,6 +5,7 @@
 mod checkout;
 mod diff;
 mod layer;
+mod meanwhile;
 mod rollback;
 mod states;
 #[path = "../support/mod.rs"]

@@ -11,7 +11,8 @@ use sandtable_store::RelPath;
 use sandtable_store::dir::open_named;
 use sandtable_store::object::Memory;
 use sandtable_store::rollback::{
-    Durability, Error, Move, Options, Outcome, Recovery, Site, Verify, checkout_journalled, recover, rollback,
+    Durability, Error, Move, Options, Outcome, Recovered, Recovery, Site, Verify, checkout_journalled,
+    recover, rollback,
 };
 use sandtable_store::state::State;
 
@@ -20,9 +21,9 @@ use crate::states::{Plain, Thing, Zoo, at, changed, look, path, put_on_disk, ran
 use crate::support::{Dice, setting};
 
 /// Two states, the directory, and its journal.
-struct Scene {
+pub(crate) struct Scene {
     objects: Memory,
-    old: Plain,
+    pub(crate) old: Plain,
     new: Plain,
     from: State,
     to: State,
@@ -30,7 +31,7 @@ struct Scene {
 }
 
 impl Scene {
-    fn new(dir: &Path, old: Plain, new: Plain) -> Self {
+    pub(crate) fn new(dir: &Path, old: Plain, new: Plain) -> Self {
         let objects = Memory::default();
         let (from, to) = (state(&objects, &old), state(&objects, &new));
         Self { objects, old, new, from, to, dir: dir.to_owned() }
@@ -42,7 +43,7 @@ impl Scene {
         Self::new(dir, old, new)
     }
 
-    fn root(&self) -> PathBuf {
+    pub(crate) fn root(&self) -> PathBuf {
         self.dir.join("root")
     }
 
@@ -50,7 +51,7 @@ impl Scene {
         open_named(&self.dir.join("journal")).unwrap()
     }
 
-    fn on_disk(self) -> Self {
+    pub(crate) fn on_disk(self) -> Self {
         for name in ["root", "journal"] {
             fs_err::create_dir(self.dir.join(name)).unwrap();
         }
@@ -58,7 +59,7 @@ impl Scene {
         self
     }
 
-    fn roll(&self, options: &Options<'_>) -> Result<Outcome, Error> {
+    pub(crate) fn roll(&self, options: &Options<'_>) -> Result<Outcome, Error> {
         let (root, journal) = (open_named(&self.root()).unwrap(), self.journal());
         let site = Site { root: root.as_fd(), path: &self.root(), journal: journal.as_fd(), id: "one" };
         rollback(&self.objects, Move { from: &self.from, to: &self.to }, &site, options)
@@ -70,12 +71,12 @@ impl Scene {
         all.into_iter().map(|recovered| recovered.result.unwrap()).collect()
     }
 
-    fn journal_is_empty(&self) -> bool {
+    pub(crate) fn journal_is_empty(&self) -> bool {
         fs_err::read_dir(self.dir.join("journal")).unwrap().next().is_none()
     }
 }
 
-fn quick<'a>() -> Options<'a> {
+pub(crate) fn quick<'a>() -> Options<'a> {
     Options { durability: Durability::Process, ..Options::default() }
 }
 
@@ -143,7 +144,7 @@ fn what_somebody_changed_stops_it_before_anything_is_touched() {
     }
 }
 
-fn edited(dir: &Path) -> Scene {
+pub(crate) fn edited(dir: &Path) -> Scene {
     fixed(dir).on_disk()
 }
 
@@ -163,8 +164,6 @@ fn fixed(dir: &Path) -> Scene {
 fn a_state_just_taken_is_trusted_and_strangers_stay() {
     let dir = tempfile::tempdir().unwrap();
     let scene = edited(dir.path());
-    // As if it had been recorded.
-    fs_err::write(scene.root().join("edited"), "mine").unwrap();
     // Not part of any state.
     fs_err::write(scene.root().join("goes/stranger"), "x").unwrap();
     let outcome = scene.roll(&Options { verify: Verify::Trust, ..quick() }).unwrap();
@@ -229,6 +228,10 @@ fn it_stops_when_told_with_the_old_state_in_place() {
     assert!(matches!(stopped, Err(Error::Cancelled)), "{stopped:?}");
     assert_eq!(timeless(&look(&scene.root())), timeless(&scene.old));
     assert!(scene.journal_is_empty());
+}
+
+pub(crate) fn contains(path: &Path, text: &str) -> bool {
+    fs_err::read(path).is_ok_and(|bytes| String::from_utf8_lossy(&bytes).contains(text))
 }
 
 const CHILD: &str = "SANDTABLE_TEST_ROLLBACK";
@@ -381,32 +384,56 @@ fn every_moment_leads_to_one_of_both_states() {
     assert!(undone > 0 && finished > 0, "{undone} undone, {finished} finished");
 }
 
+/// The only record, carried to its end.
+fn recovered(scene: &Scene, noted: &dyn Fn(&str) -> std::io::Result<()>) -> Recovered {
+    let all = recover(&scene.objects, scene.journal().as_fd(), Verify::Check(&|_, _| None), noted);
+    let mut all = all.unwrap();
+    assert_eq!(all.len(), 1);
+    all.remove(0)
+}
+
 #[test]
 fn what_somebody_did_after_it_was_broken_off_stays() {
-    for mine in [Some("mine"), None] {
-        let dir = tempfile::tempdir().unwrap();
-        let scene = edited(dir.path());
-        // All is staged, `goes` is gone, `comes` is there, `edited` is not yet.
-        assert!(!broken_off(dir.path(), FIXED, 9));
-        assert!(!scene.root().join("goes").exists() && scene.root().join("comes").exists());
-        match mine {
-            Some(text) => fs_err::write(scene.root().join("edited"), text).unwrap(),
-            None => fs_err::remove_file(scene.root().join("edited")).unwrap(),
+    // All is staged and `goes` is gone; `comes` is there; so is `edited`.
+    for (moment, placed) in [(9, ["comes"].as_slice()), (10, &["comes", "edited"])] {
+        for mine in [Some("mine"), Some("old"), None] {
+            let dir = tempfile::tempdir().unwrap();
+            let scene = edited(dir.path());
+            assert!(!broken_off(dir.path(), FIXED, moment));
+            assert!(!scene.root().join("goes").exists() && scene.root().join("comes").exists());
+            let file = scene.root().join("edited");
+            assert_eq!(contains(&file, "new"), placed.contains(&"edited"));
+            match mine {
+                Some(text) => fs_err::write(&file, text).unwrap(),
+                None => fs_err::remove_file(&file).unwrap(),
+            }
+            let done = recovered(&scene, &|_| Ok(()));
+            assert!(matches!(&done.result, Ok(Recovery::Undone)), "{done:?}");
+            // Where nothing of ours had come there is nothing to say of an edit.
+            let is_named = placed.contains(&"edited") || mine.is_none();
+            assert_eq!(done.left_alone, if is_named { vec![path("edited")] } else { Vec::new() });
+            assert_eq!((done.id.as_str(), done.target), ("one", scene.root()));
+            assert_eq!(fs_err::read_to_string(&file).ok().as_deref(), mine);
+            // All the rest is what it was, and nothing of ours is left.
+            let (mut found, mut old) = (timeless(&look(&scene.root())), timeless(&scene.old));
+            found.remove(&path("edited"));
+            old.remove(&path("edited"));
+            assert_eq!(found, old);
+            assert!(scene.journal_is_empty());
         }
-        let check = Verify::Check(&|_, _| None);
-        let all = recover(&scene.objects, scene.journal().as_fd(), check, &|_| Ok(()));
-        let done = all.unwrap().pop().unwrap();
-        assert!(matches!(&done.result, Ok(Recovery::Finished)), "{done:?}");
-        assert_eq!(done.left_alone, [path("edited")]);
-        assert_eq!((done.id.as_str(), done.target), ("one", scene.root()));
-        assert_eq!(fs_err::read_to_string(scene.root().join("edited")).ok().as_deref(), mine);
-        // All the rest is what it was to become, and nothing of ours is left.
-        let (mut found, mut new) = (timeless(&look(&scene.root())), timeless(&scene.new));
-        found.remove(&path("edited"));
-        new.remove(&path("edited"));
-        assert_eq!(found, new);
-        assert!(scene.journal_is_empty());
     }
+}
+
+/// The scene after a turn, with the record as it was at the last step at which it said so.
+fn with_record(dir: &Path, scene: &Scene, phase: &str) {
+    let (record, copy) = (dir.join("journal/one"), dir.join("copy"));
+    let progress = || {
+        if contains(&record, phase) {
+            fs_err::copy(&record, &copy).unwrap();
+        }
+    };
+    scene.roll(&Options { progress: &progress, note: Some("words"), ..quick() }).unwrap();
+    fs_err::rename(&copy, &record).unwrap();
 }
 
 #[test]
@@ -418,37 +445,71 @@ fn a_directory_that_somebody_removed_meanwhile_stays_removed() {
     set(&mut new, &path("d/g"), Thing::file("new"));
     set(&mut new, &path("z"), Thing::file("new"));
     let scene = Scene::new(dir.path(), old, new).on_disk();
-    let copy = dir.path().join("copy");
-    let steps = Cell::new(0);
-    let progress = || {
-        steps.set(steps.get() + 1);
-        drop(fs_err::copy(dir.path().join("journal/one"), &copy));
-    };
-    scene.roll(&Options { progress: &progress, note: Some("words"), ..quick() }).unwrap();
-    fs_err::rename(&copy, dir.path().join("journal/one")).unwrap();
+    with_record(dir.path(), &scene, "\napplying\n");
     fs_err::remove_dir_all(scene.root().join("d")).unwrap();
+    let done = recovered(&scene, &|_| Ok(()));
+    assert!(matches!(&done.result, Ok(Recovery::Undone)), "{done:?}");
+    assert_eq!(done.left_alone, [path("d/f")]);
+    assert_eq!(look(&scene.root()).into_keys().count(), 0);
+    assert!(scene.journal_is_empty());
+}
+
+#[test]
+fn what_stands_is_written_down_by_whoever_finds_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let scene = edited(dir.path());
+    with_record(dir.path(), &scene, "\ndone\n");
+    fs_err::write(scene.root().join("edited"), "mine").unwrap();
     let heard = std::cell::RefCell::new(String::new());
     let noted = |note: &str| {
         heard.borrow_mut().push_str(note);
         Ok(())
     };
-    let check = Verify::Check(&|_, _| None);
-    let all = recover(&scene.objects, scene.journal().as_fd(), check, &noted);
-    let done = all.unwrap().pop().unwrap();
+    let done = recovered(&scene, &noted);
     assert!(matches!(&done.result, Ok(Recovery::Finished)), "{done:?}");
-    assert_eq!(done.left_alone, [path("d/f"), path("d/g")]);
-    assert_eq!(look(&scene.root()).into_keys().collect::<Vec<_>>(), [path("z")]);
-    assert_eq!(heard.into_inner(), "words", "what was to be written down once it stands");
-    assert!(scene.journal_is_empty() && steps.get() > 0);
+    assert_eq!(heard.into_inner(), "words");
+    assert!(contains(&scene.root().join("edited"), "mine") && scene.journal_is_empty());
 }
 
 #[test]
-fn a_record_of_a_directory_that_is_gone_is_dropped() {
+fn without_what_was_kept_aside_everything_is_made_again() {
     let dir = tempfile::tempdir().unwrap();
     let scene = edited(dir.path());
-    assert!(!broken_off(dir.path(), FIXED, 9));
-    fs_err::rename(scene.root(), dir.path().join("elsewhere")).unwrap();
+    with_record(dir.path(), &scene, "\napplying\n");
+    let done = recovered(&scene, &|_| Ok(()));
+    assert!(matches!(&done.result, Ok(Recovery::Undone)) && done.left_alone.is_empty(), "{done:?}");
+    assert_eq!(timeless(&look(&scene.root())), timeless(&scene.old));
+}
+
+#[test]
+fn a_record_waits_for_its_directory() {
+    let dir = tempfile::tempdir().unwrap();
+    let scene = edited(dir.path());
+    assert!(!broken_off(dir.path(), FIXED, 10));
+    let elsewhere = dir.path().join("elsewhere");
+    fs_err::rename(scene.root(), &elsewhere).unwrap();
+    assert_eq!(scene.recover(), [Recovery::Missing]);
     fs_err::create_dir(scene.root()).unwrap();
-    assert_eq!(scene.recover(), [Recovery::Gone]);
-    assert!(scene.journal_is_empty() && look(&scene.root()).is_empty());
+    assert_eq!(scene.recover(), [Recovery::Missing], "another directory of the same name");
+    assert!(look(&scene.root()).is_empty());
+    fs_err::remove_dir(scene.root()).unwrap();
+    fs_err::rename(elsewhere, scene.root()).unwrap();
+    assert_eq!(scene.recover(), [Recovery::Undone]);
+    assert_eq!(timeless(&look(&scene.root())), timeless(&scene.old));
+    assert!(scene.journal_is_empty());
+}
+
+#[test]
+fn it_lies_where_git_does_not_look() {
+    let dir = tempfile::tempdir().unwrap();
+    let scene = edited(dir.path());
+    fs_err::create_dir(scene.root().join(".git")).unwrap();
+    assert!(!broken_off(dir.path(), FIXED, 10));
+    let ours = |place: &Path| {
+        let mut names = fs_err::read_dir(place).unwrap().map(|entry| entry.unwrap().file_name());
+        names.any(|name| name.to_string_lossy().starts_with(".sandtable-rollback-"))
+    };
+    assert!(ours(&scene.root().join(".git")) && !ours(&scene.root()));
+    assert_eq!(scene.recover(), [Recovery::Undone]);
+    assert!(!ours(&scene.root().join(".git")));
 }

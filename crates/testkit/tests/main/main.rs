@@ -58,3 +58,4 @@ mod tidy;
 mod tool_cli;
 mod tool_containers;
 mod vm;
+mod which_directory;

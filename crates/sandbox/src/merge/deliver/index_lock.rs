@@ -28,7 +28,7 @@ pub(super) struct IndexLock {
 }
 
 /// Whether an index that somebody unlocked is still the one that was locked.
-pub(super) type IsAsBefore<'a> = &'a dyn Fn(&Path) -> bool;
+pub(super) type IsAsBefore<'a> = &'a dyn Fn(&Path) -> std::io::Result<bool>;
 
 impl IndexLock {
     pub(super) fn planned(id: &str, git_dir: &Path) -> Self {
@@ -90,11 +90,12 @@ impl IndexLock {
     /// be newer than ours; then it stays.
     pub(super) fn finish(&self, is_as_before: IsAsBefore<'_>) -> Result<(), Error> {
         let (draft, word) = (self.draft(), self.word());
-        if draft.exists() && !self.is_held() && is_as_before(&draft) {
+        let is_made = fs::exists(&draft)?;
+        if is_made && !self.is_held()? && is_as_before(&draft)? {
             // Somebody may take it at this moment: the index is theirs then.
             drop(word.lock(&self.lock()));
         }
-        if draft.exists() && self.is_held() {
+        if is_made && self.is_held()? {
             fs::rename(&draft, self.index())?;
         }
         self.undo()
@@ -102,14 +103,14 @@ impl IndexLock {
 
     /// Leaves the index as it was and gives the lock back.
     pub(super) fn undo(&self) -> Result<(), Error> {
-        if self.draft().exists() {
+        if fs::exists(self.draft())? {
             fs::remove_file(self.draft())?;
         }
         Ok(self.word().give_back(&self.lock())?)
     }
 
     /// Whether the lock is there and ours: then nobody has used git to change the index.
-    pub(super) fn is_held(&self) -> bool {
+    pub(super) fn is_held(&self) -> std::io::Result<bool> {
         self.word().is_in(&self.lock())
     }
 

@@ -2,7 +2,8 @@
 //! what was done; nothing else is remembered.
 
 use std::fmt::Write as _;
-use std::io::Write as _;
+use std::io::{ErrorKind, Write as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use fs_err as fs;
@@ -55,6 +56,9 @@ pub(super) struct Journal {
     /// What the log of the target will say.
     #[serde(default)]
     pub(super) log: Option<LogEntry>,
+    /// Which directory is meant, should another one get its name.
+    #[serde(default)]
+    pub(super) identity: Option<Identity>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -134,7 +138,30 @@ impl Journal {
             packs: Vec::new(),
             staged: None,
             log: None,
+            identity: Identity::of(root, git_dir),
         }
+    }
+
+    /// Whether the directory is there, and not another one in its place.
+    pub(super) fn is_there(&self) -> Result<bool, Error> {
+        let Some(identity) = &self.identity else { return Ok(fs::exists(&self.root)?) };
+        let is = |path: &Path, known: &Which| match which(path) {
+            Ok(found) => Ok(found == *known),
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(false),
+            Err(error) => Err(error),
+        };
+        let git = identity.git.as_ref().map_or(Ok(true), |git| is(&git.path, &git.which));
+        Ok(is(&self.root, &identity.root)? && git?)
+    }
+
+    /// The lock of the index, if somebody else has it.
+    pub(super) fn foreign_lock(&self) -> Result<Option<PathBuf>, Error> {
+        let Some(git) = self.identity.as_ref().and_then(|identity| identity.git.as_ref()) else {
+            return Ok(None);
+        };
+        let lock = git.path.join("index.lock");
+        let is_foreign = fs::exists(&lock)? && !self.word(&git.path).is_in(&lock)?;
+        Ok(is_foreign.then_some(lock))
     }
 
     /// The word in the locks of this delivery.
@@ -180,11 +207,6 @@ impl Journal {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error.into()),
         };
-        // A power cut before the system wrote it out.
-        if text.is_empty() {
-            fs::remove_file(path)?;
-            return Ok(None);
-        }
         let malformed = |source| Error::Journal { path: path.to_owned(), source };
         let Versioned { schema: found } = serde_json::from_slice(&text).map_err(malformed)?;
         if !(OLDEST..=SCHEMA).contains(&found) {
@@ -192,6 +214,38 @@ impl Journal {
         }
         serde_json::from_slice(&text).map(Some).map_err(malformed)
     }
+}
+
+/// Device and inode.
+type Which = (u64, u64);
+
+/// The directories of a target.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Identity {
+    root: Which,
+    git: Option<GitDirectory>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct GitDirectory {
+    #[serde(with = "hex_path")]
+    path: PathBuf,
+    which: Which,
+}
+
+impl Identity {
+    fn of(root: &Path, git_dir: Option<&Path>) -> Option<Self> {
+        let git = match git_dir {
+            Some(path) => Some(GitDirectory { path: path.to_owned(), which: which(path).ok()? }),
+            None => None,
+        };
+        Some(Self { root: which(root).ok()?, git })
+    }
+}
+
+fn which(path: &Path) -> std::io::Result<Which> {
+    let meta = fs::metadata(path)?;
+    Ok((meta.dev(), meta.ino()))
 }
 
 fn hex(bytes: &[u8]) -> String {

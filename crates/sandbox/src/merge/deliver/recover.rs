@@ -37,11 +37,15 @@ pub(super) enum When {
 pub(in crate::merge) fn recover(git: &Git, place: &Place) -> Result<Option<Recovery>, Error> {
     let path = place.journal();
     let Some(journal) = Journal::read(&path)? else { return Ok(None) };
-    if !journal.root.exists() {
-        // It may be on a disk that is not there now.
-        return Ok(None);
-    }
     let target = journal.root.clone();
+    if !journal.is_there()? {
+        // It may be on a disk that is not there now, or have another name.
+        return Err(Error::Missing { target, journal: path });
+    }
+    if let Some(lock) = journal.foreign_lock()? {
+        // The index is about to be replaced, and what is being committed must not change beneath.
+        return Err(Error::GitAtWork { target, lock });
+    }
     if stands(git, &journal)? {
         finish(&path, &journal)?;
         return Ok(Some(Recovery { target, outcome: Recovered::Finished, left_alone: Vec::new() }));
@@ -62,7 +66,7 @@ pub(super) fn stands(git: &Git, journal: &Journal) -> Result<bool, Error> {
 pub(super) fn finish(path: &Path, journal: &Journal) -> Result<(), Error> {
     if let Some(index) = &journal.index {
         let staged = journal.staged.as_ref();
-        index.finish(&|new| staged.is_some_and(|staged| staged.is_as_before(journal, new)))?;
+        index.finish(&|new| staged.map_or(Ok(false), |staged| staged.is_as_before(journal, new)))?;
     }
     files::finish(journal)?;
     if let Some(reference) = &journal.reference {
@@ -78,8 +82,10 @@ pub(super) fn finish(path: &Path, journal: &Journal) -> Result<(), Error> {
 pub(super) fn undo(path: &Path, journal: &Journal, when: When) -> Result<Vec<RelPath>, Error> {
     let left_alone = files::put_back(journal)?;
     // In the other order than they came, so that no index is without its pack.
-    for pack in journal.packs.iter().rev().filter(|pack| pack.exists() && is_unused(journal, when)) {
-        fs::remove_file(pack)?;
+    for pack in journal.packs.iter().rev() {
+        if fs::exists(pack)? && is_unused(journal, when)? {
+            fs::remove_file(pack)?;
+        }
     }
     if let Some(reference) = &journal.reference {
         reference.give_back(&journal.id)?;
@@ -92,9 +98,9 @@ pub(super) fn undo(path: &Path, journal: &Journal, when: When) -> Result<Vec<Rel
 }
 
 /// Whether nobody can have made use of objects that came: only while the index stayed locked, and there is no second one.
-fn is_unused(journal: &Journal, when: When) -> bool {
-    let locked = journal.index.as_ref().is_some_and(super::index_lock::IndexLock::is_held);
-    when == When::AtOnce || (locked && journal.reference.as_ref().is_some_and(RefStep::is_alone))
+fn is_unused(journal: &Journal, when: When) -> Result<bool, Error> {
+    let locked = journal.index.as_ref().map_or(Ok(false), super::index_lock::IndexLock::is_held)?;
+    Ok(when == When::AtOnce || (locked && journal.reference.as_ref().is_some_and(RefStep::is_alone)))
 }
 
 /// Whether the branch is at the new commit, or has gone on from there.

@@ -101,8 +101,12 @@ impl RefStep {
     /// reflogs may have gone on already.
     pub(super) fn finish(&self, id: &str) -> Result<(), Error> {
         let word = Word::of(id, &self.git_dir);
+        let mut is_held = true;
+        for lock in self.locks() {
+            is_held &= word.is_in(&lock)?;
+        }
         if let Some(plain) = &self.plain
-            && self.locks().iter().all(|lock| word.is_in(lock))
+            && is_held
         {
             append(&plain.common_dir.join("logs").join(&self.name), plain)?;
             if plain.is_head {

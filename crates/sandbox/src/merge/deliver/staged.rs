@@ -2,6 +2,7 @@
 //! entry there than before, so the index tells which paths of an interrupted delivery were taken up by somebody since.
 
 use std::collections::HashSet;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use fs_err as fs;
@@ -38,7 +39,7 @@ impl Staged {
     /// Takes down what the index says of every step; nothing if it is of a form that only git reads.
     pub(super) fn take_down(git_dir: &Path, hash: HashKind, steps: &mut [Step]) -> Option<Self> {
         let staged = Self { git_dir: git_dir.to_owned(), sha256: hash == HashKind::Sha256 };
-        let index = staged.read(&staged.git_dir.join("index")).ok()?;
+        let index = staged.read(&staged.git_dir.join("index")).ok()?.ok()?;
         for step in steps {
             step.staged = entry(index.as_ref(), &step.path);
         }
@@ -46,37 +47,36 @@ impl Staged {
     }
 
     /// An index that is not there has no entries.
-    fn read(&self, file: &Path) -> Result<Option<Index>, Unreadable> {
+    fn read(&self, file: &Path) -> io::Result<Result<Option<Index>, Unreadable>> {
         let hash = if self.sha256 { HashKind::Sha256 } else { HashKind::Sha1 };
         match fs::read(file) {
-            Ok(data) => Index::parse(&data, hash, 0).map(Some).map_err(|_| Unreadable),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-            Err(_) => Err(Unreadable),
+            Ok(data) => Ok(Index::parse(&data, hash, 0).map(Some).map_err(|_| Unreadable)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Ok(None)),
+            Err(error) => Err(error),
         }
     }
 
     /// Whether the index says what it said before, and a new one only speaks otherwise of the files that were written.
-    pub(super) fn is_as_before(&self, journal: &Journal, new: &Path) -> bool {
-        let (Ok(Some(now)), Ok(Some(new))) = (self.read(&self.git_dir.join("index")), self.read(new)) else {
-            return false;
-        };
+    pub(super) fn is_as_before(&self, journal: &Journal, new: &Path) -> io::Result<bool> {
+        let (now, new) = (self.read(&self.git_dir.join("index"))?, self.read(new)?);
+        let (Ok(Some(now)), Ok(Some(new))) = (now, new) else { return Ok(false) };
         let ours: HashSet<&[u8]> = journal.steps.iter().map(|step| step.path.as_bytes()).collect();
         let others = |index: &Index| -> Vec<(Vec<u8>, String)> {
             let kept = index.entries().filter(|entry| !ours.contains(entry.path));
             kept.map(|entry| (entry.path.to_owned(), text(&entry))).collect()
         };
         let untouched = |step: &Step| entry(Some(&now), &step.path) == step.staged;
-        journal.steps.iter().all(untouched) && others(&now) == others(&new)
+        Ok(journal.steps.iter().all(untouched) && others(&now) == others(&new))
     }
 }
 
 impl Since {
-    pub(super) fn of(journal: &Journal) -> Self {
-        let Some(staged) = &journal.staged else { return Self(Known::Nothing) };
-        match staged.read(&staged.git_dir.join("index")) {
+    pub(super) fn of(journal: &Journal) -> io::Result<Self> {
+        let Some(staged) = &journal.staged else { return Ok(Self(Known::Nothing)) };
+        Ok(match staged.read(&staged.git_dir.join("index"))? {
             Ok(index) => Self(Known::Entries(index)),
             Err(Unreadable) => Self(Known::Unreadable),
-        }
+        })
     }
 
     /// Whether somebody has told git something else of this path.

@@ -26,15 +26,19 @@ impl Word {
         linked
     }
 
-    /// Whether a lock is ours.
-    pub(super) fn is_in(&self, lock: &Path) -> bool {
-        fs::read(lock).is_ok_and(|text| text == self.text.as_bytes())
+    /// Whether a lock is ours. Of one that cannot be read nobody can say that it is not.
+    pub(super) fn is_in(&self, lock: &Path) -> io::Result<bool> {
+        match fs::read(lock) {
+            Ok(text) => Ok(text == self.text.as_bytes()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     /// Gives a lock back, if it is ours.
     pub(super) fn give_back(&self, lock: &Path) -> io::Result<()> {
         self.forget()?;
-        if self.is_in(lock) { fs::remove_file(lock) } else { Ok(()) }
+        if self.is_in(lock)? { fs::remove_file(lock) } else { Ok(()) }
     }
 
     /// Killed while it took a lock, somebody left the file.

@@ -51,7 +51,15 @@ fn for_files(repository: &Repository) -> Result<(), Refusal> {
         return Err(Refusal::new(Reason::Operation, text));
     }
     if let Some(lock) = repository.locks.first() {
-        let text = format!("`{}` exists: git is at work there, or died at it", lock.display());
+        let text = match fs::read_to_string(lock) {
+            Ok(word) if word.starts_with("sandtable ") => {
+                format!(
+                    "`{}` was left by an interrupted merge of ours, whose journal is gone",
+                    lock.display()
+                )
+            }
+            _ => format!("`{}` exists: git is at work there, or died at it", lock.display()),
+        };
         return Err(Refusal::new(Reason::Locked, text));
     }
     Ok(())

@@ -48,7 +48,7 @@ pub(in crate::merge::deliver) fn put_back(journal: &Journal) -> Result<Vec<RelPa
     let quiet = quiet_folders(&worktree, journal);
     let mut left = Vec::new();
     if let (Ok(holding), true) = (dir::open_named(&journal.holding), journal.phase != Phase::Preparing) {
-        let since = Since::of(journal);
+        let since = Since::of(journal)?;
         let undo = |(number, step)| Undo {
             worktree: &worktree,
             holding: holding.as_fd(),

@@ -1,0 +1,253 @@
+//! The directory aside: new files wait in it, and what they took the place of is kept in it until the result stands.
+//!
+//! It lies in the git directory where there is one, so that no `git add` takes it for work. A list in it says by which inode,
+//! size and time each new file is known, and what the index of git said of its path: after a crash that tells our files from
+//! everybody else's. An entry that is neither what was recorded nor ours is somebody's work, and gets a name in the tree.
+
+use std::fmt::Write as _;
+use std::io::{Read as _, Write as _};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+
+use rustix::fs::{
+    AtFlags, Mode, OFlags, RenameFlags, linkat, mkdirat, openat, renameat, renameat_with, unlinkat,
+};
+use rustix::io::{Errno, Result};
+
+use super::disk;
+use super::plan::{Plan, Step};
+use crate::dir::{Kind, Meta, names, open_below, open_dir, open_file, reopen, stat_at, stat_fd};
+use crate::id::HashKind;
+use crate::path::RelPath;
+use crate::source::index::Index;
+
+/// What the name of the directory begins with.
+pub(crate) const STAGING: &str = ".sandtable-rollback-";
+const GIT: &str = ".git";
+const LIST: &str = "list";
+const HEADER: &str = "sandtable-aside 1";
+
+/// Where the directory of this id goes, seen from the root.
+pub(super) fn place(root: BorrowedFd<'_>, id: &str) -> RelPath {
+    let in_git = || -> Result<bool> {
+        let (top, git) = (stat_fd(root)?, stat_at(root, GIT.as_bytes())?);
+        Ok(git.kind == Kind::Directory && !git.is_mount && git.dev == top.dev)
+    };
+    let name = format!("{STAGING}{id}");
+    let path = if in_git().unwrap_or(false) { format!("{GIT}/{name}") } else { name };
+    RelPath::new(path).unwrap_or_default()
+}
+
+/// Whether a path is such a place.
+pub(super) fn is_place(path: &str) -> bool {
+    let name = path.strip_prefix(".git/").unwrap_or(path);
+    name.starts_with(STAGING) && !name.contains('/')
+}
+
+/// Makes the directory. One that is there was left by somebody who was broken off.
+pub(super) fn make(root: BorrowedFd<'_>, path: &RelPath) -> Result<OwnedFd> {
+    let (parent, name) = disk::parent(root, path)?.ok_or(Errno::NOENT)?;
+    match mkdirat(&parent, name, Mode::RWXU) {
+        Err(Errno::EXIST) => {
+            remove(root, path)?;
+            mkdirat(&parent, name, Mode::RWXU)?;
+        }
+        made => made?,
+    }
+    open_dir(parent.as_fd(), name)
+}
+
+/// Opens the directory; none if it is gone.
+pub(super) fn open(root: BorrowedFd<'_>, path: &RelPath) -> Result<Option<OwnedFd>> {
+    match open_below(root, path) {
+        Ok(aside) => Ok(Some(aside)),
+        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(None),
+        Err(errno) => Err(errno),
+    }
+}
+
+/// Removes the directory with all that is in it.
+pub(super) fn remove(root: BorrowedFd<'_>, path: &RelPath) -> Result<()> {
+    let Some(aside) = open(root, path)? else { return Ok(()) };
+    for entry in names(reopen(aside.as_fd())?.as_fd())? {
+        unlinkat(&aside, entry.bytes.as_slice(), AtFlags::empty())?;
+    }
+    let Some((parent, name)) = disk::parent(root, path)? else { return Ok(()) };
+    unlinkat(&parent, name, AtFlags::REMOVEDIR)
+}
+
+/// The name of a new file, and later of what it took the place of.
+pub(super) fn new_name(index: usize) -> String {
+    format!("n{index}")
+}
+
+/// The name of what went without a successor.
+pub(super) fn old_name(index: usize) -> String {
+    format!("o{index}")
+}
+
+/// What tells a file from the one that was there before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Stamp {
+    ino: u64,
+    size: u64,
+    mtime_ns: i64,
+}
+
+impl Stamp {
+    pub(super) const fn of(meta: &Meta) -> Self {
+        Self { ino: meta.ino, size: meta.size, mtime_ns: meta.mtime_ns }
+    }
+}
+
+/// What is known of one step.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Line {
+    pub(super) new: Option<Stamp>,
+    /// What the index said of the path.
+    staged: Option<String>,
+}
+
+/// The list, by step.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct List {
+    pub(super) lines: Vec<Line>,
+    /// Whether the index could be read.
+    has_index: bool,
+}
+
+impl List {
+    /// What is true now, when everything is made.
+    pub(super) fn take_down(
+        (root, aside): (BorrowedFd<'_>, BorrowedFd<'_>),
+        plan: &Plan,
+        hash: HashKind,
+    ) -> Result<Self> {
+        let index = index(root, hash);
+        let mut lines = Vec::with_capacity(plan.steps.len());
+        for (number, step) in plan.steps.iter().enumerate() {
+            let new = disk::look(aside, new_name(number).as_bytes())?.as_ref().map(Stamp::of);
+            let staged = index.as_ref().ok().and_then(|index| entry(index.as_ref(), &step.path));
+            lines.push(Line { new, staged });
+        }
+        Ok(Self { lines, has_index: index.is_ok() })
+    }
+
+    pub(super) fn write(&self, aside: BorrowedFd<'_>, plan: &Plan) -> std::io::Result<()> {
+        let mut text = format!("{HEADER} {}\n", u8::from(self.has_index));
+        for (line, step) in self.lines.iter().zip(&plan.steps) {
+            let Stamp { ino, size, mtime_ns } = line.new.unwrap_or(Stamp { ino: 0, size: 0, mtime_ns: 0 });
+            let (staged, path) = (line.staged.as_deref().unwrap_or("-"), step.path.as_bytes().escape_ascii());
+            writeln!(text, "{ino} {size} {mtime_ns} {staged}\t{path}").expect("a string takes everything");
+        }
+        text.push_str("end\n");
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = openat(aside, LIST, flags, Mode::RUSR | Mode::WUSR)?;
+        std::fs::File::from(file).write_all(text.as_bytes())
+    }
+
+    /// The list of this plan; none if there is no such list.
+    pub(super) fn read(aside: BorrowedFd<'_>, plan: &Plan) -> std::io::Result<Option<Self>> {
+        let Some(meta) = disk::look(aside, LIST.as_bytes())? else { return Ok(None) };
+        let mut text = String::new();
+        std::fs::File::from(open_file(aside, LIST.as_bytes(), &meta)?).read_to_string(&mut text)?;
+        Ok(Self::parse(&text, plan))
+    }
+
+    fn parse(text: &str, plan: &Plan) -> Option<Self> {
+        let mut lines = text.strip_suffix("end\n")?.lines();
+        let has_index = lines.next()?.strip_prefix(HEADER)? == " 1";
+        let mut found = Vec::new();
+        for step in &plan.steps {
+            let (line, path) = lines.next()?.split_once('\t')?;
+            let mut words = line.splitn(4, ' ');
+            let ino: u64 = words.next()?.parse().ok()?;
+            let (size, mtime_ns) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+            let staged = words.next().filter(|word| *word != "-").map(str::to_owned);
+            if path != step.path.as_bytes().escape_ascii().to_string() {
+                return None;
+            }
+            found.push(Line { new: (ino != 0).then_some(Stamp { ino, size, mtime_ns }), staged });
+        }
+        lines.next().is_none().then_some(Self { lines: found, has_index })
+    }
+
+    /// Which steps somebody has told git something else of since.
+    pub(super) fn taken_up(&self, root: BorrowedFd<'_>, plan: &Plan, hash: HashKind) -> Vec<bool> {
+        let now = index(root, hash);
+        let taken = |(line, step): (&Line, &Step)| match &now {
+            _ if !self.has_index => false,
+            Ok(now) => entry(now.as_ref(), &step.path) != line.staged,
+            // It could be read before and cannot now: somebody changed it.
+            Err(()) => true,
+        };
+        self.lines.iter().zip(&plan.steps).map(taken).collect()
+    }
+}
+
+/// Whether git holds the lock of its index.
+pub(super) fn git_is_at_work(root: BorrowedFd<'_>) -> Result<bool> {
+    match open_dir(root, GIT.as_bytes()) {
+        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(false),
+        git => Ok(disk::look(git?.as_fd(), b"index.lock")?.is_some()),
+    }
+}
+
+/// The index of git; `Ok(None)` if there is none.
+fn index(root: BorrowedFd<'_>, hash: HashKind) -> std::result::Result<Option<Index>, ()> {
+    let read = || -> std::io::Result<Option<Vec<u8>>> {
+        let git = match open_dir(root, GIT.as_bytes()) {
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(None),
+            git => git?,
+        };
+        let Some(meta) = disk::look(git.as_fd(), b"index")? else { return Ok(None) };
+        let mut bytes = Vec::new();
+        std::fs::File::from(open_file(git.as_fd(), b"index", &meta)?).read_to_end(&mut bytes)?;
+        Ok(Some(bytes))
+    };
+    match read() {
+        Ok(Some(bytes)) => Index::parse(&bytes, hash, 0).map(Some).map_err(|_| ()),
+        Ok(None) => Ok(None),
+        Err(_) => Err(()),
+    }
+}
+
+fn entry(index: Option<&Index>, path: &RelPath) -> Option<String> {
+    let entry = index?.find(path.as_bytes())?;
+    let unmerged = if entry.is_unmerged() { " unmerged" } else { "" };
+    Some(format!("{:o} {}{unmerged}", entry.mode, entry.id))
+}
+
+/// An entry of a directory.
+pub(super) type At<'a> = (BorrowedFd<'a>, &'a [u8]);
+
+/// Gives an entry a name that nothing has, or says `EXIST`. Not every file system can promise that by itself.
+pub(super) fn put(from: At<'_>, to: At<'_>) -> Result<()> {
+    match renameat_with(from.0, from.1, to.0, to.1, RenameFlags::NOREPLACE) {
+        Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {}
+        done => return done,
+    }
+    match linkat(from.0, from.1, to.0, to.1, AtFlags::empty()) {
+        Ok(()) => unlinkat(from.0, from.1, AtFlags::empty()),
+        // There is one name for each file here.
+        Err(Errno::PERM | Errno::OPNOTSUPP | Errno::NOSYS) if disk::look(to.0, to.1)?.is_none() => {
+            renameat(from.0, from.1, to.0, to.1)
+        }
+        Err(errno) => Err(errno),
+    }
+}
+
+/// Exchanges two entries in one step, where the file system can.
+pub(super) fn exchange(one: At<'_>, two: At<'_>) -> Result<Exchanged> {
+    match renameat_with(one.0, one.1, two.0, two.1, RenameFlags::EXCHANGE) {
+        Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => Ok(Exchanged::Impossible),
+        Err(errno) => Err(errno),
+        Ok(()) => Ok(Exchanged::Done),
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Exchanged {
+    Done,
+    /// The file system has no such step.
+    Impossible,
+}
