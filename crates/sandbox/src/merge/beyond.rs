@@ -1,16 +1,17 @@
 //! What of the work git's trees cannot say, and a merge or apply therefore does not bring: directories with nothing in
 //! them, permissions other than the executable bit, attributes. All of it is listed by `diff`, so all of it is named.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use sandtable_store::RelPath;
 use sandtable_store::diff::{self, Change, EntryType, Renames, Side};
 use sandtable_store::id::ObjectId;
 use sandtable_store::object::ReadObjects;
-use sandtable_store::state::{Node, State, What};
+use sandtable_store::state::{Entry, Node, State, What};
 use sandtable_store::store::Store;
 
 use super::outcome::LeftOutWhy;
+use super::select::is_below;
 use crate::board;
 
 /// What git keeps of permissions.
@@ -57,23 +58,18 @@ pub fn beyond_git(store: &Store, base: &ObjectId, snapshot: &ObjectId) -> Result
             emptied.extend(change.path.parent());
         }
     }
+    let (mut before, mut after) = (Walk::new(store.objects(), &from), Walk::new(store.objects(), &to));
     for path in above(&found.changes) {
-        let node = |state: &State| state.lookup(store.objects(), &path).ok().flatten();
-        let (old, new) = (node(&from), node(&to));
+        let (old, new) = (before.node(&path), after.node(&path));
         // One that became a file is a change of its own.
         if new.as_ref().is_none_or(is_folder) {
             let mode = |node: Option<Node>| node.filter(is_folder).map(|node| node.own.bits);
             beyond.extend(on_the_way(&found.changes, &path, (mode(old), mode(new))));
         }
     }
-    for parent in emptied {
-        beyond.extend(standing(store.objects(), &to, parent).map(|path| Beyond {
-            path,
-            why: LeftOutWhy::EmptyDirectory,
-            old: Some(0),
-            new: Some(0),
-            git_is_near: false,
-        }));
+    let why = LeftOutWhy::EmptyDirectory;
+    for path in standing(&mut after, emptied) {
+        beyond.insert(Beyond { path, why, old: Some(0), new: Some(0), git_is_near: false });
     }
     Ok(beyond.into_iter().collect())
 }
@@ -163,17 +159,63 @@ fn no_file_below(all: &[Change], path: &RelPath, side: impl Fn(&Change) -> Optio
     !within.any(|change| side(change).is_some_and(|side| !is_directory(side)))
 }
 
-/// The nearest directory that is still there, if there is no file in it any more.
-fn standing(objects: &dyn ReadObjects, state: &State, mut path: RelPath) -> Option<RelPath> {
-    loop {
-        if path.is_root() {
-            return None;
-        }
-        match state.lookup(objects, &path).ok()? {
-            Some(node) => return (!has_file(objects, node)).then_some(path),
-            None => path = path.parent()?,
+/// The nearest directories that are still there, as far as there is no file in them any more.
+fn standing(walk: &mut Walk<'_>, emptied: BTreeSet<RelPath>) -> BTreeSet<RelPath> {
+    let mut known: BTreeMap<RelPath, bool> = BTreeMap::new();
+    for emptied in emptied {
+        let ways = std::iter::successors(Some(emptied), RelPath::parent);
+        for path in ways.take_while(|path| !path.is_root()) {
+            if known.contains_key(&path) {
+                break;
+            }
+            if let Some(node) = walk.node(&path) {
+                known.insert(path, !has_file(walk.objects, node));
+                break;
+            }
         }
     }
+    known.into_iter().filter_map(|(path, is_empty)| is_empty.then_some(path)).collect()
+}
+
+/// Looks paths up in their order, so that each directory is read once and not once for everything in it.
+struct Walk<'a> {
+    objects: &'a dyn ReadObjects,
+    /// The directories on the way to the last path, from the top.
+    open: Vec<(RelPath, Vec<Entry>)>,
+}
+
+impl<'a> Walk<'a> {
+    fn new(objects: &'a dyn ReadObjects, state: &State) -> Self {
+        let top = state.root().read_root(objects).map(|root| (RelPath::root(), root.entries));
+        Self { objects, open: top.into_iter().collect() }
+    }
+
+    /// What is at a path; nothing where it cannot be read.
+    fn node(&mut self, path: &RelPath) -> Option<Node> {
+        let above = path.parent()?;
+        let shared = self.open.iter().take_while(|(open, _)| is_below(&above, open)).count();
+        let mut at = shared.checked_sub(1)?;
+        let names: Vec<&[u8]> = above.components().collect();
+        for name in &names[at..] {
+            let What::Directory(directory) =
+                self.open[at].1[found(&self.open[at].1, name)?].node.what.clone()
+            else {
+                return None;
+            };
+            let entries = directory.read(self.objects).ok()?;
+            self.open.truncate(at + 1);
+            let path = self.open[at].0.join(name).ok()?;
+            self.open.push((path, entries));
+            at += 1;
+        }
+        let (_, entries) = &self.open[at];
+        Some(entries[found(entries, path.name()?)?].node.clone())
+    }
+}
+
+/// The place of a name among the entries of a directory, which are in order.
+fn found(entries: &[Entry], name: &[u8]) -> Option<usize> {
+    entries.binary_search_by(|entry| (*entry.name).cmp(name)).ok()
 }
 
 fn has_file(objects: &dyn ReadObjects, node: Node) -> bool {

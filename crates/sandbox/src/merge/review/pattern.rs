@@ -86,7 +86,7 @@ impl Folded {
     }
 }
 
-fn folded(name: &[u8]) -> Vec<u8> {
+pub(super) fn folded(name: &[u8]) -> Vec<u8> {
     match str::from_utf8(name) {
         Ok(text) => text.to_lowercase().trim_end_matches(['.', ' ']).as_bytes().to_vec(),
         Err(_) => name.to_ascii_lowercase(),

@@ -33,6 +33,14 @@ pub(super) fn all() -> Vec<Tree> {
             format!("open F,'>lines'; print F \"\\n\" x {}; close F", size(8 << 20)),
         ),
         tree("one long line", format!("open F,'>line'; print F 'x' x {}; close F", size(8 << 20))),
+        tree("begun tokens", format!("open F,'>q'; print F 'eyJ' x {}; close F", size(1_700_000))),
+        tree(
+            "blanks",
+            format!("open F,'>q'; print F \"\\xe2\\xa0\\x80\" x {}, \"\\xe2\\xa0\\x81\"", size(1 << 20)),
+        ),
+        tree("long links", long_links(size(5000))),
+        tree("links to every level", links_to_every_level(size(1900))),
+        tree("many directories", format!("for (1..{}) {{ mkdir \"r$_\"; open F,\">r$_/f\" }}", size(4000))),
         tree("sparse files", "for (1..100) { open F,\">s$_\"; truncate F, 4<<30; close F }".to_owned()),
         tree("many files", format!("for (1..{}) {{ open F,\">f$_\"; print F $_; close F }}", size(20_000))),
         tree("long names", format!("for (1..{}) {{ open F,'>'.sprintf('%0250d',$_); close F }}", size(5000))),
@@ -81,6 +89,19 @@ fn alternating(env: &TestEnv, source: &Path) {
 fn links(count: usize) -> String {
     format!(
         "symlink 'l'.($_ % {count} + 1), \"l$_\" for 1..{count}; symlink '../' x 100 .'etc/passwd', 'out'"
+    )
+}
+
+/// The longest texts that a link can have, most of them ways up.
+fn long_links(count: usize) -> String {
+    format!("my $t=substr(('a/' x 1000).('../' x 690),0,4090); symlink $t,\"l$_\" for 1..{count}")
+}
+
+/// Files at the end of a deep directory, and a link to each of its levels.
+fn links_to_every_level(levels: usize) -> String {
+    format!(
+        "use Cwd; my $top=getcwd; for (1..{levels}) {{ mkdir 'd'; chdir 'd' }} for (1..3000) {{ open F,\">f$_\" }} \
+         chdir $top; my $t='d'; for (1..{levels}) {{ symlink $t,\"k$_\"; $t.='/d' }}"
     )
 }
 
