@@ -68,6 +68,11 @@ impl Recorded {
         self.snapshot
     }
 
+    /// Of a merge: the full name of the branch that it moved.
+    pub fn branch(&self) -> Option<&str> {
+        self.branch.as_deref()
+    }
+
     /// Its name in a log.
     pub const fn kind(&self) -> &'static str {
         if self.commit.is_some() { "merge" } else { "apply" }

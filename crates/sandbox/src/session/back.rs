@@ -83,9 +83,10 @@ pub fn merge_named(board: &Board, name: &str, way: Direction) -> Result<Option<N
             return Ok(Some(Named::NotNow(target)));
         };
         let logged = |entry: Entry| Box::new(entry.logged(store, target));
-        // Commits lie on each other; changes of files alone are merged with what is there.
-        let above = stack.iter().rposition(|entry| entry.done.kind() == "merge").filter(|above| *above > at);
-        return Ok(Some(match above.filter(|_| stack[at].done.kind() == "merge") {
+        // Commits of one branch lie on each other; changes of files alone are merged with what is there.
+        let branch = stack[at].done.branch().map(str::to_owned);
+        let above = stack.iter().rposition(|entry| entry.done.branch() == branch.as_deref());
+        return Ok(Some(match above.filter(|above| *above > at && branch.is_some()) {
             Some(above) => Named::Below(logged(stack.remove(above))),
             None => Named::Ready(logged(stack.remove(at))),
         }));

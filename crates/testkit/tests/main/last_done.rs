@@ -136,6 +136,23 @@ fn the_way_back_of_a_merge_is_not_that_of_a_later_one() {
 }
 
 #[test]
+fn a_merge_into_another_branch_is_not_in_the_way() {
+    let Some(env) = TestEnv::of_the_executable() else { return };
+    let source = env.repository("r");
+    let tip = env.git(&source, &["rev-parse", "main"]);
+    env.run_script(&source, &["--name", "a"], "echo a > a").expect_code(0).unused();
+    env.run_script(&source, &["--name", "b"], "echo b > b").expect_code(0).unused();
+    let first = advertised(&done(&env, &source, &["merge", "a"]));
+    env.git(&source, &["switch", "-q", "-c", "feature"]);
+    let _said = done(&env, &source, &["merge", "b"]);
+    env.git(&source, &["switch", "-q", "main"]);
+    let first: Vec<&str> = first.iter().map(String::as_str).collect();
+    let said = done(&env, &source, &first);
+    assert!(said.contains("of sandbox a was undone"), "{said}");
+    assert_eq!(env.git(&source, &["rev-parse", "main"]), tip);
+}
+
+#[test]
 fn the_first_commit_promises_no_way_back() {
     let Some(env) = TestEnv::of_the_executable() else { return };
     let source = env.root().join("empty");
