@@ -36,7 +36,9 @@ fn stays_in(env: &TestEnv, source: &Path, (name, call): (&str, &dyn Fn() -> Run)
 
 fn fresh(env: &TestEnv, name: &str, setup: &[&[&str]]) -> PathBuf {
     let source = env.repository(name);
-    setup.iter().for_each(|args| drop(env.git(&source, args)));
+    for args in setup {
+        env.git(&source, args);
+    }
     source
 }
 

@@ -111,19 +111,38 @@ fn a_user_works_on_while_an_agent_commits_in_a_container() {
     });
 }
 
+/// Has rootless Podman do something else first, for calls with a word in them.
+fn interposed(world: &Contained, word: &str, script: &str) {
+    let podman = world.env.root().join("bin/podman");
+    let text = fs_err::read_to_string(&podman).unwrap();
+    let text = text.replacen('\n', &format!("\ncase \"$*\" in *{word}*) {script};; esac\n"), 1);
+    fs_err::write(&podman, text).unwrap();
+}
+
 /// Rootless Podman on a kernel that lets no ordinary user mount an overlay in its namespace.
 #[test]
 fn where_rootless_podman_cannot_hold_a_warning_says_so() {
     let Some(world) = Contained::new(Kind::Podman, Caller::ordinary()) else { return };
     let source = world.env.repository("r");
-    let podman = world.env.root().join("bin/podman");
-    let text = fs_err::read_to_string(&podman).unwrap();
-    let refusing = text.replacen('\n', "\ncase \"$*\" in *__ground*) echo 'not here' >&2; exit 1; esac\n", 1);
-    fs_err::write(&podman, refusing).unwrap();
+    interposed(&world, "__ground", "echo 'not here' >&2; exit 1");
     let ended = world.run_script(&source, &["--name", "a"], "cat README; echo more >> README");
     let ended = ended.expect_code(0).expect_stderr("[git-follows-source]").expect_stderr("not here");
     assert_eq!(ended.stdout, "A sample.\n");
     assert!(ended.stderr.contains("M README"), "{}", ended.stderr);
+    assert_eq!(world.left(), [""; 0]);
+}
+
+/// The namespace goes between the mount and the container.
+#[test]
+fn on_a_ground_that_is_gone_rootless_podman_starts_nothing() {
+    let Some(world) = Contained::new(Kind::Podman, Caller::ordinary()) else { return };
+    let source = world.env.repository("r");
+    let migrate = "/usr/bin/podman --root $ROOT/p/s --runroot $ROOT/p/r --tmpdir $ROOT/p/t system migrate";
+    let root = world.env.root().display().to_string();
+    interposed(&world, "--sig-proxy=false", &migrate.replace("$ROOT", &root));
+    let ended = world.run_script(&source, &["--name", "a"], "ls > /dev/null; echo ran");
+    assert_eq!((ended.code, ended.stdout.as_str()), (125, ""), "{}", ended.stderr);
+    assert!(ended.stderr.contains("workspace.ground/all"), "{}", ended.stderr);
     assert_eq!(world.left(), [""; 0]);
 }
 

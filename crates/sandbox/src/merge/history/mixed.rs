@@ -8,6 +8,7 @@
 use std::collections::BTreeSet;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use fs_err as fs;
 use sandtable_store::RelPath;
@@ -15,6 +16,7 @@ use sandtable_store::id::ObjectId;
 use sandtable_store::object::commit::references;
 use sandtable_store::object::{ObjectKind, ReadObjects as _};
 use sandtable_store::objects::{Loose, Objects};
+use sandtable_store::remove::remove_tree;
 use sandtable_store::state::{State, StateError};
 use sandtable_store::store::Store;
 use serde::{Deserialize, Serialize};
@@ -30,6 +32,8 @@ const FILE: &str = "mixed";
 const BYTES: u64 = 128 << 20;
 /// As many commits are looked at.
 const COMMITS: usize = 10_000;
+/// As long is looked: whoever made the commits can make many of them.
+const PATIENCE: Duration = Duration::from_secs(5);
 /// As many paths are written down at once.
 const FOUND: usize = 10_000;
 
@@ -71,8 +75,10 @@ impl Ended<'_> {
         if tips.iter().all(|tip| self.head.commit.as_ref() == Some(tip)) {
             return Some(Vec::new());
         }
+        // What a call left that was killed.
+        remove_tree(&self.place).ok()?;
         let found = layer.write_objects(&self.place).ok().and_then(|()| self.walk(tips));
-        let _left_for_the_next = fs::remove_dir_all(&self.place);
+        let _cleared_by_the_next = remove_tree(&self.place);
         found
     }
 
@@ -81,7 +87,7 @@ impl Ended<'_> {
         let theirs = Objects::new(self.theirs, hash, Loose::Read);
         let of_store = self.store.git_dir().join("objects");
         let trees = Trees::new(&self.place, hash, &[&self.place, self.theirs, &of_store]).within(BYTES);
-        let (mut seen, mut found) = (BTreeSet::new(), Vec::new());
+        let (mut seen, mut found, end) = (BTreeSet::new(), Vec::new(), Instant::now() + PATIENCE);
         while let Some(commit) = waiting.pop() {
             if theirs.contains(&commit) || !seen.insert(commit) {
                 continue;
@@ -100,7 +106,7 @@ impl Ended<'_> {
                 }
             }
             waiting.extend(parts.parents);
-            if seen.len() > COMMITS || found.len() > FOUND {
+            if seen.len() > COMMITS || found.len() > FOUND || Instant::now() > end {
                 return None;
             }
         }

@@ -1,5 +1,6 @@
 //! Commits of a command that contain what the user changed in the source while it ran.
 
+use std::collections::BTreeMap;
 use std::os::fd::AsFd as _;
 
 use sandtable_store::layer::covers;
@@ -27,7 +28,8 @@ pub(in crate::session) fn mixed(
     (kept, drift): (&Kept, &[Drift]),
 ) -> Option<Warning> {
     let layer = kept.outcome.state.layer.as_ref()?;
-    let moved: Vec<&Drift> = drift.iter().filter(|drift| !is_of_git(&drift.path)).collect();
+    let moved: BTreeMap<&RelPath, DriftKind> =
+        drift.iter().filter(|drift| !is_of_git(&drift.path)).map(|drift| (&drift.path, drift.kind)).collect();
     if moved.is_empty() || !record.sees_source() {
         return None;
     }
@@ -48,9 +50,7 @@ pub(in crate::session) fn mixed(
             head: &stands_on.head.unwrap_or_default(),
             theirs: &repository.objects(),
             place: directory.path().join(PLACE).as_path().to_owned(),
-            is_theirs: &|path| {
-                moved.iter().any(|drift| concerns(drift, path)) && !covers(upper.as_fd(), path)
-            },
+            is_theirs: &|path| has_moved(&moved, path) && !covers(upper.as_fd(), path),
         };
         let found = ended.mixed()?;
         if !found.is_empty() {
@@ -64,14 +64,19 @@ pub(in crate::session) fn mixed(
     }
 }
 
-/// Whether something that moved may be what is at a path, or was.
-fn concerns(drift: &Drift, path: &RelPath) -> bool {
-    match drift.kind {
-        DriftKind::Contents => path.parent().is_some_and(|above| above == drift.path),
-        DriftKind::Added | DriftKind::Modified | DriftKind::Removed => {
-            *path == drift.path || crate::merge::is_below(path, &drift.path)
+/// Whether what is at a path, or was, is among what moved.
+fn has_moved(moved: &BTreeMap<&RelPath, DriftKind>, path: &RelPath) -> bool {
+    let parent = path.parent();
+    let mut at = Some(path.clone());
+    while let Some(way) = at {
+        match moved.get(&way) {
+            Some(DriftKind::Contents) if parent.as_ref() == Some(&way) => return true,
+            None | Some(DriftKind::Contents) => {}
+            Some(DriftKind::Added | DriftKind::Modified | DriftKind::Removed) => return true,
         }
+        at = way.parent();
     }
+    false
 }
 
 fn is_of_git(path: &RelPath) -> bool {
@@ -99,4 +104,28 @@ fn told(found: &[Mixed]) -> Option<Warning> {
         commits.join(", ")
     );
     (!found.is_empty()).then(|| Warning::new("mixed-commits", text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_lies_in_something_that_moved_has_moved() {
+        let path = |text: &str| RelPath::new(text).expect("a path");
+        let paths = [path("file"), path("new"), path("some")];
+        let kinds = [DriftKind::Modified, DriftKind::Added, DriftKind::Contents];
+        let moved: BTreeMap<&RelPath, DriftKind> = paths.iter().zip(kinds).collect();
+        for (text, has) in [
+            ("file", true),
+            ("new/x/y", true),
+            ("some/x", true),
+            ("some/x/y", false),
+            ("some", false),
+            ("other", false),
+            ("files", false),
+        ] {
+            assert_eq!(has_moved(&moved, &path(text)), has, "{text}");
+        }
+    }
 }
