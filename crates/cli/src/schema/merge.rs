@@ -36,7 +36,8 @@ fn change(path: &[u8]) -> Change {
 }
 
 fn findings(approvals: &Approvals) -> Review {
-    let mut around = Surroundings { links: Links::new(None), ..Surroundings::default() };
+    let mut around = Surroundings::default();
+    around.links = Links::new(None);
     around.links.add([(RelPath::new(".vscode").expect("a path"), b"tools".to_vec())]);
     let changes = [change(b"Makefile"), change(b"a\xff"), change(b"tools/x"), plain(b"x.ps1")];
     review(&changes, &Nothing, &around, approvals).expect("no I/O")

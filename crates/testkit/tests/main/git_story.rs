@@ -112,10 +112,10 @@ fn a_user_works_on_while_an_agent_commits_in_a_container() {
 }
 
 /// Has rootless Podman do something else first, for calls with a word in them.
-fn interposed(world: &Contained, word: &str, script: &str) {
+fn interposed(world: &Contained, call: &str, script: &str) {
     let podman = world.env.root().join("bin/podman");
     let text = fs_err::read_to_string(&podman).unwrap();
-    let text = text.replacen('\n', &format!("\ncase \"$*\" in *{word}*) {script};; esac\n"), 1);
+    let text = text.replacen('\n', &format!("\ncase \"$*\" in *{call}*) {script};; esac\n"), 1);
     fs_err::write(&podman, text).unwrap();
 }
 
