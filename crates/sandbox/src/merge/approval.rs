@@ -74,12 +74,19 @@ impl Seal {
     }
 
     /// The name of all that is delivered.
-    pub(super) fn plan(&self, delivery: &[Change]) -> String {
+    pub(super) fn plan(&self, delivery: &[Change], besides: &[u8]) -> String {
         let line = |change: &Change| {
             let path = change.path.as_bytes();
             [format!("{} {}\0", path.len(), content(change)).as_bytes(), path].concat()
         };
-        self.name(&delivery.iter().flat_map(line).collect::<Vec<u8>>())
+        // Its length first, so that nothing of it can pass for a path.
+        let besides = [format!("{}\0", besides.len()).as_bytes(), besides].concat();
+        self.name(&besides.into_iter().chain(delivery.iter().flat_map(line)).collect::<Vec<u8>>())
+    }
+
+    /// The name of permissions that something gets.
+    pub(super) fn permissions(&self, mode: u16) -> String {
+        self.name(format!("permissions {mode:o}").as_bytes())
     }
 
     fn name(&self, bytes: &[u8]) -> String {
@@ -196,11 +203,12 @@ mod tests {
         assert_ne!(one.id(&file), one.id(&change("a", Mode::File, 'b')));
         assert_ne!(one.id(&file), one.id(&Change { new: None, ..file.clone() }));
         let plans = [
-            one.plan(std::slice::from_ref(&file)),
-            one.plan(&[file.clone(), change("b", Mode::File, 'a')]),
-            one.plan(&[change("b", Mode::File, 'a')]),
+            one.plan(std::slice::from_ref(&file), b""),
+            one.plan(std::slice::from_ref(&file), b"a commit"),
+            one.plan(&[file.clone(), change("b", Mode::File, 'a')], b""),
+            one.plan(&[change("b", Mode::File, 'a')], b""),
         ];
-        assert_eq!(BTreeSet::from(plans).len(), 3);
+        assert_eq!(BTreeSet::from(plans).len(), 4);
     }
 
     #[test]

@@ -34,6 +34,7 @@ pub struct Beyond {
     pub new: Option<u16>,
     /// Whether what git makes of it is near enough that nobody need hear of it.
     pub git_is_near: bool,
+    pub is_directory: bool,
 }
 
 impl Beyond {
@@ -69,7 +70,14 @@ pub fn beyond_git(store: &Store, base: &ObjectId, snapshot: &ObjectId) -> Result
     }
     let why = LeftOutWhy::EmptyDirectory;
     for path in standing(&mut after, emptied) {
-        beyond.insert(Beyond { path, why, old: Some(0), new: Some(0), git_is_near: false });
+        beyond.insert(Beyond {
+            path,
+            why,
+            old: Some(0),
+            new: Some(0),
+            git_is_near: false,
+            is_directory: true,
+        });
     }
     Ok(beyond.into_iter().collect())
 }
@@ -86,7 +94,14 @@ fn folder(all: &[Change], change: &Change) -> Option<Beyond> {
         _ => false,
     };
     let why = LeftOutWhy::EmptyDirectory;
-    is_empty.then(|| Beyond { path: change.path.clone(), why, old, new, git_is_near: false })
+    is_empty.then(|| Beyond {
+        path: change.path.clone(),
+        why,
+        old,
+        new,
+        git_is_near: false,
+        is_directory: true,
+    })
 }
 
 /// Directories that changes are in. One that came or went is no change of its own when something was in it.
@@ -109,11 +124,16 @@ fn on_the_way(all: &[Change], path: &RelPath, (old, new): (Option<u16>, Option<u
     match (old, new) {
         (None, Some(mode)) => {
             let git_is_near = mode & READABLE != 0 && mode & SET_ID == 0;
-            Some(Beyond { path, why: LeftOutWhy::Permissions, old, new, git_is_near })
+            Some(Beyond { path, why: LeftOutWhy::Permissions, old, new, git_is_near, is_directory: true })
         }
-        (Some(_), None) if no_file_below(all, &path, |change| change.old.as_ref()) => {
-            Some(Beyond { path, why: LeftOutWhy::EmptyDirectory, old, new, git_is_near: false })
-        }
+        (Some(_), None) if no_file_below(all, &path, |change| change.old.as_ref()) => Some(Beyond {
+            path,
+            why: LeftOutWhy::EmptyDirectory,
+            old,
+            new,
+            git_is_near: false,
+            is_directory: true,
+        }),
         _ => None,
     }
 }
@@ -136,15 +156,19 @@ fn permissions(all: &[Change], change: &Change) -> Option<Beyond> {
         // A new file that only its owner may read arrives as one that everybody may.
         None => new.mode & READABLE != 0 && new.mode & SET_ID == 0,
     };
+    let is_directory = is_directory(new);
     let (old, new) = (old.map(|old| old.mode), Some(new.mode));
-    Some(Beyond { path: change.path.clone(), why: LeftOutWhy::Permissions, old, new, git_is_near })
+    let (path, why) = (change.path.clone(), LeftOutWhy::Permissions);
+    Some(Beyond { path, why, old, new, git_is_near, is_directory })
 }
 
 fn attributes(change: &Change) -> Option<Beyond> {
     let new = change.new.as_ref()?;
     let old = change.old.as_ref().map(|old| old.attributes.as_slice()).unwrap_or_default();
     let (path, why) = (change.path.clone(), LeftOutWhy::Attributes);
-    (old != new.attributes).then_some(Beyond { path, why, old: None, new: None, git_is_near: false })
+    let is_directory = is_directory(new);
+    let beyond = Beyond { path, why, old: None, new: None, git_is_near: false, is_directory };
+    (old != new.attributes).then_some(beyond)
 }
 
 fn is_directory(side: &Side) -> bool {

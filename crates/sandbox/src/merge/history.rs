@@ -22,10 +22,10 @@ use super::error::Error;
 use super::outcome::{Named, Note, Reason, Refusal};
 use super::plan::{Halt, Plan, Report};
 use super::request::History;
-use super::review::Surroundings;
+use super::review::{Finding, Surroundings};
 use super::select::Selector;
 use super::target::Target;
-use super::tree::Change;
+use super::tree::{Change, Mode};
 use super::trees::Failed;
 use files::Layer;
 pub(crate) use mixed::{Ended, note as note_mixed};
@@ -40,6 +40,8 @@ const BYTES: usize = 256 << 20;
 const CHANGES: usize = 1_000_000;
 /// A tree of a million entries.
 const TREE_BYTES: usize = 32 << 20;
+/// As much of a content is shown to people.
+const SHOWN: usize = 64 << 10;
 /// A commit is a page of text.
 const COMMIT_BYTES: usize = 1 << 20;
 
@@ -96,10 +98,33 @@ pub(super) fn bring(
             history.mixed.contains(&(change.path.display_escaped(), blob))
         };
         mixed.extend(changes.iter().filter(is_mixed).map(|change| (*commit, change.path.clone())));
+        let known = report.held.len();
         selector.look_over((&changes, tree), around, report)?;
+        tell(plan, commit, &changes, &mut report.held[known..])?;
     }
     refuse_mixed(&mixed)?;
     Ok(Some(Commits { tip, objects: walk.taken }))
+}
+
+/// Gives the findings of a commit the content that they are about: no difference of states has it.
+fn tell(plan: &Plan, commit: &ObjectId, changes: &[Change], held: &mut [Finding]) -> Result<(), Halt> {
+    for finding in held {
+        let at = changes.binary_search_by(|change| change.path.cmp(finding.rel_path()));
+        let Ok(at) = at else { continue };
+        let head = format!("in commit {}", commit.short(12));
+        let text = match changes[at].new {
+            None => format!("{head}: removed"),
+            Some(new) if new.mode == Mode::Gitlink => format!("{head}: commit {}", new.id),
+            Some(new) => {
+                let bytes = plan.scratch.blob(&new.id)?;
+                let shown = String::from_utf8_lossy(&bytes[..bytes.len().min(SHOWN)]).into_owned();
+                let rest = if bytes.len() > SHOWN { "\n(and more)" } else { "" };
+                format!("{head}, mode {}, {} bytes:\n{shown}{rest}", new.mode.octal(), bytes.len())
+            }
+        };
+        finding.with_text(&text);
+    }
+    Ok(())
 }
 
 /// The commits from the tip to the target's branch, all of them complete: also those that the target has already, which

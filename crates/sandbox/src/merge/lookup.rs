@@ -10,7 +10,7 @@ use sandtable_store::id::ObjectId;
 use super::blobs;
 use super::error::Error;
 use super::git::GitError;
-use super::review::Contents;
+use super::review::{Contents, Parts};
 use super::scratch::Scratch;
 use super::tree::{Entry, Mode, foreign};
 use super::trees::{Failed, entry, or_git};
@@ -123,12 +123,9 @@ impl Contents for TreeContents<'_> {
         Ok((self.scratch.blob(&entry.id)?, size))
     }
 
-    fn has(&self, path: &RelPath) -> Result<bool, Error> {
-        let ours = self.scratch.trees().at(&self.tree, path).map(|found| found.is_some());
-        or_git(ours.map_err(Failed::from), || {
-            let name = OsStr::from_bytes(path.as_bytes());
-            let call = self.scratch.call().args(["ls-tree", "-z", "--full-tree"]).id(&self.tree);
-            Ok(!call.arg("--").arg(name).output()?.is_empty())
-        })
+    fn levels(&self, path: &RelPath) -> Result<Vec<Parts>, Error> {
+        // A tree that is not in order may have anything in it.
+        let unknown = || vec![Parts { head: None, common: true }; path.components().count()];
+        Ok(self.scratch.trees().levels(&self.tree, path).unwrap_or_else(|_| unknown()))
     }
 }

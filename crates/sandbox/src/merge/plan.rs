@@ -161,12 +161,13 @@ pub(super) fn plan(
     }
     refuse_drifted(&plan.delivery, request)?;
     let selector = Selector { means, request, scratch: &plan.scratch, target: &plan.target, head };
-    report.plan = Some(around.seal.plan(&plan.delivery));
     selector.look_over((&plan.delivery, &plan.result), &mut around, report)?;
+    plan.whole.look_over(&plan, request, &around, report)?;
     plan.history = match &request.history {
         Some(history) => history::bring(&plan, &selector, (history, &mut around), report)?,
         None => None,
     };
+    report.plan = Some(around.seal.plan(&plan.delivery, &plan.besides()));
     settle(place, request, report)?;
     preflight::case(&plan)?;
     preflight::notes(&plan, request, report);
@@ -248,6 +249,13 @@ impl Plan {
         }
         let text = "the files are renamed in a way that does not settle";
         Err(Refusal::new(Reason::Dirty, text).into())
+    }
+
+    /// What is delivered besides the difference of two trees. The newest commit made inside names all that come along, with
+    /// every content in them.
+    fn besides(&self) -> Vec<u8> {
+        let tip = self.history.as_ref().map(|commits| format!("commits {}\0", commits.tip));
+        [tip.unwrap_or_default().into_bytes(), self.whole.encoded()].concat()
     }
 
     fn worktree(&self) -> Result<Worktree, Error> {

@@ -7,7 +7,7 @@ use sandtable_store::object::ObjectKind;
 
 use super::error::Error;
 use super::request::Approvals;
-use super::review::{Contents, Finding, Links, Surroundings, review};
+use super::review::{Contents, Finding, Links, Parts, Surroundings, review};
 use super::tree::{Change, Entry, Mode};
 use super::trees::{Failed, NotUnderstood, Trees};
 use crate::model::path::HostPath;
@@ -57,12 +57,8 @@ impl Contents for InStore<'_> {
         Ok((self.trees.read(&entry.id, ObjectKind::Blob).map_err(unreadable)?, size))
     }
 
-    fn has(&self, path: &RelPath) -> Result<bool, Error> {
-        // A state has empty directories, which no tree has: those of a bare repository may be there.
-        if matches!(path.name(), Some(b"objects" | b"refs")) {
-            return Ok(true);
-        }
-        Ok(self.trees.at(&self.tree, path).map_err(unreadable)?.is_some())
+    fn levels(&self, path: &RelPath) -> Result<Vec<Parts>, Error> {
+        self.trees.levels(&self.tree, path).map_err(unreadable)
     }
 }
 

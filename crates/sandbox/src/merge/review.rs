@@ -43,8 +43,16 @@ pub trait Contents {
     /// At most `limit` bytes of a file or the text of a link, and how long it is.
     fn read(&self, entry: &Entry, limit: usize) -> Result<(Vec<u8>, u64), Error>;
 
-    /// Whether the snapshot has anything at or below a path.
-    fn has(&self, path: &RelPath) -> Result<bool, Error>;
+    /// What of a git directory each directory above a path has, from the top.
+    fn levels(&self, path: &RelPath) -> Result<Vec<Parts>, Error>;
+}
+
+/// What of a git directory a directory has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Parts {
+    pub head: Option<Entry>,
+    /// Both `objects` and `refs`.
+    pub common: bool,
 }
 
 /// What gives a path a meaning besides its name.
@@ -74,12 +82,24 @@ pub struct Finding {
     pub reason: &'static str,
     #[serde(skip)]
     exact: RelPath,
+    /// What it is, where the difference of the states does not show it: a content of a commit made inside.
+    #[serde(skip)]
+    text: Option<String>,
 }
 
 impl Finding {
     /// The path as bytes.
     pub const fn rel_path(&self) -> &RelPath {
         &self.exact
+    }
+
+    /// What it is, where the difference of the states does not show it.
+    pub fn text(&self) -> Option<&str> {
+        self.text.as_deref()
+    }
+
+    pub(super) fn with_text(&mut self, text: &str) {
+        self.text = Some(text.to_owned());
     }
 }
 
@@ -139,6 +159,58 @@ pub fn review(
     Ok(review)
 }
 
+/// Permissions that something has and gets, where git's trees have no words for them.
+#[derive(Clone, Copy, Debug)]
+pub struct Permissions {
+    /// None for what is new.
+    pub before: Option<u16>,
+    pub after: u16,
+    pub is_directory: bool,
+}
+
+/// Permissions that let others in, or start a program, wait for an approval.
+pub fn wider(path: &RelPath, mode: &Permissions, around: &Surroundings) -> Vec<Finding> {
+    // Of what is new only that counts which nobody gives without a reason.
+    let before = mode.before.unwrap_or(if mode.is_directory { 0o775 } else { 0o664 });
+    let added = mode.after & !before;
+    let started = !mode.is_directory && added & 0o111 != 0;
+    let let_in = added & 0o077 & !(if mode.is_directory { 0 } else { 0o011 }) != 0;
+    let kinds = [started.then_some("executable"), let_in.then_some("wider-permissions")];
+    let finding = |kind: &'static str| Finding {
+        path: path.into(),
+        id: around.seal.permissions(mode.after),
+        alias: None,
+        group: &RULES.content(kind).group,
+        rule: Cow::Borrowed(kind),
+        reason: &RULES.content(kind).reason,
+        exact: path.clone(),
+        text: None,
+    };
+    kinds.into_iter().flatten().map(finding).collect()
+}
+
+/// Why a directory without files may not be made, under any of its names.
+pub fn refused_directory(path: &RelPath, around: &Surroundings) -> Vec<Finding> {
+    let names = std::iter::once(path.clone()).chain(around.links.aliases(path).paths);
+    // Of CVS a directory is known by what is in it, or by its name in capitals.
+    let kinds = |name: RelPath| {
+        let mut kinds = content::refused_name(&name);
+        kinds.extend((name.name() == Some(b"CVS")).then_some("version-control"));
+        kinds
+    };
+    let finding = |kind: &'static str| Finding {
+        path: path.into(),
+        id: around.seal.permissions(0),
+        alias: None,
+        group: &RULES.refused(kind).group,
+        rule: Cow::Borrowed(kind),
+        reason: &RULES.refused(kind).reason,
+        exact: path.clone(),
+        text: None,
+    };
+    names.flat_map(kinds).map(finding).collect()
+}
+
 /// Whether a path is brought that no program can open: git's `status` would fail on it from then on.
 pub fn is_too_long(change: &Change) -> bool {
     change.new.is_some() && change.path.as_bytes().len() >= LONGEST
@@ -178,6 +250,7 @@ impl<'a> Subject<'a> {
             rule,
             reason: &line.reason,
             exact,
+            text: None,
         }
     }
 

@@ -16,6 +16,7 @@ use sandtable_store::objects::{Loose, Objects};
 use sandtable_store::pack::loose;
 
 use super::error::Error;
+use super::review::Parts;
 use super::tree::{Change, Entry, Mode, foreign};
 use crate::attention::Attention;
 
@@ -272,6 +273,21 @@ impl Trees {
             }
         }
         Ok(false)
+    }
+
+    /// What of a git directory each directory above a path has, from the top, as far as the tree has them.
+    pub(super) fn levels(&self, tree: &ObjectId, path: &RelPath) -> Result<Vec<Parts>, NotUnderstood> {
+        let (mut found, mut folder) = (Vec::new(), *tree);
+        for step in path.components() {
+            let tree = self.tree(&folder)?;
+            let common = tree.get(b"objects").is_some() && tree.get(b"refs").is_some();
+            found.push(Parts { head: tree.get(b"HEAD").and_then(entry), common });
+            match tree.get(step) {
+                Some(next) if next.mode == EntryMode::Tree => folder = next.id,
+                _ => break,
+            }
+        }
+        Ok(found)
     }
 
     /// What a tree has at a path.

@@ -9,9 +9,11 @@ use sandtable_store::dir::{self, Kind, Meta, stat_at};
 
 use super::beyond::Beyond;
 use super::error::Error;
-use super::outcome::{Delivered, DeliveredKind, LeftOutWhy};
-use super::plan::{FileStep, Plan};
+use super::outcome::{Delivered, DeliveredKind, LeftOutWhy, Named, Reason, Refusal};
+use super::plan::{FileStep, Halt, Plan, Report};
 use super::request::MergeRequest;
+use super::review::{Permissions, Surroundings, refused_directory, wider};
+use super::tree::Mode;
 use super::worktree::{Seen, Worktree};
 
 /// What is brought of permissions. Set-id bits never are.
@@ -71,6 +73,61 @@ impl Whole {
         }
         whole.left.reverse();
         Ok(whole)
+    }
+
+    /// All of it as bytes, for the name of the plan.
+    pub(super) fn encoded(&self) -> Vec<u8> {
+        let line = |word: &str, path: &RelPath| {
+            let path = path.as_bytes();
+            [format!("{word} {}\0", path.len()).as_bytes(), path].concat()
+        };
+        let made = self.made.iter().map(|path| line("made", path));
+        let gone = self.gone.iter().map(|path| line("gone", path));
+        let kept = self.kept.iter().map(|path| line("kept", path));
+        let written = self.written.iter().map(|(path, mode)| line(&format!("mode {mode:o}"), path));
+        let changed = self.changed.iter().map(|new| line(&format!("mode {:o}", new.after), &new.path));
+        made.chain(gone).chain(kept).chain(written).chain(changed).flatten().collect()
+    }
+
+    /// Looks at the permissions that something gets, and at the names of directories.
+    pub(super) fn look_over(
+        &self,
+        plan: &Plan,
+        request: &MergeRequest,
+        around: &Surroundings,
+        report: &mut Report,
+    ) -> Result<(), Halt> {
+        let refused = self.made.iter().flat_map(|path| refused_directory(path, around));
+        let named: Vec<Named> = refused.map(|found| Named::new(found.rel_path(), found.reason)).collect();
+        if !named.is_empty() {
+            return Err(Refusal::of(Reason::Unsafe, "a change is never brought over", named).into());
+        }
+        let steps: BTreeMap<&RelPath, &FileStep> = plan.files.iter().map(|step| (&step.path, step)).collect();
+        let beyond = request.beyond_git.iter().filter(|beyond| beyond.is_directory);
+        let directories: BTreeSet<&RelPath> = beyond.map(|beyond| &beyond.path).collect();
+        let mut modes: Vec<(&RelPath, Permissions)> = Vec::new();
+        for new in &self.changed {
+            let is_directory = self.made.contains(&new.path) || directories.contains(&new.path);
+            modes.push((&new.path, Permissions { before: new.before, after: new.after, is_directory }));
+        }
+        for (path, after) in &self.written {
+            let step = steps.get(path);
+            let before = match step.map(|step| &step.seen) {
+                Some(Seen::File { permissions, .. }) => Some(*permissions),
+                _ => None,
+            };
+            // What git's trees call a program was looked at already.
+            let is_program = step.and_then(|step| step.new).is_some_and(|new| new.mode == Mode::Executable);
+            let before = if is_program { Some(before.unwrap_or(0o664) | 0o111) } else { before };
+            modes.push((path, Permissions { before, after: *after, is_directory: false }));
+        }
+        for (path, mode) in modes {
+            around.attention.heed()?;
+            let found = wider(path, &mode, around);
+            let approved = request.approvals.includes(path);
+            if approved { &mut report.approved } else { &mut report.held }.extend(found);
+        }
+        Ok(())
     }
 
     /// The paths that no change of a file tells of.

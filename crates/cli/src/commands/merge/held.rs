@@ -65,6 +65,12 @@ fn show(
         let (name, reason) = (path.display_escaped(), view::reason(finding));
         app.ui.write(&format!("{label} {name}: {reason} ({})\n", escape::line(finding.group)));
     }
+    let mut texts: Vec<&str> = findings.iter().filter_map(|finding| finding.text()).collect();
+    texts.dedup();
+    for text in texts {
+        let lines = text.lines().map(|line| format!("  {}\n", escape::line(line)));
+        app.ui.write(&lines.collect::<String>());
+    }
     let mine = changes.changes.iter().filter(|change| change.path == *path).cloned().collect();
     let one = Diff { changes: mine, truncated: false };
     let colour = match app.ui.colour {

@@ -59,6 +59,7 @@ pub(super) fn held(change: &Change, contents: &impl Contents) -> Result<Vec<&'st
         Mode::Symlink => {
             let (target, _) = contents.read(&entry, LOOKED_AT)?;
             kinds.extend(change.path.link_leaves(&target).then_some("link-outside"));
+            kinds.extend(in_bare_repository(&change.path, contents)?.then_some("bare-repository"));
             kinds.extend(was_executable(change).then_some("changed-executable"));
         }
         Mode::File | Mode::Executable => {
@@ -112,23 +113,55 @@ fn is_setting(path: &RelPath) -> bool {
             .any(|start| plain.starts_with(start))
 }
 
-/// Whether git would take a directory around this file for a repository.
+/// What git reads in a directory that it takes for a repository, or that such a one names as its common directory.
+const OF_GIT: [&str; 14] = [
+    "HEAD",
+    "config",
+    "config.worktree",
+    "commondir",
+    "gitdir",
+    "hooks",
+    "objects",
+    "refs",
+    "info",
+    "packed-refs",
+    "worktrees",
+    "modules",
+    "index",
+    "description",
+];
+
+/// Whether git may take a directory around this file for a repository. It wants a `HEAD` that is in order, and `objects` and
+/// `refs`, there or where `commondir` leads. These can be empty, which no tree tells, or be on disk already; so a `HEAD` in
+/// order is enough, and so are the other two together without one.
 fn in_bare_repository(path: &RelPath, contents: &impl Contents) -> Result<bool, Error> {
-    let is = |name: &[u8], word: &str| name.eq_ignore_ascii_case(word.as_bytes());
     let parts: Vec<&[u8]> = path.components().collect();
-    let place = parts.iter().rposition(|part| {
-        ["HEAD", "config", "hooks", "objects", "refs", "info", "commondir"].iter().any(|word| is(part, word))
-    });
-    let Some(place) = place else { return Ok(false) };
-    let mut top = RelPath::root();
-    for part in &parts[..place] {
-        top.push(part).expect("parts of a path");
+    let is_of_git = |part: &[u8]| OF_GIT.iter().any(|name| part.eq_ignore_ascii_case(name.as_bytes()));
+    if !parts.iter().any(|part| is_of_git(part)) {
+        return Ok(false);
     }
-    for name in ["HEAD", "objects", "refs"] {
-        let wanted = top.join(name.as_bytes()).expect("a plain name");
-        if !contents.has(&wanted)? {
-            return Ok(false);
+    for (level, part) in contents.levels(path)?.into_iter().zip(&parts) {
+        if !is_of_git(part) {
+            continue;
+        }
+        if level.common {
+            return Ok(true);
+        }
+        if let Some(head) = level.head
+            && is_head(&head, contents)?
+        {
+            return Ok(true);
         }
     }
-    Ok(true)
+    Ok(false)
+}
+
+/// Whether git takes this for the `HEAD` of a repository: a link, the name of a reference, or of a commit.
+fn is_head(entry: &Entry, contents: &impl Contents) -> Result<bool, Error> {
+    if !entry.mode.is_regular() {
+        return Ok(entry.mode == Mode::Symlink);
+    }
+    let (bytes, _) = contents.read(entry, LOOKED_AT)?;
+    let named = bytes.strip_prefix(b"ref:").is_some_and(|rest| rest.trim_ascii_start().starts_with(b"refs/"));
+    Ok(named || bytes.iter().take_while(|byte| byte.is_ascii_hexdigit()).count() >= 40)
 }

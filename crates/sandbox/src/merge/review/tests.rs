@@ -16,10 +16,25 @@ impl Contents for Sample {
         Ok((bytes[..bytes.len().min(limit)].to_vec(), size))
     }
 
-    fn has(&self, path: &RelPath) -> Result<bool, Error> {
-        Ok(self.1.contains(&path.to_text().0))
+    fn levels(&self, path: &RelPath) -> Result<Vec<Parts>, Error> {
+        let above = std::iter::successors(path.parent(), RelPath::parent);
+        let mut found: Vec<Parts> = above
+            .map(|above| {
+                let has = |name: &str| {
+                    let path = above.join(name.as_bytes()).unwrap().to_text().0;
+                    self.1.iter().any(|known| *known == path || known.starts_with(&format!("{path}/")))
+                };
+                let head = has("HEAD").then(|| entry(Mode::File, HEAD));
+                Parts { head, common: has("objects") && has("refs") }
+            })
+            .collect();
+        found.reverse();
+        Ok(found)
     }
 }
+
+/// The content of every `HEAD`.
+const HEAD: u8 = 250;
 
 fn entry(mode: Mode, last: u8) -> Entry {
     let mut bytes = [0; 20];
@@ -96,6 +111,10 @@ const LISTED: &[&str] = &[
     ".env",
     "deploy.pem",
     "id_ed25519",
+    ".proverc",
+    "PRESUBMIT.py",
+    "knexfile.js",
+    ".amp/settings.json",
 ];
 
 #[test]
@@ -199,10 +218,24 @@ fn names_that_deceive_are_refused_or_held() {
 
 #[test]
 fn a_repository_hidden_in_a_directory_is_held() {
-    let files = ["x/HEAD", "x/objects", "x/refs"].map(str::to_owned);
-    let sample = Sample(BTreeMap::new(), BTreeSet::from(files));
-    assert!(rules_for(added("x/config", Mode::File, 0), &sample).0.contains(&"bare-repository".to_owned()));
-    assert!(!rules_for(added("y/config", Mode::File, 0), &sample).0.contains(&"bare-repository".to_owned()));
+    let files = ["x/HEAD", "x/objects", "x/refs", "e/HEAD", "c/objects", "c/refs"].map(str::to_owned);
+    let head = |text: &str| {
+        Sample(BTreeMap::from([(HEAD, text.as_bytes().to_vec())]), BTreeSet::from(files.clone()))
+    };
+    let held = |path: &str, sample: &Sample| {
+        rules_for(added(path, Mode::File, 0), sample).0.contains(&"bare-repository".to_owned())
+    };
+    for text in ["ref: refs/heads/main\n", "ref:refs/x", &"a".repeat(40)] {
+        let sample = head(text);
+        for path in ["x/config", "e/commondir", "e/HEAD", "e/config.worktree", "c/config", "c/hooks/x"] {
+            assert!(held(path, &sample), "{path}: {text}");
+        }
+        for path in ["y/config", "e/README", "x/src/main.c", "config"] {
+            assert!(!held(path, &sample), "{path}: {text}");
+        }
+    }
+    assert!(!held("e/config", &head("Notes on heads\n")));
+    assert!(held("x/config", &head("Notes on heads\n")), "with both directories beside it");
 }
 
 #[test]
@@ -240,6 +273,16 @@ fn removing_is_held_where_a_guard_goes() {
         "CODEOWNERS",
         ".github/CODEOWNERS",
         ".pre-commit-config.yaml",
+        ".husky/pre-commit",
+        ".githooks/pre-push",
+        "lefthook.yml",
+        "commitlint.config.js",
+        ".claude/settings.json",
+        "AGENTS.md",
+        ".cursorignore",
+        ".gitleaks.toml",
+        ".trivyignore",
+        "deny.toml",
     ] {
         assert!(!rules_for(removed(path), &Sample::default()).0.is_empty(), "{path}");
     }
@@ -250,14 +293,13 @@ fn a_path_is_judged_by_every_name_that_a_link_gives_it() {
     let path = |path: &str| RelPath::new(path).unwrap();
     let mut around = Surroundings::default();
     let links =
-        [(".vscode", "tools/editor"), ("Makefile", "meta/rules.make"), ("dev/x", "../y"), (".hg", "data/hg")];
+        [(".vscode", "tools/editor"), ("Makefile", "meta/rules.txt"), ("dev/x", "../y"), (".hg", "data/hg")];
     around.links.add(links.map(|(link, text)| (path(link), text.as_bytes().to_vec())));
     let of = |name: &str| {
         let changes = [modified(name, Mode::File)];
         review(&changes, &Sample::default(), &around, &Approvals::None).unwrap()
     };
-    for (name, alias) in [("tools/editor/tasks.json", ".vscode/tasks.json"), ("meta/rules.make", "Makefile")]
-    {
+    for (name, alias) in [("tools/editor/tasks.json", ".vscode/tasks.json"), ("meta/rules.txt", "Makefile")] {
         let held = of(name).held;
         assert_eq!(held.len(), 1, "{name}: {held:?}");
         assert_eq!(
@@ -315,4 +357,94 @@ fn among_too_many_links_a_forbidden_name_refuses_what_may_be_behind_it() {
     let harmless = links(&[]);
     assert_eq!((rules(harmless.refused), rules(harmless.approved)), (vec![], vec!["many-links".to_owned()]));
     assert_eq!(rules(links(&[(".hg", "d")]).refused).len(), 1);
+}
+
+#[test]
+fn permissions_that_let_others_in_or_start_a_program_are_held() {
+    let around = Surroundings::default();
+    let of = |before: Option<u16>, after: u16, is_directory: bool| {
+        rules(wider(&RelPath::new("x").unwrap(), &Permissions { before, after, is_directory }, &around))
+    };
+    assert_eq!(of(Some(0o600), 0o666, false), ["wider-permissions"]);
+    assert_eq!(of(Some(0o600), 0o640, false), ["wider-permissions"]);
+    assert_eq!(of(Some(0o700), 0o777, true), ["wider-permissions"]);
+    assert_eq!(of(Some(0o700), 0o711, true), ["wider-permissions"]);
+    assert_eq!(of(None, 0o655, false), ["executable"]);
+    assert_eq!(of(None, 0o755, false), ["executable"]);
+    assert_eq!(of(Some(0o644), 0o645, false), ["executable"]);
+    assert_eq!(of(None, 0o666, false), ["wider-permissions"]);
+    assert_eq!(of(None, 0o777, true), ["wider-permissions"]);
+    let harmless =
+        [(Some(0o644), 0o600, false), (Some(0o755), 0o700, true), (None, 0o644, false), (None, 0o755, true)];
+    for (before, after, is_directory) in harmless {
+        assert!(of(before, after, is_directory).is_empty(), "{before:?} {after:o}");
+    }
+    for name in [".hg", "a/.svn", "a/.git", "CVS"] {
+        assert!(!refused_directory(&RelPath::new(name).unwrap(), &around).is_empty(), "{name}");
+    }
+    assert!(refused_directory(&RelPath::new("src/cvs").unwrap(), &around).is_empty());
+}
+
+/// Directories made at random of what git looks for: whatever git takes for a repository is held. Git itself decides.
+#[test]
+fn whatever_git_takes_for_a_repository_is_held() {
+    use crate::model::path::HostPath;
+    use crate::process::Cli;
+
+    let git = ["/usr/bin/git", "/usr/local/bin/git", "/bin/git"].map(std::path::Path::new);
+    let git = HostPath::new(*git.iter().find(|git| git.exists()).expect("git is needed")).unwrap();
+    let mut dice: u64 = 7;
+    let mut roll = |sides: u64| {
+        dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (dice >> 33) % sides
+    };
+    let heads = ["ref: refs/heads/main\n", "ref:\trefs/x", "words\n", &"ab".repeat(20), "ref: main\n"];
+    let commons = ["../c\n", "c", ".", "../e"];
+    let mut accepted = 0;
+    for round in 0..250 {
+        let dir = tempfile::tempdir().unwrap();
+        let (mut files, mut changes) = (BTreeMap::new(), Vec::new());
+        let mut names = BTreeSet::new();
+        for folder in ["e", "c", "e/c"] {
+            let mut put = |name: &str, text: &str, last: u8| {
+                let path = format!("{folder}/{name}");
+                fs_err::create_dir_all(dir.path().join(&path).parent().unwrap()).unwrap();
+                fs_err::write(dir.path().join(&path), text).unwrap();
+                files.insert(last, text.as_bytes().to_vec());
+                names.insert(path.clone());
+                changes.push(added(path, Mode::File, last));
+            };
+            // One text for all of a round, as the sample has one.
+            if roll(3) > 0 {
+                put("HEAD", heads[round % heads.len()], HEAD);
+            }
+            if roll(3) == 0 {
+                put("commondir", commons[usize::try_from(roll(4)).unwrap()], 1);
+            }
+            for name in ["objects", "refs"] {
+                match roll(3) {
+                    0 => {}
+                    1 => fs_err::create_dir_all(dir.path().join(folder).join(name)).unwrap(),
+                    _ => put(&format!("{name}/x"), "x", 2),
+                }
+            }
+            put("config", "[core]\n", 3);
+        }
+        let sample = Sample(files, names);
+        for folder in ["e", "c", "e/c"] {
+            let at = dir.path().join(folder);
+            let asked = Cli::new(git.clone()).arg("-C").arg(&at).args(["rev-parse", "--git-dir"]);
+            let asked = asked.variable("GIT_CEILING_DIRECTORIES", &at).variable("GIT_CONFIG_NOSYSTEM", "1");
+            if !asked.finish().unwrap().status.success() {
+                continue;
+            }
+            accepted += 1;
+            let below = changes.iter().filter(|change| change.path.to_text().0.starts_with(folder));
+            let held = below
+                .map(|change| rules_for(change.clone(), &sample).0)
+                .any(|rules| rules.contains(&"bare-repository".to_owned()));
+            assert!(held, "round {round}: `{folder}` of {:?}", sample.1);
+        }
+    }
+    assert!(accepted > 20, "git took only {accepted} for repositories");
 }
