@@ -22,6 +22,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
+use rustix::process::{Resource, getrlimit};
 
 pub use crate::invocation::*;
 use crate::report::Report;
@@ -65,12 +66,15 @@ pub fn run(
     })?;
     let Invocation { argv, environment, directory, deadline, .. } = invocation;
     let time_ms = deadline.map(time::left_ms);
-    let command = Command { argv, environment, directory, stdio: streams.stdio(), time_ms };
+    let descriptors = getrlimit(Resource::Nofile).maximum;
+    let stdio = streams.stdio();
+    let command = Command { argv, environment, directory, stdio, time_ms, descriptors };
     // Before the command can run, and before `started`, which may make threads: theirs would be the ones to get a
     // signal otherwise.
     let signals = Signals::block(&TAKEN).map_err(AttachError::Streams)?;
     match wire::send(socket, &Ask::Run(command), &streams.descriptors()) {
         Err(WireError::Io(Errno::PIPE | Errno::CONNRESET)) => return Err(AttachError::NotTaken),
+        Err(WireError::Io(errno @ Errno::TOOMANYREFS)) => return Err(AttachError::Crowded(errno)),
         sent => sent.map_err(AttachError::Lost)?,
     }
     let signals = answered(socket, signals).map_err(AttachError::Streams)?;

@@ -5,7 +5,9 @@ use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::fcntl_dupfd_cloexec;
-use rustix::process::{DumpableBehavior, Resource, Rlimit, set_dumpable_behavior, setrlimit, setsid};
+use rustix::process::{
+    DumpableBehavior, Resource, Rlimit, getrlimit, set_dumpable_behavior, setrlimit, setsid,
+};
 use rustix::system::sethostname;
 use rustix::thread::{
     CapabilitiesSecureBits, CapabilitySet, CapabilitySets, clear_ambient_capability_set, no_new_privs,
@@ -24,6 +26,11 @@ use crate::wire::Failure;
 use crate::{landlock, seccomp};
 
 type Done<T = ()> = Result<T, Failure>;
+
+/// How many signals may be pending, timers among them. They are counted for the user that made the sandbox, whose own are
+/// as many as the machine has memory for, some tens of thousands: without a bound inside, `timeout` on the host would not
+/// limit anything.
+const PENDING_SIGNALS: u64 = 4096;
 
 /// What only the moment of a step can tell.
 #[derive(Debug)]
@@ -51,6 +58,7 @@ pub(crate) fn confine(plan: &Plan, keep: &[BorrowedFd<'_>]) -> Done<Confined> {
         let none = Rlimit { current: Some(0), maximum: Some(0) };
         setrlimit(Resource::Core, none).context(|| "switch core dumps off".to_owned())
     })?;
+    leave_signals()?;
     step(Control::Descriptors, || close_descriptors(keep))?;
     step(Control::NoCapabilities, drop_capabilities)?;
     step(Control::NoNewPrivileges, || {
@@ -76,6 +84,15 @@ pub(crate) fn confine(plan: &Plan, keep: &[BorrowedFd<'_>]) -> Done<Confined> {
         seccomp::install(plan.set_ids).context(|| "install the system call filter".to_owned())
     })?;
     Ok(Confined { landlock, keyring, forgotten })
+}
+
+/// Leaves most of its user's pending signals to the others.
+pub(crate) fn leave_signals() -> Done {
+    let own = getrlimit(Resource::Sigpending);
+    let most = own.maximum.map_or(PENDING_SIGNALS, |maximum| maximum.min(PENDING_SIGNALS));
+    let least = own.current.map_or(most, |current| current.min(most));
+    setrlimit(Resource::Sigpending, Rlimit { current: Some(least), maximum: Some(most) })
+        .context(|| "limit pending signals".to_owned())
 }
 
 /// Forgets what this process was started with.

@@ -29,6 +29,11 @@ pub enum AttachError {
     NotTaken,
     /// It has not run.
     #[error(
+        "too many descriptors of this user are under way in sockets, so the command could not be given any"
+    )]
+    Crowded(#[source] Errno),
+    /// It has not run.
+    #[error(
         "standard input, output or error is a directory, which would lead the command out of its sandbox"
     )]
     DirectoryStream,

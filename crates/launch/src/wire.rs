@@ -109,6 +109,9 @@ pub struct Command {
     pub stdio: Stdio,
     /// How long the sandbox may last, from its supervisor: PID 1 ends it then, should nobody else do.
     pub time_ms: Option<u64>,
+    /// How many descriptors the client may have: the command gets fewer. See `init/spawn.rs`.
+    #[serde(default)]
+    pub descriptors: Option<u64>,
 }
 
 /// What the command talks to.

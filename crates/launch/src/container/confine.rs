@@ -9,7 +9,7 @@ use rustix::process::{DumpableBehavior, Resource, Rlimit, set_dumpable_behavior,
 use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities, set_no_new_privs};
 
 use super::Terms;
-use crate::confine::{close_descriptors, forget, nothing_remembered, step};
+use crate::confine::{close_descriptors, forget, leave_signals, nothing_remembered, step};
 use crate::report::{Control, Observed};
 use crate::step::Context as _;
 use crate::sys::privilege::{new_session_keyring, session_keyring};
@@ -51,6 +51,7 @@ pub(super) fn confine(terms: &Terms, keep: &[BorrowedFd<'_>]) -> Result<Confined
         let none = Rlimit { current: Some(0), maximum: Some(0) };
         setrlimit(Resource::Core, none).context(|| "switch core dumps off".to_owned())
     })?;
+    leave_signals()?;
     step(Control::Descriptors, || close_descriptors(keep))?;
     step(Control::NoCapabilities, || {
         let none = CapabilitySet::empty();

@@ -9,7 +9,9 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Mode, OFlags, fcntl_setfl};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
-use rustix::process::{Pid, Signal, chdir, kill_process, setsid, umask};
+use rustix::process::{
+    Pid, Resource, Rlimit, Signal, chdir, getrlimit, kill_process, setrlimit, setsid, umask,
+};
 use rustix::pty::{OpenptFlags, ioctl_tiocgptpeer, openpt, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 
@@ -17,6 +19,9 @@ use super::leader;
 use crate::sys::process::{Side, close_on_exec_from, duplicate_onto, exec, exit_now, fork};
 use crate::sys::signal::reset_signals;
 use crate::wire::{Command, StartStep, Stdio};
+
+/// What programs can count on: less would break them.
+const USUAL_DESCRIPTORS: u64 = 1024;
 
 /// A child on its way from the fork to the command. It may take for ever: the workload can stop it.
 #[derive(Debug)]
@@ -233,6 +238,7 @@ fn become_command(command: &Command, streams: &Streams) -> Result<Infallible, No
     }
     streams.install().map_err(process)?;
     reset_signals().map_err(process)?;
+    leave_descriptors(command.descriptors).map_err(process)?;
     umask(Mode::from_raw_mode(0o022));
     close_on_exec_from(3).map_err(process)?;
     chdir(&command.directory).map_err(|errno| NotSpawned { step: StartStep::Directory, errno })?;
@@ -241,6 +247,16 @@ fn become_command(command: &Command, streams: &Streams) -> Result<Infallible, No
     let environment = c_strings(&command.environment).map_err(program)?;
     let candidates = candidates(command).map_err(program)?;
     Err(program(first_executable(&candidates, &argv, &environment)))
+}
+
+/// Descriptors under way in sockets are counted for the user, and whoever sends one is held against its own limit. So a
+/// command may have three quarters of what its client and PID 1 may have: then these can always send theirs.
+fn leave_descriptors(of_client: Option<u64>) -> Result<(), Errno> {
+    let own = getrlimit(Resource::Nofile);
+    let Some(most) = own.maximum.into_iter().chain(of_client).min() else { return Ok(()) };
+    let share = if most > USUAL_DESCRIPTORS { (most / 4 * 3).max(USUAL_DESCRIPTORS) } else { most };
+    let current = own.current.map_or(share, |current| current.min(share));
+    setrlimit(Resource::Nofile, Rlimit { current: Some(current), maximum: Some(share) })
 }
 
 /// Tries one file after the other. Returns the error that says most: a file that is there but cannot be

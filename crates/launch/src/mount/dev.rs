@@ -17,6 +17,10 @@ use crate::sys::mount::{Attributes, Depth, set_attributes};
 /// Devices of the host that every program may have.
 pub(crate) const NODES: &[&str] = &["null", "zero", "full", "random", "urandom", "tty"];
 
+/// How many pseudo-terminals a sandbox can have. The machine has 4,096 for all of them; some are kept for the host, none
+/// for other sandboxes.
+const TERMINALS: &str = "256";
+
 /// Links that programs expect.
 pub(crate) const LINKS: &[(&str, &str)] = &[
     ("ptmx", "pts/ptmx"),
@@ -48,7 +52,8 @@ pub(super) fn mount(root: &OwnedFd, target: &Path, scratch: &mut Scratch) -> Don
         symlinkat(*to, &devices, *name).context(what)?;
     }
     let flags = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NOEXEC;
-    let terminals = file_system("devpts", &[("mode", "0620"), ("ptmxmode", "0666")], flags).context(what)?;
+    let options = [("mode", "0620"), ("ptmxmode", "0666"), ("max", TERMINALS)];
+    let terminals = file_system("devpts", &options, flags).context(what)?;
     let memory = scratch.part(0o1777).context(what)?;
     for (name, mount) in [("pts", terminals), ("shm", memory)] {
         mkdirat(&devices, name, Mode::RWXU).context(what)?;

@@ -19,6 +19,7 @@ pub(super) const PROBES: &[Probe] = &[
     probe("landlock", &["box/P21"], &[Control::Landlock], |_| landlock_layers()),
     probe("kernel-root", &["box/P3"], &[PrivateIds], |_| kernel_root()),
     probe("core-limit", &["box/P19"], &[Control::NoCoreDumps], |_| core_limit()),
+    probe("pending-signals", &["box/P16"], &[], |_| pending_signals()),
     probe("namespace-user", &["box/P8"], &[Control::UserNamespace], |args| namespace("user", args)),
     probe("namespace-mnt", &["box/F14"], &[Control::MountNamespace], |args| namespace("mnt", args)),
     probe("namespace-pid", &["box/P13"], &[Control::PidNamespace], |args| namespace("pid", args)),
@@ -116,6 +117,15 @@ fn core_limit() -> Finding {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Core);
     match limit.maximum {
         Some(0) => Finding::blocked("hard limit 0"),
+        other => Finding::leak(format!("hard limit {other:?}")),
+    }
+}
+
+/// They are counted for the user, who could have no timer any more.
+fn pending_signals() -> Finding {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Sigpending);
+    match limit.maximum {
+        Some(most) if most <= 4096 => Finding::blocked(format!("hard limit {most}")),
         other => Finding::leak(format!("hard limit {other:?}")),
     }
 }

@@ -27,6 +27,7 @@ pub(super) const PROBES: &[Probe] = &[
     call("overlay-xattr", &["box/F23"], &[NoCapabilities], Call::TrustedXattr),
     call("ptrace-init", &["box/P1"], &[SealedInit], Call::PtraceInit),
     call("vm-read-init", &["box/P1"], &[SealedInit], Call::ReadInitMemory),
+    call("asynchronous-io", &["box/P16"], FILTER, Call::IoSetup),
     call("io-uring", &["box/P6"], FILTER, Call::IoUringSetup),
     call("io-uring-enter", &["box/P6"], FILTER, Call::IoUringEnter),
     call("io-uring-register", &["box/P6"], FILTER, Call::IoUringRegister),

@@ -12,6 +12,7 @@ use libc::c_long;
 /// An attempt whose answer tells whether the kernel lets it pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Call {
+    IoSetup,
     IoUringSetup,
     IoUringEnter,
     IoUringRegister,
@@ -75,6 +76,8 @@ impl Call {
     fn encoded_other(self) -> (c_long, Arguments) {
         let none = usize::MAX;
         match self {
+            // Behind a null pointer nothing is made.
+            Self::IoSetup => (libc::SYS_io_setup, [1, 0, 0, 0, 0, 0]),
             Self::IoUringSetup => (libc::SYS_io_uring_setup, [0; 6]),
             Self::IoUringEnter => (libc::SYS_io_uring_enter, [none, 0, 0, 0, 0, 0]),
             Self::IoUringRegister => (libc::SYS_io_uring_register, [none, 0, 0, 0, 0, 0]),

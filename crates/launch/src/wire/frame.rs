@@ -4,10 +4,12 @@ use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use rustix::io::Errno;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
     SendFlags, recvmsg, sendmsg,
 };
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -46,7 +48,12 @@ pub fn send<T: Serialize>(
     }
     let mut bytes = length.to_le_bytes().to_vec();
     bytes.extend_from_slice(&body);
-    let mut sent = retry(|| sendmsg(&socket, &[IoSlice::new(&bytes)], &mut ancillary, SendFlags::NOSIGNAL))?;
+    let mut first =
+        || retry(|| sendmsg(&socket, &[IoSlice::new(&bytes)], &mut ancillary, SendFlags::NOSIGNAL));
+    let mut sent = match first() {
+        Err(Errno::TOOMANYREFS) => with_all_descriptors(first)?,
+        sent => sent?,
+    };
     while sent < bytes.len() {
         sent += retry(|| rustix::net::send(&socket, &bytes[sent..], SendFlags::NOSIGNAL))?;
     }
@@ -92,6 +99,16 @@ fn fill(socket: &impl AsFd, mut rest: &mut [u8]) -> Result<(), WireError> {
     Ok(())
 }
 
+/// Sends with the highest limit this process may have: the kernel holds all descriptors of the user that are under way against
+/// the limit of whoever sends the next one.
+fn with_all_descriptors<T>(call: impl FnOnce() -> rustix::io::Result<T>) -> rustix::io::Result<T> {
+    let before = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: before.maximum, ..before })?;
+    let answer = call();
+    setrlimit(Resource::Nofile, before)?;
+    answer
+}
+
 fn retry<T>(mut call: impl FnMut() -> rustix::io::Result<T>) -> rustix::io::Result<T> {
     rustix::io::retry_on_intr(&mut call)
 }
@@ -115,6 +132,7 @@ mod tests {
             directory: PathBuf::from("/"),
             stdio: Stdio::Descriptors,
             time_ms: Some(7),
+            descriptors: Some(9),
         });
         send(&here, &ask, &[here.as_fd(), there.as_fd()]).expect("sent");
         let frame: Frame<Ask> = receive(&there).expect("received");

@@ -111,15 +111,15 @@ fn tell(plan: &Plan, commit: &ObjectId, changes: &[Change], held: &mut [Finding]
     for finding in held {
         let at = changes.binary_search_by(|change| change.path.cmp(finding.rel_path()));
         let Ok(at) = at else { continue };
-        let head = format!("in commit {}", commit.short(12));
+        let title = format!("in commit {}", commit.short(12));
         let text = match changes[at].new {
-            None => format!("{head}: removed"),
-            Some(new) if new.mode == Mode::Gitlink => format!("{head}: commit {}", new.id),
+            None => format!("{title}: removed"),
+            Some(new) if new.mode == Mode::Gitlink => format!("{title}: commit {}", new.id),
             Some(new) => {
                 let bytes = plan.scratch.blob(&new.id)?;
                 let shown = String::from_utf8_lossy(&bytes[..bytes.len().min(SHOWN)]).into_owned();
                 let rest = if bytes.len() > SHOWN { "\n(and more)" } else { "" };
-                format!("{head}, mode {}, {} bytes:\n{shown}{rest}", new.mode.octal(), bytes.len())
+                format!("{title}, mode {}, {} bytes:\n{shown}{rest}", new.mode.octal(), bytes.len())
             }
         };
         finding.with_text(&text);

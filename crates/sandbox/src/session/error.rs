@@ -80,7 +80,7 @@ pub enum Error {
         #[source]
         cause: Errno,
     },
-    #[error("cannot make a process for the command")]
+    #[error("cannot make a process or a terminal for the command")]
     Process(#[source] Errno),
     #[error("the command ran, but its changes could not be read; the sandbox `{name}` keeps them")]
     Capture {
@@ -183,7 +183,7 @@ impl Error {
     /// Whether it is certain that no command of ours ran, so that the sandbox holds nothing.
     pub(super) fn nothing_ran(&self) -> bool {
         match self {
-            Self::Lost(error) => matches!(error, AttachError::DirectoryStream),
+            Self::Lost(error) => matches!(error, AttachError::DirectoryStream | AttachError::Crowded(_)),
             Self::Capture { .. } | Self::Overfull(_) => false,
             _ => true,
         }
@@ -279,6 +279,15 @@ impl Error {
             Self::Lost(AttachError::DirectoryStream) => {
                 Some("redirect it, for example with `< /dev/null`".to_owned())
             }
+            Self::Lost(AttachError::Crowded(_)) => Some(
+                "a program sends descriptors that nobody takes, perhaps in a sandbox: `sandtable ls` lists those that run, \
+                 and `sandtable stop` ends them"
+                    .to_owned(),
+            ),
+            Self::Process(Errno::NOSPC) => Some(
+                "all pseudo-terminals are taken, 256 in one sandbox or those of the machine: end programs that have some, or say `-T`"
+                    .to_owned(),
+            ),
             Self::Meaning(error) => error.remedy(),
             Self::Board(error) => error.remedy(),
             Self::NoBase(name) => {

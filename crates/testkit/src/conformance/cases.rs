@@ -124,6 +124,8 @@ pub const ALL: &[Case] = &[
     plain("landlock"),
     plain("kernel-root"),
     plain("core-limit"),
+    plain("pending-signals"),
+    plain("asynchronous-io"),
     case("namespace-user", "namespace-user", &["{ns:user}"], Blocked),
     case("namespace-mnt", "namespace-mnt", &["{ns:mnt}"], Blocked),
     case("namespace-pid", "namespace-pid", &["{ns:pid}"], Blocked),

@@ -5,6 +5,8 @@ use sandtable_testkit::container::Contained;
 use sandtable_testkit::env::{Caller, TestEnv};
 use sandtable_testkit::require;
 
+use crate::cli::Unused as _;
+
 /// A setting of this machine, or of the sandbox in which the text was printed.
 fn number(text: &str) -> u64 {
     text.trim().parse().unwrap()
@@ -62,4 +64,61 @@ fn directories_on_the_way_to_a_mount_are_the_callers() {
         }
         drop(world.sandtable().args(["rm", "kept"]).ended().expect_code(0));
     });
+}
+
+/// What the kernel counts for a user, or for the machine, is not taken whole by one sandbox.
+#[test]
+fn counts_of_the_user_are_bounded_inside() {
+    const SCRIPT: &str = "\
+awk '/^Max pending signals/ { print $5 } /^Max open files/ { print $5 }' /proc/self/limits; grep devpts /proc/mounts";
+    for caller in [Caller::Same, Caller::ordinary()] {
+        let Some(env) = TestEnv::of_the_executable_as(caller) else { continue };
+        let source = env.repository("r");
+        let ended = env.run_script(&source, &["--rm", "-q"], SCRIPT).expect_code(0);
+        let lines: Vec<&str> = ended.stdout.lines().collect();
+        let limits = fs_err::read_to_string("/proc/self/limits").unwrap();
+        let own = limits.lines().find_map(|line| line.strip_prefix("Max open files")).unwrap();
+        let own = number(own.split_whitespace().nth(1).unwrap());
+        assert!(number(lines[0]) < own, "descriptors: {ended:?}");
+        assert!(number(lines[1]) <= 4096, "pending signals: {ended:?}");
+        assert!(lines[2].contains("max=256"), "pseudo-terminals: {ended:?}");
+    }
+}
+
+/// The kernel counts descriptors that are under way in sockets for the whole user.
+#[test]
+fn descriptors_under_way_keep_nobody_from_entering_a_sandbox() {
+    const TAKE: &str = "\
+import array, os, resource, socket, time
+hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+pairs, error = [], None
+while error != 109 and len(pairs) < 400:
+    pair = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+    pairs.append(pair)
+    pair[0].setblocking(False)
+    try:
+        while True:
+            pair[0].sendmsg([b'x'], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array('i', [0] * 250))])
+    except OSError as e:
+        error = e.errno
+open('taken', 'w').write(str(error))
+time.sleep(30)
+";
+    if require::program("python3").is_none() {
+        return require::skip("needs python3");
+    }
+    for caller in [Caller::Same, Caller::ordinary()] {
+        let Some(env) = TestEnv::of_the_executable_as(caller) else { continue };
+        let source = env.repository("r");
+        env.file(&source.join("take.py"), TAKE);
+        let call = |args: &[&str]| env.sandtable().directory(&source).args(args.iter().copied()).ended();
+        call(&["run", "-q", "-d", "--name", "crowd", "--", "python3", "take.py"]).expect_code(0).unused();
+        let taken = "for i in $(seq 200); do [ -s taken ] && exec cat taken; sleep 0.1; done";
+        // Whether that was the limit: ETOOMANYREFS.
+        assert_eq!(call(&["exec", "crowd", "--", "sh", "-c", taken]).expect_code(0).stdout, "109");
+        call(&["exec", "-t", "crowd", "--", "true"]).expect_code(0).unused();
+        call(&["run", "-q", "--rm", "--", "true"]).expect_code(0).unused();
+        call(&["rm", "-f", "crowd"]).expect_code(0).unused();
+    }
 }

@@ -219,14 +219,14 @@ fn names_that_deceive_are_refused_or_held() {
 #[test]
 fn a_repository_hidden_in_a_directory_is_held() {
     let files = ["x/HEAD", "x/objects", "x/refs", "e/HEAD", "c/objects", "c/refs"].map(str::to_owned);
-    let head = |text: &str| {
+    let with_head = |text: &str| {
         Sample(BTreeMap::from([(HEAD, text.as_bytes().to_vec())]), BTreeSet::from(files.clone()))
     };
     let held = |path: &str, sample: &Sample| {
         rules_for(added(path, Mode::File, 0), sample).0.contains(&"bare-repository".to_owned())
     };
     for text in ["ref: refs/heads/main\n", "ref:refs/x", &"a".repeat(40)] {
-        let sample = head(text);
+        let sample = with_head(text);
         for path in ["x/config", "e/commondir", "e/HEAD", "e/config.worktree", "c/config", "c/hooks/x"] {
             assert!(held(path, &sample), "{path}: {text}");
         }
@@ -234,8 +234,8 @@ fn a_repository_hidden_in_a_directory_is_held() {
             assert!(!held(path, &sample), "{path}: {text}");
         }
     }
-    assert!(!held("e/config", &head("Notes on heads\n")));
-    assert!(held("x/config", &head("Notes on heads\n")), "with both directories beside it");
+    assert!(!held("e/config", &with_head("Notes on heads\n")));
+    assert!(held("x/config", &with_head("Notes on heads\n")), "with both directories beside it");
 }
 
 #[test]
