@@ -7,7 +7,7 @@ use sandtable_sandbox::merge::outcome::{
     Delivered, LeftOut, LeftOutWhy, MergeOutcome, Named, Note, Outcome, PathText, Reason, Recovered, Refusal,
     SCHEMA,
 };
-use sandtable_sandbox::merge::review::{Contents, Finding, Links, Review, Surroundings, review};
+use sandtable_sandbox::merge::review::{Contents, Finding, Links, Parts, Review, Surroundings, review};
 use sandtable_sandbox::merge::tree::{Change, Entry, Mode};
 use sandtable_sandbox::merge::{Approvals, Effect, Error, ObjectId, RelPath};
 use sandtable_sandbox::model::path::HostPath;
@@ -21,8 +21,8 @@ impl Contents for Nothing {
         Ok((Vec::new(), 0))
     }
 
-    fn has(&self, _: &RelPath) -> Result<bool, Error> {
-        Ok(false)
+    fn levels(&self, _: &RelPath) -> Result<Vec<Parts>, Error> {
+        Ok(Vec::new())
     }
 }
 

@@ -162,7 +162,7 @@ pub(super) fn plan(
     refuse_drifted(&plan.delivery, request)?;
     let selector = Selector { means, request, scratch: &plan.scratch, target: &plan.target, head };
     selector.look_over((&plan.delivery, &plan.result), &mut around, report)?;
-    plan.whole.look_over(&plan, request, &around, report)?;
+    plan.whole.look_over((&plan, request), &around, report)?;
     plan.history = match &request.history {
         Some(history) => history::bring(&plan, &selector, (history, &mut around), report)?,
         None => None,

@@ -92,8 +92,7 @@ impl Whole {
     /// Looks at the permissions that something gets, and at the names of directories.
     pub(super) fn look_over(
         &self,
-        plan: &Plan,
-        request: &MergeRequest,
+        (plan, request): (&Plan, &MergeRequest),
         around: &Surroundings,
         report: &mut Report,
     ) -> Result<(), Halt> {

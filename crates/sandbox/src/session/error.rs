@@ -276,14 +276,7 @@ impl Error {
             Self::Busy(_) => {
                 Some("end the `sandtable` process that supervises it, and it ends too".to_owned())
             }
-            Self::Lost(AttachError::DirectoryStream) => {
-                Some("redirect it, for example with `< /dev/null`".to_owned())
-            }
-            Self::Lost(AttachError::Crowded(_)) => Some(
-                "a program sends descriptors that nobody takes, perhaps in a sandbox: `sandtable ls` lists those that run, \
-                 and `sandtable stop` ends them"
-                    .to_owned(),
-            ),
+            Self::Lost(error) => lost_remedy(error).map(str::to_owned),
             Self::Process(Errno::NOSPC) => Some(
                 "all pseudo-terminals are taken, 256 in one sandbox or those of the machine: end programs that have some, or say `-T`"
                     .to_owned(),
@@ -322,6 +315,17 @@ impl Error {
             Self::Refused(refusal) => Some(refusal.remedy()),
             _ => None,
         }
+    }
+}
+
+fn lost_remedy(error: &AttachError) -> Option<&'static str> {
+    match error {
+        AttachError::DirectoryStream => Some("redirect it, for example with `< /dev/null`"),
+        AttachError::Crowded(_) => Some(
+            "a program sends descriptors that nobody takes, perhaps in a sandbox: `sandtable ls` lists those that run, \
+             and `sandtable stop` ends them",
+        ),
+        _ => None,
     }
 }
 
