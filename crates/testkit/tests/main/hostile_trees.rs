@@ -107,7 +107,9 @@ fn a_merge_that_waits_for_git_ends_at_a_signal() {
         let mut child = env.sandtable().directory(&source).args(["merge", "--dry-run", "box"]).started();
         let began = Instant::now();
         // It waits for git, which waits for somebody to write.
-        while !below(child.id()).into_iter().any(is_git) && began.elapsed() < Duration::from_secs(SECONDS) {
+        while !below(child.id()).into_iter().any(reads_settings)
+            && began.elapsed() < Duration::from_secs(SECONDS)
+        {
             std::thread::sleep(Duration::from_millis(5));
         }
         kill_process(Pid::from_child(&child), signal).unwrap();
@@ -118,8 +120,10 @@ fn a_merge_that_waits_for_git_ends_at_a_signal() {
     }
 }
 
-fn is_git(pid: u32) -> bool {
-    fs_err::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.trim() == "git")
+/// Whether it is the git that is asked for the configuration.
+fn reads_settings(pid: u32) -> bool {
+    fs_err::read(format!("/proc/{pid}/cmdline"))
+        .is_ok_and(|line| String::from_utf8_lossy(&line).contains("\0config\0--list"))
 }
 
 /// Calls the executable in a process group of its own, and watches all of it.

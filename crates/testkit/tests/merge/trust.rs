@@ -26,10 +26,10 @@ fn hooks_programs_and_settings_that_exist_already_are_held_under_every_name() {
     let world = World::new();
     world.write("dev/checks/pre-commit", "#!/bin/sh\n");
     world.write("tools/editor/tasks.json", "{}\n");
-    world.write("meta/rules.make", "all:\n");
+    world.write("meta/rules.txt", "all:\n");
     world.write("conf/actual", "x\n");
     linked(&world, "tools/editor", ".vscode");
-    linked(&world, "meta/rules.make", "Makefile");
+    linked(&world, "meta/rules.txt", "Makefile");
     linked(&world, "mid", ".npmrc");
     linked(&world, "conf/actual", "mid");
     world.write("run.sh", "#!/bin/sh\n");
@@ -38,7 +38,7 @@ fn hooks_programs_and_settings_that_exist_already_are_held_under_every_name() {
     world.git(&["config", "core.hooksPath", "dev/checks"]);
     let base = world.enter();
     for path in
-        ["dev/checks/pre-commit", "tools/editor/tasks.json", "meta/rules.make", "conf/actual", "run.sh"]
+        ["dev/checks/pre-commit", "tools/editor/tasks.json", "meta/rules.txt", "conf/actual", "run.sh"]
     {
         world.inside_write(path, "#!/bin/sh\ntouch FIRED\n");
     }
@@ -49,7 +49,7 @@ fn hooks_programs_and_settings_that_exist_already_are_held_under_every_name() {
         let expected = [
             ("conf/actual", ".npmrc"),
             ("dev/checks/pre-commit", ""),
-            ("meta/rules.make", "Makefile"),
+            ("meta/rules.txt", "Makefile"),
             ("run.sh", ""),
             ("tools/editor/tasks.json", ".vscode/tasks.json"),
         ];
