@@ -31,6 +31,8 @@ fn plain(env: &TestEnv, name: &str) -> PathBuf {
         env.file(&top.join(path), "text\n");
     }
     env.directory(&top.join("hollow"));
+    // What changes within the tick of the clock in which a command starts may have changed after it: that would be drift.
+    std::thread::sleep(std::time::Duration::from_millis(20));
     top
 }
 
