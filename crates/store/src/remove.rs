@@ -101,8 +101,16 @@ fn clear(directory: BorrowedFd<'_>, last: &[u8], depth: &mut Depth<'_>) -> Resul
             chmodat(directory, name, Mode::RWXU, AtFlags::empty())?;
             move_up(directory, name, depth.top, depth.moved)?;
         } else {
+            let inner = match open_writable(directory, name) {
+                // Somebody else's. Where it is empty nothing has to be changed in it.
+                Err(errno @ (Errno::PERM | Errno::ACCESS)) => {
+                    unlinkat(directory, name, AtFlags::REMOVEDIR).map_err(|_| errno)?;
+                    continue;
+                }
+                opened => opened?,
+            };
             depth.left -= 1;
-            clear(open_writable(directory, name)?.as_fd(), b"", depth)?;
+            clear(inner.as_fd(), b"", depth)?;
             depth.left += 1;
             unlinkat(directory, name, AtFlags::REMOVEDIR)?;
         }

@@ -36,6 +36,8 @@ const PATIENCE: Duration = Duration::from_mins(2);
 const YOUNG: Duration = Duration::from_secs(1);
 /// What the lock of a sandbox says that is being removed.
 const REMOVED: &str = "removed";
+/// What it says when that was not possible: somebody has to hear of what is left.
+const REMAINS: &str = "remains";
 
 impl Sandboxes {
     /// Sandboxes below our data directory. Nothing is made yet.
@@ -227,10 +229,11 @@ impl SandboxDirectory {
         self.path.join(RECORD).as_path().exists()
     }
 
-    /// Whether a command ran in it and its record was lost since. What it changed may still be there.
+    /// Whether a command ran in it and its record was lost since, or not all of it could be removed. What it changed may still
+    /// be there.
     pub(super) fn is_damaged(&self) -> bool {
-        let says = fs::read_to_string(self.path.join(LOCK).as_path());
-        !self.exists() && self.has_run() && says.map_or(true, |says| says != REMOVED)
+        let says = fs::read_to_string(self.path.join(LOCK).as_path()).unwrap_or_default();
+        !self.exists() && (says == REMAINS || (self.has_run() && says != REMOVED))
     }
 
     /// Whether it may still be in the making.
@@ -322,16 +325,20 @@ impl SandboxDirectory {
     pub(super) fn delete(&self) -> Result<(), Error> {
         self.reap_groups();
         self.unlist()?;
-        remove_tree_and_last(self.path.as_path(), LOCK)
-            .map_err(|error| Error::state("remove", self.path.as_path())(error.source))
+        remove_tree_and_last(self.path.as_path(), LOCK).map_err(|error| self.remains(error.source))
     }
 
     /// Removes everything but the lock: the name is taken until [`Self::delete`] gives it back.
     pub(super) fn empty(&self) -> Result<(), Error> {
         self.reap_groups();
         self.unlist()?;
-        clear_tree(self.path.as_path(), LOCK)
-            .map_err(|error| Error::state("remove", self.path.as_path())(error.source))
+        clear_tree(self.path.as_path(), LOCK).map_err(|error| self.remains(error.source))
+    }
+
+    /// Not everything could be removed: the sandbox is still listed, by what its lock says.
+    fn remains(&self, source: std::io::Error) -> Error {
+        let _no_room = fs::write(self.path.join(LOCK).as_path(), REMAINS);
+        Error::Remains { path: self.path.as_path().to_owned(), source }
     }
 
     /// Removes the record, and says in the lock that this was meant.

@@ -33,7 +33,7 @@ pub enum Error {
     NameTaken(SandboxName),
     #[error("there is no sandbox named `{0}`")]
     Unknown(SandboxName),
-    #[error("the sandbox `{name}` has lost its record")]
+    #[error("the sandbox `{name}` has lost its record, or could not be removed completely")]
     Damaged { name: SandboxName, path: PathBuf },
     #[error("the sandbox `{0}` is running")]
     StillRunning(SandboxName),
@@ -46,6 +46,12 @@ pub enum Error {
     #[error("cannot {what} `{}`", path.display())]
     State {
         what: &'static str,
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    #[error("cannot remove all of `{}`", path.display())]
+    Remains {
         path: PathBuf,
         #[source]
         source: io::Error,
@@ -227,7 +233,7 @@ impl Error {
             Self::NotRunning(_) => "not-running",
             Self::NoLog(_) => "no-log",
             Self::Busy(_) => "busy",
-            Self::State { .. } => "state",
+            Self::State { .. } | Self::Remains { .. } => "state",
             Self::Record { .. } | Self::Schema { .. } | Self::Damaged { .. } => "record",
             Self::Meaning(error) => error.code(),
             Self::Launch(error) => error.code(),
@@ -267,6 +273,11 @@ impl Error {
             Self::Unknown(_) => Some("`sandtable ls` lists the sandboxes".to_owned()),
             Self::Damaged { name, path } => Some(format!(
                 "what it changed is below `{}`; `sandtable log` lists its recorded states; `sandtable rm {name}` removes it",
+                path.display()
+            )),
+            Self::Remains { path, source } if source.kind() == io::ErrorKind::PermissionDenied => Some(format!(
+                "something in it belongs to another user, as container engines with older versions left it; remove it with that \
+                 user's rights, such as `sudo rm -r {0}` or, with rootless Podman, `podman unshare rm -r {0}`",
                 path.display()
             )),
             Self::StillRunning(name) => {

@@ -174,3 +174,28 @@ fn a_directory_that_cannot_be_removed_after_an_undo_is_told_and_removed_by_the_n
     }
     assert_ne!(left, 0, "no call was hit that removes a directory");
 }
+
+/// Older versions let container engines make directories as root in what the caller has to remove.
+#[test]
+fn what_belongs_to_somebody_else_is_said_and_the_sandbox_is_not_lost() {
+    if !require::is_root() {
+        return require::skip("making something that belongs to somebody else needs root");
+    }
+    let Some(env) = TestEnv::of_the_executable_as(Caller::ordinary()) else { return };
+    let source = env.repository("r");
+    for name in ["empty", "full"] {
+        env.run_script(&source, &["--name", name], "echo x > made").expect_code(0).unused();
+    }
+    fs_err::create_dir(env.sandboxes().join("empty/workspace.upper/foreign")).unwrap();
+    let foreign = env.sandboxes().join("full/workspace.upper/foreign");
+    fs_err::create_dir_all(foreign.join("inner")).unwrap();
+    env.sandtable().args(["rm", "empty"]).ended().expect_code(0).unused();
+    for _again in 0..2 {
+        let ended = env.sandtable().args(["rm", "full"]).ended().expect_code(125);
+        assert!(ended.stderr.contains("belongs to another user"), "{}", ended.stderr);
+        assert!(env.sandtable().arg("ls").ended().stderr.contains("`full`"));
+    }
+    fs_err::remove_dir_all(&foreign).unwrap();
+    env.sandtable().args(["rm", "full"]).ended().expect_code(0).unused();
+    assert_nothing_made(&env);
+}

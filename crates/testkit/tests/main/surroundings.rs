@@ -122,3 +122,23 @@ time.sleep(30)
         call(&["rm", "-f", "crowd"]).expect_code(0).unused();
     }
 }
+
+/// An engine would make the place of a mount with its own rights, and the sandbox could not be removed.
+#[test]
+fn places_of_mounts_in_the_workspace_are_the_callers() {
+    Contained::each(Contained::new, |world, source| {
+        let shown = world.env.root().join("shown");
+        world.env.file(&shown.join("f"), "x");
+        world.env.file(&source.join("sub/there"), "x");
+        for below in ["sub/m", "new/er/m"] {
+            let mount = format!("{}:{}:ro", shown.display(), source.join(below).display());
+            let script = format!("cat {below}/f && exit 7");
+            let kept = world.run_script(&source, &["--name", "r1", "-v", &mount], &script);
+            assert_eq!((kept.code, kept.stdout.as_str()), (7, "x"), "{below}: {}", kept.stderr);
+            world.sandtable().args(["rm", "r1"]).ended().expect_code(0).unused();
+            let gone = world.run_script(&source, &["--rm", "-q", "-v", &mount], &script);
+            assert_eq!((gone.code, gone.stdout.as_str()), (7, "x"), "{below}: {}", gone.stderr);
+        }
+        assert!(!source.join("sub/m").exists() && !source.join("new").exists());
+    });
+}

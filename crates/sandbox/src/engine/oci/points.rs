@@ -10,14 +10,17 @@ use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::{Component, Path, PathBuf};
 
 use fs_err as fs;
-use rustix::fs::{Mode, OFlags, mkdirat, openat};
+use rustix::fs::{
+    AtFlags, Gid, Mode, OFlags, Stat, Uid, XattrFlags, chownat, fchmod, fsetxattr, fstat, mkdirat, openat,
+    unlinkat,
+};
 use rustix::io::{Errno, Result};
 use sandtable_store::dir::{Kind, attribute_value, open_named, stat_at};
 
 use super::launch::Error;
 use super::plan::{Missing, Point, PointKind};
 use crate::engine::Place;
-use crate::model::mount::{Content, Mount, Pins};
+use crate::model::mount::{Content, HostAccess, Mount, Pins};
 use crate::model::resolved::ResolvedSpec;
 use crate::os;
 
@@ -52,7 +55,10 @@ fn layers(content: &Content, place: &Place) -> Option<(Vec<PathBuf>, Missing)> {
             let pins = (*pins == Pins::Present).then(|| own(&format!("{layer}.pins")));
             let upper = own(&format!("{layer}.upper"));
             let all = [upper].into_iter().chain(pins).chain([source.as_path().to_owned()]);
-            Some((all.collect(), Missing::Leave))
+            Some((all.collect(), Missing::Make))
+        }
+        Content::Host { source, access: HostAccess::Write, .. } => {
+            Some((vec![source.as_path().to_owned()], Missing::Make))
         }
         Content::Host { source, .. } => Some((vec![source.as_path().to_owned()], Missing::Leave)),
         _ => None,
@@ -83,19 +89,23 @@ fn walk(point: &Point) -> Result<()> {
         PointKind::Like(source) if fs::metadata(source).is_ok_and(|found| found.is_dir()) => Kind::Directory,
         PointKind::File | PointKind::Like(_) => Kind::File,
     };
+    let mut top = Top::of(&point.layers)?;
     let mut here: Vec<OwnedFd> = point.layers.iter().map(|layer| open_named(layer)).collect::<Result<_>>()?;
     let names: Vec<&OsStr> = point.below.components().map(name).collect::<Result<_>>()?;
     for (index, name) in names.iter().enumerate() {
         let wanted = if index + 1 == names.len() { wanted } else { Kind::Directory };
-        here = match (enter(&here, name)?, point.missing) {
-            (Found::Directories(next), _) if wanted == Kind::Directory => next,
+        here = match (top.look(&here, name)?, point.missing) {
+            (Found::Directories(next), _) if wanted == Kind::Directory => {
+                top.enter(name, next.first())?;
+                next
+            }
             (Found::Directories(_), _) => return Err(Errno::ISDIR),
             // What is bound onto a file may be of any kind but a directory.
             (Found::Entry(kind), _) if kind != Kind::Symlink && wanted == Kind::File => return Ok(()),
             (Found::Entry(Kind::Symlink), _) => return Err(Errno::LOOP),
             (Found::Entry(_), _) => return Err(Errno::NOTDIR),
             (Found::Nothing, Missing::Leave) => return Ok(()),
-            (Found::Nothing, Missing::Make) => vec![make(here[0].as_fd(), name, wanted)?],
+            (Found::Nothing, Missing::Make) => vec![top.make(name, wanted)?],
         };
     }
     Ok(())
@@ -106,6 +116,98 @@ fn name(part: Component<'_>) -> Result<&OsStr> {
         Component::Normal(name) => Ok(name),
         _ => Err(Errno::INVAL),
     }
+}
+
+/// The uppermost layer, the only one that anything is made in.
+struct Top<'a> {
+    /// The last directory on the way that it has.
+    directory: OwnedFd,
+    /// The directories behind that which only layers below have, and what they are like.
+    below: Vec<(&'a OsStr, Stat)>,
+    layers: usize,
+}
+
+impl<'a> Top<'a> {
+    fn of(layers: &[PathBuf]) -> Result<Self> {
+        let directory = open_named(layers.first().ok_or(Errno::INVAL)?)?;
+        Ok(Self { directory, below: Vec::new(), layers: layers.len() })
+    }
+
+    /// What a name stands for. Only in layers that lie over each other an entry can say that something is not there.
+    fn look(&self, layers: &[OwnedFd], name: &OsStr) -> Result<Found> {
+        let found = enter(layers, name)?;
+        match (&found, layers) {
+            (Found::Nothing, [only]) if self.layers == 1 => {
+                match stat_at(only.as_fd(), name.as_encoded_bytes()) {
+                    Ok(entry) => Ok(Found::Entry(entry.kind)),
+                    Err(Errno::NOENT) => Ok(found),
+                    Err(errno) => Err(errno),
+                }
+            }
+            _ => Ok(found),
+        }
+    }
+
+    /// Removes what says that a name is not there any more, if something does.
+    fn uncover(&self, name: &OsStr) -> Result<bool> {
+        match unlinkat(&self.directory, Path::new(name), AtFlags::empty()) {
+            Ok(()) => Ok(true),
+            Err(Errno::NOENT) => Ok(false),
+            Err(errno) => Err(errno),
+        }
+    }
+
+    /// Goes on to a directory that is there, `shown` being what is seen of it.
+    fn enter(&mut self, name: &'a OsStr, shown: Option<&OwnedFd>) -> Result<()> {
+        let shown = fstat(shown.ok_or(Errno::NOENT)?)?;
+        if self.below.is_empty() {
+            match open(self.directory.as_fd(), name, os::REFERENCE | OFlags::DIRECTORY) {
+                Ok(own) => {
+                    self.directory = own;
+                    return Ok(());
+                }
+                Err(Errno::NOENT) => {}
+                Err(errno) => return Err(errno),
+            }
+        }
+        self.below.push((name, shown));
+        Ok(())
+    }
+
+    /// Makes what no layer shows. What says in this layer that a name is not there any more goes; a directory in its place must
+    /// say itself that it hides those below.
+    fn make(&mut self, name: &OsStr, kind: Kind) -> Result<OwnedFd> {
+        for (name, like) in std::mem::take(&mut self.below) {
+            self.directory = make_like(self.directory.as_fd(), name, &like)?;
+        }
+        let covered = self.layers > 1 && self.uncover(name)?;
+        let made = make(self.directory.as_fd(), name, kind)?;
+        if kind == Kind::Directory {
+            if covered {
+                let itself = open(self.directory.as_fd(), name, OFlags::RDONLY | OFlags::DIRECTORY)?;
+                fsetxattr(&itself, OPAQUE, b"y", XattrFlags::empty())?;
+            }
+            self.directory = open(self.directory.as_fd(), name, os::REFERENCE | OFlags::DIRECTORY)?;
+        }
+        Ok(made)
+    }
+}
+
+/// A directory that looks as the one below it, which the overlay shows together with it.
+fn make_like(parent: BorrowedFd<'_>, name: &OsStr, like: &Stat) -> Result<OwnedFd> {
+    let made = make(parent, name, Kind::Directory)?;
+    let own = fstat(&made)?;
+    if (own.st_uid, own.st_gid) != (like.st_uid, like.st_gid) {
+        let owner = (Some(Uid::from_raw(like.st_uid)), Some(Gid::from_raw(like.st_gid)));
+        match chownat(parent, Path::new(name), owner.0, owner.1, AtFlags::SYMLINK_NOFOLLOW) {
+            // Only root can; to everybody else it is the caller's, as if a command had made it.
+            Ok(()) | Err(Errno::PERM) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+    let itself = open(parent, name, OFlags::RDONLY | OFlags::DIRECTORY)?;
+    fchmod(&itself, Mode::from_raw_mode(like.st_mode))?;
+    Ok(made)
 }
 
 /// What a name stands for in layers that lie over each other.
@@ -170,7 +272,8 @@ fn open(parent: BorrowedFd<'_>, name: &OsStr, flags: OFlags) -> Result<OwnedFd> 
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::symlink;
+    use std::fs::Permissions;
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
 
     use super::*;
 
@@ -214,6 +317,10 @@ mod tests {
         assert_eq!(walked("link"), Err(Errno::LOOP));
         assert_eq!((walked("a/new"), walked("a/new")), (Ok(()), Ok(())));
         assert!(home.path().join("a/new").is_file());
+        let odd = fs::File::create(home.path().join("odd")).unwrap();
+        fsetxattr(&odd, WHITEOUT, b"y", XattrFlags::empty()).unwrap();
+        assert_eq!(walked("odd"), Ok(()), "it hides nothing, since there is nothing below");
+        assert!(home.path().join("odd").is_file());
     }
 
     #[test]
@@ -232,5 +339,27 @@ mod tests {
         assert_eq!(walked("a/d"), Err(Errno::LOOP));
         assert_eq!(walked("nothing/at/all"), Ok(()));
         assert!(!upper.path().join("nothing").exists());
+    }
+
+    #[test]
+    fn what_is_missing_is_made_in_the_uppermost_layer() {
+        let (upper, lower) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        fs::create_dir_all(lower.path().join("a/b")).unwrap();
+        fs::create_dir_all(lower.path().join("c/gone/old")).unwrap();
+        fs::set_permissions(lower.path().join("a"), Permissions::from_mode(0o750)).unwrap();
+        fs::create_dir(upper.path().join("c")).unwrap();
+        let whiteout = fs::File::create(upper.path().join("c/gone")).unwrap();
+        fsetxattr(&whiteout, WHITEOUT, b"y", XattrFlags::empty()).unwrap();
+        let walked = |below: &str| walk(&point(&[upper.path(), lower.path()], below, Missing::Make));
+        for below in ["a/b/new/er", "c/gone/m", "d/e"] {
+            assert_eq!((walked(below), walked(below)), (Ok(()), Ok(())), "{below}");
+            assert!(upper.path().join(below).is_dir(), "{below}");
+        }
+        let like = fs::metadata(upper.path().join("a")).unwrap();
+        assert_eq!(like.permissions().mode() & 0o777, 0o750);
+        let covered = fs::File::open(upper.path().join("c/gone")).unwrap();
+        assert_eq!(attribute_value(covered.as_fd(), OPAQUE).unwrap(), Some(b"y".to_vec()));
+        assert!(!lower.path().join("a/b/new").exists() && !lower.path().join("d").exists());
+        assert!(lower.path().join("c/gone/old").exists());
     }
 }
