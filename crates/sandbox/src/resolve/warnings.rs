@@ -89,13 +89,10 @@ pub(super) fn exposed(name: &str, risk: &str) -> Warning {
     Warning::new("exposed-credentials", format!("`{name}` is shown to the sandbox: {risk}"))
 }
 
-pub(super) fn git_passwords(path: &Path, names: &[String]) -> Warning {
+pub(super) fn git_passwords(path: &Path, names: &[String], remedy: &str) -> Warning {
     let names: Vec<String> = names.iter().map(|name| format!("`{}`", name.escape_debug())).collect();
-    let text = format!(
-        "the sandbox can read passwords in `{}`: {}; `--git-config sanitized` leaves them out",
-        path.display(),
-        names.join(", ")
-    );
+    let text =
+        format!("the sandbox can read passwords in `{}`: {}; {remedy}", path.display(), names.join(", "));
     Warning::new("exposed-credentials", text)
 }
 

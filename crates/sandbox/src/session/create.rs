@@ -83,6 +83,7 @@ pub(super) fn prepare(
     let (name, directory, lock) = take_name(sandboxes, wanted.name)?;
     let mut record = draft(resolved, name, request.command);
     let filled = lay(&directory, &mut record, wanted.base, request.watcher)
+        .and_then(|()| furnish::clean_ground(&directory, &record.resolved))
         .and_then(|()| fill(&directory, &record.resolved, request.watcher))
         .and_then(|()| if wanted.base.is_none() { hold(&directory, &mut record) } else { Ok(()) });
     match filled {

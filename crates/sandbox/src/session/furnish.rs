@@ -93,8 +93,8 @@ pub(super) fn copies(
         let outcome = copy_one(&Copied { source, layer, identity: *identity }, resolved, &target, &options)?;
         if resolved.repository_config == RepositoryConfig::WithoutPasswords {
             match layer.as_str() {
-                WORKSPACE => clean(&target.join(".git/config"))?,
-                GIT => clean(&target.join("config"))?,
+                WORKSPACE => clean_git(&target.join(".git"))?,
+                GIT => clean_git(&target)?,
                 _ => {}
             }
         }
@@ -147,6 +147,41 @@ fn copy_one(
         copy::Error::Cancelled => Error::Interrupted,
         error => Error::Copy { path: source.as_path().to_owned(), source: error },
     })
+}
+
+/// Takes passwords out of a git directory that is a copy of ours: its settings, and those of its worktrees.
+fn clean_git(git: &HostPath) -> Result<(), Error> {
+    clean(&git.join("config"))?;
+    clean(&git.join("config.worktree"))?;
+    let worktrees = git.join("worktrees");
+    for entry in fs::read_dir(worktrees.as_path()).into_iter().flatten().flatten() {
+        if let Some(name) = entry.file_name().to_str() {
+            clean(&worktrees.join(name).join("config.worktree"))?;
+        }
+    }
+    Ok(())
+}
+
+/// The same for a workspace that rests on a recorded state, written out below its own directory.
+pub(super) fn clean_ground(directory: &SandboxDirectory, resolved: &ResolvedSpec) -> Result<(), Error> {
+    if resolved.repository_config != RepositoryConfig::WithoutPasswords {
+        return Ok(());
+    }
+    for mount in resolved.mounts.iter() {
+        match &mount.content {
+            Content::Cow { source, layer, .. }
+                if source.as_path().starts_with(directory.path().as_path()) =>
+            {
+                match layer.as_str() {
+                    WORKSPACE => clean_git(&source.join(".git"))?,
+                    GIT => clean_git(source)?,
+                    _ => {}
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// Says that it is over, however it ends.

@@ -86,12 +86,15 @@ fn with_passwords(env: &TestEnv, name: &str) -> std::path::PathBuf {
         &source,
         &["config", "http.https://example.invalid/.extraheader", "AUTHORIZATION: basic hunter2"],
     );
+    env.git(&source, &["config", "core.sshCommand", "sshpass -p hunter2 ssh"]);
+    env.git(&source, &["config", "extensions.worktreeConfig", "true"]);
+    env.git(&source, &["config", "--worktree", "remote.second.url", address]);
     source
 }
 
 #[test]
 fn passwords_in_a_repository_are_named_and_left_out_where_asked() {
-    const LOOK: &str = "cat .git/config; git remote -v; git commit -q --allow-empty -m x && echo done";
+    const LOOK: &str = "cat .git/config*; git remote -v; git commit -q --allow-empty -m x && echo done";
     for caller in [Caller::Same, Caller::ordinary()] {
         let Some(env) = TestEnv::of_the_executable_as(caller) else { continue };
         furnish(&env);
@@ -101,7 +104,12 @@ fn passwords_in_a_repository_are_named_and_left_out_where_asked() {
         env.git(&source, &["worktree", "add", "-q", linked.to_str().unwrap()]);
         let before = fs_err::read(source.join(".git/config")).unwrap();
         let shown = env.run_script(&source, &["--rm"], LOOK).expect_code(0);
-        shown.expect_stderr("[exposed-credentials]").expect_stderr("`remote.origin.url`").unused();
+        shown
+            .expect_stderr("[exposed-credentials]")
+            .expect_stderr("`remote.origin.url`")
+            .expect_stderr("`core.sshcommand`")
+            .expect_stderr("`remote.second.url`")
+            .unused();
         let ways: [&[&str]; 4] = [&[], &["--mode", "copy"], &["--base", "store"], &["--profile", "tight"]];
         for way in ways {
             for (directory, look) in [(&source, LOOK), (&linked, "git config -l; git remote -v")] {
@@ -118,7 +126,8 @@ fn passwords_in_a_repository_are_named_and_left_out_where_asked() {
         }
         let live = ["--rm", "--git-config", "sanitized", "--mode", "live"];
         let live = env.run_script(&source, &live, "true").expect_code(0);
-        live.expect_stderr("[exposed-credentials]").unused();
+        let live = live.expect_stderr("[exposed-credentials]");
+        assert!(!live.stderr.contains("`--git-config sanitized`"), "it is set already: {}", live.stderr);
         assert_eq!(fs_err::read(source.join(".git/config")).unwrap(), before);
         env.file(&env.home().join(".gitconfig"), "[http]\n\textraHeader = \"Authorization: x\"\n");
         let own = env.run_script(&env.repository("plain"), &["--rm"], "true").expect_code(0);

@@ -15,11 +15,15 @@ const TOKEN: usize = 20;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Keys {
+struct Policy {
     keys: Vec<Reasoned>,
+    /// Variables that hold a command line.
+    commands: Vec<Reasoned>,
+    /// What in a command line gives a password away.
+    signs: Vec<Reasoned>,
 }
 
-static KEYS: LazyLock<Keys> = LazyLock::new(|| policy!("gitcredentials"));
+static POLICY: LazyLock<Policy> = LazyLock::new(|| policy!("gitcredentials"));
 
 /// The names of the variables that hold a password, never the passwords. A text that git would refuse has none.
 pub(super) fn found(text: &str) -> Vec<String> {
@@ -64,12 +68,22 @@ fn has_password(entry: &Entry) -> bool {
 fn is_password(entry: &Entry) -> bool {
     let key = format!("{}.{}", entry.section, entry.key);
     let value = entry.value.as_deref().unwrap_or_default();
-    KEYS.keys.iter().any(|known| matches(&known.name, &key))
+    known(&POLICY.keys, &key)
         || entry.subsection.as_deref().is_some_and(|address| user(address).is_some())
+        || (known(&POLICY.commands, &key) && gives_away(value))
         // A helper that is a line of shell with the answer in it.
         || (entry.section == "credential" && value.contains("password="))
         // An address without its scheme, as a proxy may have.
         || (!value.contains("://") && key.contains("proxy") && value.contains(':') && value.contains('@'))
+}
+
+fn gives_away(command: &str) -> bool {
+    let command = command.to_ascii_lowercase();
+    POLICY.signs.iter().any(|sign| command.contains(&sign.name))
+}
+
+fn known(list: &[Reasoned], text: &str) -> bool {
+    list.iter().any(|known| matches(&known.name, text))
 }
 
 fn name(entry: &Entry) -> String {
@@ -144,6 +158,25 @@ mod tests {
             "[core]\n\tbare = \"false\"\n[remote \"origin\"]\n\turl = \"https://example.invalid/r.git\"\n\
              \tfetch = \"+refs/heads/*:refs/remotes/origin/*\"\n[remote \"up\"]\n\turl = \"ssh://git@example.invalid/r\"\n\
              [branch \"a\\\"b\"]\n\tmerge = \"refs/heads/main\"\n"
+        );
+    }
+
+    #[test]
+    fn command_lines_can_hold_a_password() {
+        for line in [
+            "sshCommand = sshpass -p hunter2 ssh",
+            "askPass = sh -c 'echo hunter2'",
+            "sshCommand = SSHPASS=x /usr/bin/y",
+            "sshCommand = /usr/bin/sshpass -f /etc/p ssh",
+        ] {
+            let text = format!("[core]\n\t{line}\n\tbare = true\n");
+            assert_eq!(found(&text).len(), 1, "{line}");
+            let cleaned = without_passwords(text.as_bytes()).unwrap();
+            assert_eq!(String::from_utf8(cleaned).unwrap(), "[core]\n\tbare = \"true\"\n");
+        }
+        assert_eq!(
+            found("[core]\n\tsshCommand = ssh -i ~/.ssh/work\n\taskPass = /usr/bin/ksshaskpass\n"),
+            [""; 0]
         );
     }
 

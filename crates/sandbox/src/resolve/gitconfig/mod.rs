@@ -23,6 +23,8 @@ const SIZE: u64 = 1 << 20;
 
 pub use credentials::without_passwords;
 
+/// The files with settings in a git directory.
+const SETTINGS: &[&str] = &["config", "config.worktree"];
 /// Shown as they are in mode `literal`.
 pub(super) const FILES: &[&str] = &[".gitconfig", ".config/git/config", ".gitignore_global"];
 /// Read in this order for the filtered copy; a later one wins, as with git.
@@ -72,18 +74,26 @@ pub(super) fn of_repository(
     let shown = if wanted && can { RepositoryConfig::WithoutPasswords } else { RepositoryConfig::AsItIs };
     let own = match &workspace.kind {
         SourceKind::Plain => None,
-        SourceKind::Git => Some(workspace.root.join(".git/config")),
-        SourceKind::LinkedWorktree { common } => Some(common.join("config")),
+        SourceKind::Git => Some(workspace.root.join(".git")),
+        SourceKind::LinkedWorktree { common } => Some(common.clone()),
     };
-    let own = own.filter(|_| shown == RepositoryConfig::AsItIs).map(|path| path.as_path().to_owned());
+    let own = own.filter(|_| shown == RepositoryConfig::AsItIs);
+    let own = own
+        .iter()
+        .flat_map(|directory| SETTINGS.iter().map(|name| directory.join(name).as_path().to_owned()));
     let home = case.home.as_ref().filter(|_| case.spec.git_config.value == GitConfig::Literal);
     let users =
         home.into_iter().flat_map(|home| CONFIGURATION.iter().filter_map(|name| regular(case, home, name)));
-    for path in own.into_iter().chain(users) {
+    let remedy = match (case.spec.git_config.value, mode.value) {
+        (GitConfig::Literal, _) => "`--git-config sanitized` leaves them out",
+        (_, WorkspaceMode::Live) => "the directory itself is shown, so they cannot be left out",
+        _ => "`--mode copy` leaves them out, an overlay of this engine cannot",
+    };
+    for path in own.chain(users) {
         let Ok(text) = case.facts.read_small(&path, SIZE) else { continue };
         let names = credentials::found(&text);
         if !names.is_empty() {
-            found.push(warnings::git_passwords(&path, &names));
+            found.push(warnings::git_passwords(&path, &names, remedy));
         }
     }
     shown
