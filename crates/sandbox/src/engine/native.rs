@@ -296,9 +296,10 @@ pub(super) fn has_groups(directory: &HostPath) -> bool {
 }
 
 /// What helps where the place of a mount is not what it was.
-pub(super) const CHANGED_WAY: &str = "a command of this sandbox has put a file or a link where a directory was: move it \
-    away in the sandbox's own directory, `sandtable/sandboxes/NAME/home` below `XDG_DATA_HOME` or `~/.local/share`. No \
-    link of a sandbox is followed, and nothing of its work is lost";
+pub(super) const CHANGED_WAY: &str = "a command of a sandbox has put a file or a link where a directory was: move it \
+    away. For a place in the home directory it is in `sandtable/sandboxes/NAME/home` below `XDG_DATA_HOME` or `~/.local/share`, \
+    for one in the workspace in `workspace.upper` or `copies/workspace` beside that, and for one in a directory that you lent for writing in that \
+    directory itself. No link of a sandbox is followed, and nothing of its work is lost";
 
 /// What helps against a failed launch.
 pub(super) fn remedy(error: &supervisor::LaunchError) -> Option<String> {
