@@ -39,7 +39,7 @@ pub(super) fn all() -> Vec<Tree> {
             format!("open F,'>q'; print F \"\\xe2\\xa0\\x80\" x {}, \"\\xe2\\xa0\\x81\"", size(1 << 20)),
         ),
         tree("long links", long_links(size(5000))),
-        tree("links to every level", links_to_every_level(size(1900))),
+        tree("links to every level", links_to_every_level(size(600), size(2000))),
         tree("many directories", format!("for (1..{}) {{ mkdir \"r$_\"; open F,\">r$_/f\" }}", size(4000))),
         tree("sparse files", "for (1..100) { open F,\">s$_\"; truncate F, 4<<30; close F }".to_owned()),
         tree("many files", format!("for (1..{}) {{ open F,\">f$_\"; print F $_; close F }}", size(20_000))),
@@ -98,9 +98,9 @@ fn long_links(count: usize) -> String {
 }
 
 /// Files at the end of a deep directory, and a link to each of its levels.
-fn links_to_every_level(levels: usize) -> String {
+fn links_to_every_level(levels: usize, files: usize) -> String {
     format!(
-        "use Cwd; my $top=getcwd; for (1..{levels}) {{ mkdir 'd'; chdir 'd' }} for (1..3000) {{ open F,\">f$_\" }} \
+        "use Cwd; my $top=getcwd; for (1..{levels}) {{ mkdir 'd'; chdir 'd' }} for (1..{files}) {{ open F,\">f$_\" }} \
          chdir $top; my $t='d'; for (1..{levels}) {{ symlink $t,\"k$_\"; $t.='/d' }}"
     )
 }
