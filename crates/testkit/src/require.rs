@@ -23,10 +23,20 @@ pub fn is_build_machine() -> bool {
 /// With `CI=true`.
 pub fn skip(why: &str) {
     assert!(!is_build_machine(), "missing here, with CI=true: {why}");
+    announce(why, NOT_RUN);
+}
+
+/// Says that a test was skipped for a reason that no build machine can be blamed for: it belongs to the long run, or what it
+/// needs from elsewhere does not answer.
+pub fn pass_over(why: &str) {
+    announce(why, "passed over: ");
+}
+
+fn announce(why: &str, prefix: &str) {
     say(&format!("skipped: {why}"));
     // The harness names the thread of a test after it.
     if let Some(test) = std::thread::current().name() {
-        say(&format!("{NOT_RUN}{test}"));
+        say(&format!("{prefix}{test}"));
     }
 }
 

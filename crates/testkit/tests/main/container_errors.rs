@@ -188,7 +188,7 @@ fn an_engine_in_another_process_namespace_is_named() {
         assert!(!ended.stderr.contains("os error 0"), "{}", ended.stderr);
         // The engine removes the container once its first process has found nobody to answer.
         let began = std::time::Instant::now();
-        while !world.left().is_empty() && began.elapsed() < std::time::Duration::from_secs(60) {
+        while !world.left().is_empty() && began.elapsed() < std::time::Duration::from_mins(1) {
             std::thread::sleep(std::time::Duration::from_millis(100));
         }
         assert_eq!(world.left(), [""; 0]);
