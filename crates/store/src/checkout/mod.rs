@@ -18,6 +18,7 @@ use std::os::fd::{AsFd as _, BorrowedFd};
 pub use make::{Lost, Times};
 pub(crate) use make::{MakeError, Maker};
 pub(crate) use undo::take_away;
+pub(crate) use way::{Near, Way};
 
 use crate::dir::{names, reopen};
 use crate::object::{ReadError, ReadObjects};

@@ -30,9 +30,22 @@ impl Way {
 
     /// One level further down; none if that is no name, or one that is never written.
     pub(crate) fn to(self: &Arc<Self>, name: &[u8]) -> Option<Arc<Self>> {
-        let above = || Some(Arc::clone(self));
-        (!git_refuses(name))
-            .then(|| Arc::new(Self { above: above(), name: name.into(), depth: self.depth + 1 }))
+        (!git_refuses(name)).then(|| self.below(name))
+    }
+
+    /// The same for a name that a state has: whether it may be written is for the caller to say.
+    pub(crate) fn below(self: &Arc<Self>, name: &[u8]) -> Arc<Self> {
+        Arc::new(Self { above: Some(Arc::clone(self)), name: name.into(), depth: self.depth + 1 })
+    }
+
+    /// The directory that it is in; the root is in none.
+    pub(crate) fn parent(&self) -> Option<&Arc<Self>> {
+        self.above.as_ref()
+    }
+
+    /// The last name; the root has none.
+    pub(crate) fn name(&self) -> Option<&[u8]> {
+        self.above.as_ref().map(|_| &*self.name)
     }
 
     pub(crate) fn is_root(&self) -> bool {
@@ -58,6 +71,19 @@ impl Way {
     fn above_by(self: &Arc<Self>, levels: usize) -> &Arc<Self> {
         let up = std::iter::successors(Some(self), |way| way.above.as_ref());
         up.take(levels + 1).last().unwrap_or(self)
+    }
+
+    /// The end of the path, so many bytes or the whole.
+    pub(crate) fn end(&self, most: usize) -> Vec<u8> {
+        let (mut names, mut length, mut at) = (Vec::new(), 0, self);
+        while let Some(above) = at.above.as_ref().filter(|_| length <= most) {
+            names.push(&*at.name);
+            length += at.name.len() + 1;
+            at = above;
+        }
+        names.reverse();
+        let end: Vec<u8> = names.join(&b'/');
+        end[end.len().saturating_sub(most)..].to_vec()
     }
 
     /// What leads here from the level `depth` on.
@@ -105,12 +131,12 @@ impl<'a> Near<'a> {
     /// Opens a directory.
     pub(crate) fn open(&mut self, way: &Arc<Way>) -> Result<OwnedFd> {
         let mut at = way;
-        for _ in 0..STEPS {
-            let Some(above) = &at.above else { return open_below(self.top, &way.path()) };
-            at = above;
+        for _ in 0..=STEPS {
             if let Some((_, fd)) = self.open.iter().find(|(open, _)| Arc::ptr_eq(open, at)) {
                 return open_below(fd.as_fd(), &way.path_from(at.depth));
             }
+            let Some(above) = &at.above else { return open_below(self.top, &way.path()) };
+            at = above;
         }
         // Half the way up, so that the next ones find it, whether they lie higher or deeper.
         let at = way.above_by(STEPS / 2);
@@ -118,6 +144,12 @@ impl<'a> Near<'a> {
         let opened = open_below(fd.as_fd(), &way.path_from(at.depth));
         self.keep(Arc::clone(at), fd);
         opened
+    }
+
+    /// The same, looked up from the top whenever that is not far: where others may move directories meanwhile, a name is then
+    /// always what it is now.
+    pub(crate) fn open_anew(&mut self, way: &Arc<Way>) -> Result<OwnedFd> {
+        if way.depth <= STEPS { open_below(self.top, &way.path()) } else { self.open(way) }
     }
 
     /// Keeps a directory open for those below it.
@@ -174,6 +206,12 @@ mod tests {
         let way = root.to(b"a").and_then(|way| way.to(b"b\xff")).unwrap();
         assert_eq!((way.path().as_bytes(), way.depth()), (&b"a/b\xff"[..], 2));
         assert_eq!(way.path_of(b"c").as_bytes(), b"a/b\xff/c");
+        assert_eq!((way.name(), way.parent().unwrap().name()), (Some(&b"b\xff"[..]), Some(&b"a"[..])));
+        assert!(root.name().is_none() && root.parent().is_none());
+        let ends = [(9, &b"a/b\xff"[..]), (4, b"a/b\xff"), (3, b"/b\xff"), (2, b"b\xff"), (0, b"")];
+        for (most, end) in ends {
+            assert_eq!(way.end(most), end);
+        }
         for name in [&b""[..], b".", b"..", b"a/b", b".git", b"a\0"] {
             assert!(root.to(name).is_none());
         }

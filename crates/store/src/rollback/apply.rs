@@ -2,23 +2,23 @@
 //! says was there. Else somebody saved it a moment ago; it gets its place back, and `back` puts back all the rest.
 
 use std::os::fd::{AsFd as _, BorrowedFd};
+use std::sync::Arc;
 
 use rustix::fs::{AtFlags, Mode, fchmod, fremovexattr, futimens, mkdirat, unlinkat};
 use rustix::io::Errno;
 
 use super::aside::{At, Exchanged, exchange, new_name, old_name, put};
-use super::disk;
+use super::disk::{self, Tree};
 use super::plan::{Holder, Plan, Step};
 use super::verify::{Verify, is_directory};
 use super::{Error, Outcome};
-use crate::checkout::{Lost, Maker, SkipReason, Skipped, make_error, write_error};
-use crate::dir::{Kind, open_below};
-use crate::path::RelPath;
+use crate::checkout::{Lost, Maker, SkipReason, Skipped, Way, make_error, write_error};
+use crate::dir::Kind;
 use crate::state::{Node, Own, What};
 
 pub(super) struct Apply<'a> {
     pub(super) maker: Maker<'a>,
-    pub(super) root: BorrowedFd<'a>,
+    pub(super) tree: Tree<'a>,
     /// Where new files wait, and old ones are kept.
     pub(super) staging: BorrowedFd<'a>,
     /// What the names of files that are kept beside others end with.
@@ -37,7 +37,7 @@ impl Apply<'_> {
                 return Err(Error::Cancelled);
             }
             let lost = self.stage_one(index, step)?;
-            let reason = |lost| Skipped { path: step.path.clone(), why: SkipReason::Without(lost) };
+            let reason = |lost| Skipped { path: step.way.path(), why: SkipReason::Without(lost) };
             skipped.extend(lost.into_iter().map(reason));
             (self.progress)();
         }
@@ -46,51 +46,63 @@ impl Apply<'_> {
 
     fn stage_one(&self, index: usize, step: &Step) -> Result<Vec<Lost>, Error> {
         match &step.post {
-            Some(post) => self.make(&new_name(index), post, &step.path),
+            Some(post) => self.make(&new_name(index), post, &step.way),
             None => Ok(Vec::new()),
         }
     }
 
     /// Makes a file or a symlink aside; of a directory nothing.
-    pub(super) fn make(&self, name: &str, node: &Node, path: &RelPath) -> Result<Vec<Lost>, Error> {
+    pub(super) fn make(&self, name: &str, node: &Node, way: &Way) -> Result<Vec<Lost>, Error> {
         let Node { what, own } = node;
         let made = match what {
             What::File(id) => self.maker.file(self.staging, name.as_bytes(), (id, own)).map(|(_, lost)| lost),
             What::Symlink(id) => self.maker.symlink(self.staging, name.as_bytes(), (id, own)),
             What::Directory(_) | What::Gitlink(_) => return Ok(Vec::new()),
         };
-        Ok(made.map_err(|error| make_error(path, error))?)
+        Ok(made.map_err(|error| make_error(&way.path(), error))?)
     }
 
     /// Puts everything in place: what goes, the deepest first; directories and files; symlinks; then what directories
     /// say of themselves.
     pub(super) fn apply(&self, plan: &Plan) -> Result<Outcome, Error> {
         let mut outcome = Outcome::default();
-        for path in &plan.locked {
-            disk::unlock(self.root, path).map_err(|errno| write_error(path, errno))?;
-        }
+        self.unlock(&plan.locked)?;
         for (index, step) in plan.steps.iter().enumerate().rev() {
             self.clear(index, step, &mut outcome)?;
             (self.progress)();
         }
+        self.tree.look_again();
         for symlinks in [false, true] {
             for (index, step) in plan.steps.iter().enumerate() {
-                if is_symlink(step) == symlinks && !step.path.is_root() {
+                if is_symlink(step) == symlinks && !step.way.is_root() {
                     self.place(index, step, &mut outcome)?;
                     (self.progress)();
                 }
             }
         }
-        outcome.skipped.extend(self.settle_all(&plan.holders)?);
+        outcome.skipped.extend(self.settle_all(plan.holders.iter())?);
         Ok(outcome)
     }
 
+    /// Lets the owner into directories again.
+    pub(super) fn unlock(&self, locked: &[Arc<Way>]) -> Result<(), Error> {
+        self.tree.look_again();
+        for way in locked {
+            self.tree.unlock(way).map_err(|errno| write_error(&way.path(), errno))?;
+        }
+        Ok(())
+    }
+
     /// What directories say of themselves, the deepest first.
-    pub(super) fn settle_all(&self, holders: &[Holder]) -> Result<Vec<Skipped>, Error> {
+    pub(super) fn settle_all<'h>(
+        &self,
+        holders: impl DoubleEndedIterator<Item = &'h Holder>,
+    ) -> Result<Vec<Skipped>, Error> {
         let mut skipped = Vec::new();
-        for holder in holders.iter().rev() {
-            let lost = self.settle(holder).map_err(|errno| write_error(&holder.path, errno))?;
-            let reason = |lost| Skipped { path: holder.path.clone(), why: SkipReason::Without(lost) };
+        self.tree.look_again();
+        for holder in holders.rev() {
+            let lost = self.settle(holder).map_err(|errno| write_error(&holder.way.path(), errno))?;
+            let reason = |lost| Skipped { path: holder.way.path(), why: SkipReason::Without(lost) };
             skipped.extend(lost.into_iter().map(reason));
             (self.progress)();
         }
@@ -99,13 +111,13 @@ impl Apply<'_> {
 
     /// Takes away what is not replaced in one step.
     fn clear(&self, index: usize, step: &Step, outcome: &mut Outcome) -> Result<(), Error> {
-        let write = |errno| Error::from(write_error(&step.path, errno));
+        let write = |errno| Error::from(write_error(&step.way.path(), errno));
         let Some(pre) = &step.pre else { return Ok(()) };
         let was = is_directory(pre);
         if step.post.as_ref().is_some_and(|post| is_directory(post) == was) {
             return Ok(());
         }
-        let Some((parent, name)) = disk::parent(self.root, &step.path).map_err(write)? else { return Ok(()) };
+        let Some((parent, name)) = self.tree.parent(&step.way).map_err(write)? else { return Ok(()) };
         let place = (parent.as_fd(), name);
         let Some(meta) = disk::look(place.0, name).map_err(write)? else { return Ok(()) };
         if (meta.kind == Kind::Directory) != was {
@@ -119,7 +131,7 @@ impl Apply<'_> {
         }
         match unlinkat(&parent, name, AtFlags::REMOVEDIR) {
             Err(Errno::NOTEMPTY | Errno::EXIST) if step.post.is_none() => {
-                outcome.kept.push(step.path.clone());
+                outcome.kept.push(step.way.path());
                 Ok(())
             }
             Err(Errno::NOTEMPTY | Errno::EXIST) => Err(changed(step)),
@@ -133,7 +145,7 @@ impl Apply<'_> {
 
     /// Takes the old file aside. One that somebody changed gets its place back.
     fn take_out(&self, index: usize, step: &Step, place: At<'_>) -> Result<(), Error> {
-        let write = |errno| Error::from(write_error(&step.path, errno));
+        let write = |errno| Error::from(write_error(&step.way.path(), errno));
         let name = old_name(index);
         let old = (self.staging, name.as_bytes());
         match put(place, old) {
@@ -141,7 +153,7 @@ impl Apply<'_> {
             done => done.map_err(write)?,
         }
         let pre = step.pre.as_ref().expect("only what was there goes");
-        if self.is(old, pre, &step.path).map_err(write)? {
+        if self.is(old, pre, &step.way).map_err(write)? {
             return Ok(());
         }
         match put(old, place) {
@@ -153,8 +165,8 @@ impl Apply<'_> {
 
     fn place(&self, index: usize, step: &Step, outcome: &mut Outcome) -> Result<(), Error> {
         let Some(post) = &step.post else { return Ok(()) };
-        let write = |errno| Error::from(write_error(&step.path, errno));
-        let found = disk::parent(self.root, &step.path).map_err(write)?;
+        let write = |errno| Error::from(write_error(&step.way.path(), errno));
+        let found = self.tree.parent(&step.way).map_err(write)?;
         let (parent, name) = found.ok_or_else(|| changed(step))?;
         let place = (parent.as_fd(), name);
         let replaces = step.pre.as_ref().is_some_and(|pre| !is_directory(pre));
@@ -175,7 +187,7 @@ impl Apply<'_> {
 
     /// Exchanges a new file with the old one, and looks at what comes out.
     fn replace(&self, index: usize, step: &Step, place: At<'_>) -> Result<(), Error> {
-        let write = |errno| Error::from(write_error(&step.path, errno));
+        let write = |errno| Error::from(write_error(&step.way.path(), errno));
         let name = new_name(index);
         let aside = (self.staging, name.as_bytes());
         match exchange(aside, place) {
@@ -188,7 +200,7 @@ impl Apply<'_> {
             Ok(Exchanged::Done) => {}
         }
         let pre = step.pre.as_ref().expect("only what was there is replaced");
-        if self.is(aside, pre, &step.path).map_err(write)? {
+        if self.is(aside, pre, &step.way).map_err(write)? {
             return Ok(());
         }
         // Whatever comes out now is ours, unless somebody was faster once more: then `sweep` finds a name for it.
@@ -198,21 +210,21 @@ impl Apply<'_> {
 
     /// What was not there before must not be replaced.
     fn add(&self, index: usize, step: &Step, place: At<'_>) -> Result<(), Error> {
-        let write = |errno| Error::from(write_error(&step.path, errno));
+        let write = |errno| Error::from(write_error(&step.way.path(), errno));
         let post = step.post.as_ref().expect("only what comes is put in place");
         match put((self.staging, new_name(index).as_bytes()), place) {
             // It may stand there already: the state to leave was recorded without it.
-            Err(Errno::EXIST) if self.is(place, post, &step.path).map_err(write)? => Ok(()),
+            Err(Errno::EXIST) if self.is(place, post, &step.way).map_err(write)? => Ok(()),
             Err(Errno::EXIST) => Err(changed(step)),
             done => done.map_err(write),
         }
     }
 
     /// Whether an entry is what a state says; of one that cannot be read nobody can say that.
-    pub(super) fn is(&self, entry: At<'_>, node: &Node, path: &RelPath) -> rustix::io::Result<bool> {
+    pub(super) fn is(&self, entry: At<'_>, node: &Node, way: &Way) -> rustix::io::Result<bool> {
         let known: disk::Known<'_> = &|meta| match self.verify {
             Verify::Trust => None,
-            Verify::Check(known) => known(path, meta),
+            Verify::Check(known) => known(&|| way.path(), meta),
         };
         match disk::is(self.maker.objects, entry, node, known) {
             Err(Errno::ACCESS | Errno::PERM | Errno::STALE | Errno::NOENT) => Ok(false),
@@ -221,7 +233,7 @@ impl Apply<'_> {
     }
 
     fn settle(&self, holder: &Holder) -> rustix::io::Result<Vec<Lost>> {
-        let directory = open_below(self.root, &holder.path)?;
+        let directory = self.tree.open(&holder.way)?;
         let fd = directory.as_fd();
         let own = &holder.own;
         let mut lost = Vec::new();
@@ -247,7 +259,7 @@ impl Apply<'_> {
 }
 
 fn changed(step: &Step) -> Error {
-    Error::Changed(vec![step.path.clone()])
+    Error::Changed(vec![step.way.path()])
 }
 
 pub(super) fn is_symlink(step: &Step) -> bool {

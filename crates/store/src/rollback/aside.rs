@@ -43,9 +43,14 @@ pub(super) fn is_place(path: &str) -> bool {
     name.starts_with(STAGING) && !name.contains('/')
 }
 
+fn parent<'p>(root: BorrowedFd<'_>, path: &'p RelPath) -> Result<Option<(OwnedFd, &'p [u8])>> {
+    let Some(name) = path.name() else { return Ok(None) };
+    Ok(open(root, &path.parent().unwrap_or_default())?.map(|parent| (parent, name)))
+}
+
 /// Makes the directory. One that is there was left by somebody who was broken off.
 pub(super) fn make(root: BorrowedFd<'_>, path: &RelPath) -> Result<OwnedFd> {
-    let (parent, name) = disk::parent(root, path)?.ok_or(Errno::NOENT)?;
+    let (parent, name) = parent(root, path)?.ok_or(Errno::NOENT)?;
     match mkdirat(&parent, name, Mode::RWXU) {
         Err(Errno::EXIST) => {
             remove(root, path)?;
@@ -71,7 +76,7 @@ pub(super) fn remove(root: BorrowedFd<'_>, path: &RelPath) -> Result<()> {
     for entry in names(reopen(aside.as_fd())?.as_fd())? {
         unlinkat(&aside, entry.bytes.as_slice(), AtFlags::empty())?;
     }
-    let Some((parent, name)) = disk::parent(root, path)? else { return Ok(()) };
+    let Some((parent, name)) = parent(root, path)? else { return Ok(()) };
     unlinkat(&parent, name, AtFlags::REMOVEDIR)
 }
 
@@ -126,7 +131,7 @@ impl List {
         let mut lines = Vec::with_capacity(plan.steps.len());
         for (number, step) in plan.steps.iter().enumerate() {
             let new = disk::look(aside, new_name(number).as_bytes())?.as_ref().map(Stamp::of);
-            let staged = index.as_ref().ok().and_then(|index| entry(index.as_ref(), &step.path));
+            let staged = index.as_ref().ok().and_then(|index| entry(index.as_ref(), step));
             lines.push(Line { new, staged });
         }
         Ok(Self { lines, has_index: index.is_ok() })
@@ -136,7 +141,7 @@ impl List {
         let mut text = format!("{HEADER} {}\n", u8::from(self.has_index));
         for (line, step) in self.lines.iter().zip(&plan.steps) {
             let Stamp { ino, size, mtime_ns } = line.new.unwrap_or(Stamp { ino: 0, size: 0, mtime_ns: 0 });
-            let (staged, path) = (line.staged.as_deref().unwrap_or("-"), step.path.as_bytes().escape_ascii());
+            let (staged, path) = (line.staged.as_deref().unwrap_or("-"), label(step));
             writeln!(text, "{ino} {size} {mtime_ns} {staged}\t{path}").expect("a string takes everything");
         }
         text.push_str("end\n");
@@ -163,7 +168,7 @@ impl List {
             let ino: u64 = words.next()?.parse().ok()?;
             let (size, mtime_ns) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
             let staged = words.next().filter(|word| *word != "-").map(str::to_owned);
-            if path != step.path.as_bytes().escape_ascii().to_string() {
+            if path != label(step) {
                 return None;
             }
             found.push(Line { new: (ino != 0).then_some(Stamp { ino, size, mtime_ns }), staged });
@@ -176,12 +181,26 @@ impl List {
         let now = index(root, hash);
         let taken = |(line, step): (&Line, &Step)| match &now {
             _ if !self.has_index => false,
-            Ok(now) => entry(now.as_ref(), &step.path) != line.staged,
+            Ok(now) => entry(now.as_ref(), step) != line.staged,
             // It could be read before and cannot now: somebody changed it.
             Err(()) => true,
         };
         self.lines.iter().zip(&plan.steps).map(taken).collect()
     }
+}
+
+/// A path is taken down as a whole if a program could open it. Of a longer one it is the end: all of them together would be as
+/// much as the square of the depth.
+const LONGEST: usize = 4095;
+
+fn label(step: &Step) -> String {
+    step.way.end(LONGEST).escape_ascii().to_string()
+}
+
+/// The path, if git could have it in its index.
+fn whole(step: &Step) -> Option<Vec<u8>> {
+    let end = step.way.end(LONGEST + 1);
+    (end.len() <= LONGEST).then_some(end)
 }
 
 /// Whether git holds the lock of its index.
@@ -211,8 +230,8 @@ fn index(root: BorrowedFd<'_>, hash: HashKind) -> std::result::Result<Option<Ind
     }
 }
 
-fn entry(index: Option<&Index>, path: &RelPath) -> Option<String> {
-    let entry = index?.find(path.as_bytes())?;
+fn entry(index: Option<&Index>, step: &Step) -> Option<String> {
+    let entry = index?.find(&whole(step)?)?;
     let unmerged = if entry.is_unmerged() { " unmerged" } else { "" };
     Some(format!("{:o} {}{unmerged}", entry.mode, entry.id))
 }

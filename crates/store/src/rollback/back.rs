@@ -3,6 +3,7 @@
 
 use std::collections::HashSet;
 use std::os::fd::AsFd as _;
+use std::sync::Arc;
 
 use rustix::fs::{AtFlags, Mode, mkdirat, unlinkat};
 use rustix::io::Errno;
@@ -13,13 +14,13 @@ use super::aside::{At, Exchanged, Line, List, Stamp, exchange, new_name, old_nam
 use super::disk;
 use super::plan::{Plan, Step};
 use super::verify::is_directory;
-use crate::checkout::write_error;
-use crate::dir::{Kind, open_below};
+use crate::checkout::{Way, write_error};
+use crate::dir::Kind;
 use crate::path::RelPath;
 
 /// What is known of what was done.
-pub(super) struct Back<'a> {
-    pub(super) apply: &'a Apply<'a>,
+pub(super) struct Back<'a, 't> {
+    pub(super) apply: &'a Apply<'t>,
     /// What was done.
     pub(super) plan: &'a Plan,
     /// The way back, for what directories say of themselves.
@@ -38,27 +39,27 @@ enum Whose {
     Theirs,
 }
 
-impl Back<'_> {
+impl Back<'_, '_> {
     /// Puts everything back but for what others did since: those paths are returned.
     pub(super) fn put_back(&self) -> Result<Vec<RelPath>, Error> {
-        for path in &self.reverse.locked {
-            disk::unlock(self.apply.root, path).map_err(|errno| write_error(path, errno))?;
-        }
+        self.apply.unlock(&self.reverse.locked)?;
         let mut left = Vec::new();
-        let steps = || self.plan.steps.iter().enumerate().filter(|(_, step)| !step.path.is_root());
+        let steps = || self.plan.steps.iter().enumerate().filter(|(_, step)| !step.way.is_root());
         for symlinks in [true, false] {
             for (index, step) in steps().rev().filter(|(_, step)| is_symlink(step) == symlinks) {
                 self.each((index, step), &mut left, Self::withdraw)?;
             }
         }
+        self.apply.tree.look_again();
         for (index, step) in steps() {
             self.each((index, step), &mut left, Self::restore)?;
         }
         let theirs: HashSet<&RelPath> = left.iter().collect();
-        let is_there = |path: &RelPath| open_below(self.apply.root, path).is_ok();
+        let is_theirs = |way: &Way| !theirs.is_empty() && theirs.contains(&way.path());
+        let is_there = |way: &Arc<Way>| self.apply.tree.open(way).is_ok();
         let holders = self.reverse.holders.iter();
-        let holders = holders.filter(|holder| !theirs.contains(&holder.path) && is_there(&holder.path));
-        self.apply.settle_all(&holders.cloned().collect::<Vec<_>>())?;
+        let holders = holders.filter(|holder| !is_theirs(&holder.way) && is_there(&holder.way));
+        self.apply.settle_all(holders)?;
         left.extend(self.sweep()?);
         left.sort_unstable();
         left.dedup();
@@ -72,7 +73,7 @@ impl Back<'_> {
         act: fn(&Self, usize, &Step) -> Result<Whose, Error>,
     ) -> Result<(), Error> {
         if act(self, index, step)? == Whose::Theirs {
-            left.push(step.path.clone());
+            left.push(step.way.path());
         }
         (self.apply.progress)();
         Ok(())
@@ -87,16 +88,16 @@ impl Back<'_> {
         let Some(meta) = disk::look(entry.0, entry.1)? else { return Ok(false) };
         match (self.line(index), &step.post) {
             (Some(line), _) => Ok(line.new == Some(Stamp::of(&meta))),
-            (None, Some(post)) => self.apply.is(entry, post, &step.path),
+            (None, Some(post)) => self.apply.is(entry, post, &step.way),
             (None, None) => Ok(false),
         }
     }
 
     /// Takes away what came.
     fn withdraw(&self, index: usize, step: &Step) -> Result<Whose, Error> {
-        let write = |errno| Error::from(write_error(&step.path, errno));
+        let write = |errno| Error::from(write_error(&step.way.path(), errno));
         let Some(post) = &step.post else { return Ok(Whose::Ours) };
-        let Some((parent, name)) = disk::parent(self.apply.root, &step.path).map_err(write)? else {
+        let Some((parent, name)) = self.apply.tree.parent(&step.way).map_err(write)? else {
             return Ok(Whose::Ours);
         };
         let place = (parent.as_fd(), name);
@@ -123,7 +124,7 @@ impl Back<'_> {
             return Ok(Whose::Ours);
         }
         if !self.is_ours(index, step, place)? {
-            let was_there = |node| self.apply.is(place, node, &step.path);
+            let was_there = |node| self.apply.is(place, node, &step.way);
             let untouched = self.line(index).is_none() && step.pre.as_ref().map_or(Ok(false), was_there)?;
             return Ok(if untouched { Whose::Ours } else { Whose::Theirs });
         }
@@ -153,10 +154,10 @@ impl Back<'_> {
 
     /// Brings back what went.
     fn restore(&self, index: usize, step: &Step) -> Result<Whose, Error> {
-        let write = |errno| Error::from(write_error(&step.path, errno));
+        let write = |errno| Error::from(write_error(&step.way.path(), errno));
         let Some(pre) = &step.pre else { return Ok(Whose::Ours) };
         let goes = step.post.as_ref().is_none_or(|post| is_directory(post) != is_directory(pre));
-        let Some((parent, name)) = disk::parent(self.apply.root, &step.path).map_err(write)? else {
+        let Some((parent, name)) = self.apply.tree.parent(&step.way).map_err(write)? else {
             // Somebody removed the directory that it was in.
             return Ok(Whose::Theirs);
         };
@@ -187,7 +188,7 @@ impl Back<'_> {
             (false, false) if self.list.is_some() => Ok(Whose::Theirs),
             (false, kept) => {
                 if !kept {
-                    self.apply.make(&old_name(index), pre, &step.path)?;
+                    self.apply.make(&old_name(index), pre, &step.way)?;
                 }
                 match put(old, place) {
                     Err(Errno::EXIST) => Ok(Whose::Theirs),
@@ -201,7 +202,7 @@ impl Back<'_> {
     pub(super) fn sweep(&self) -> Result<Vec<RelPath>, Error> {
         let mut beside = Vec::new();
         for (index, step) in self.plan.steps.iter().enumerate() {
-            let write = |errno| Error::from(write_error(&step.path, errno));
+            let write = |errno| Error::from(write_error(&step.way.path(), errno));
             for name in [new_name(index), old_name(index)] {
                 let entry = (self.apply.staging, name.as_bytes());
                 if disk::look(entry.0, entry.1).map_err(write)?.is_none()
@@ -212,7 +213,7 @@ impl Back<'_> {
                 let recorded = [&step.pre, &step.post].into_iter().flatten();
                 let mut is_recorded = false;
                 for node in recorded {
-                    is_recorded |= self.apply.is(entry, node, &step.path).map_err(write)?;
+                    is_recorded |= self.apply.is(entry, node, &step.way).map_err(write)?;
                 }
                 if !is_recorded {
                     beside.push(self.keep_beside(step, entry).map_err(write)?);
@@ -224,13 +225,12 @@ impl Back<'_> {
     }
 
     fn keep_beside(&self, step: &Step, entry: At<'_>) -> rustix::io::Result<RelPath> {
-        let above = step.path.parent().unwrap_or_default();
-        let (parent, above) = match open_below(self.apply.root, &above) {
-            Ok(parent) => (parent, above),
-            Err(_) => (crate::dir::reopen(self.apply.root)?, RelPath::root()),
+        let (parent, above) = match self.apply.tree.parent(&step.way) {
+            Ok(Some((parent, _))) => (parent, step.way.parent().map(|way| way.path()).unwrap_or_default()),
+            _ => (crate::dir::reopen(self.apply.tree.root)?, RelPath::root()),
         };
         let end = format!(".sandtable-{}", self.apply.id);
-        let mut name = step.path.name().unwrap_or_default().to_vec();
+        let mut name = step.way.name().unwrap_or_default().to_vec();
         name.truncate(255 - end.len() - 2);
         name.extend_from_slice(end.as_bytes());
         for again in 0..10 {

@@ -1,26 +1,63 @@
 //! What is on the disk, held against what a state says.
 
+use std::cell::RefCell;
 use std::io::Read as _;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 
 use rustix::fs::{OFlags, fgetxattr, flistxattr, readlinkat};
 use rustix::io::{Errno, Result};
 
-use crate::dir::{How, Kind, Meta, Mounts, Resolver, open_below, open_by, open_dir, open_file, stat_at};
+use crate::checkout::{Near, Way};
+use crate::dir::{How, Kind, Meta, Mounts, Resolver, open_by, open_dir, open_file, stat_at};
 use crate::id::ObjectId;
 use crate::object::{Hasher, ObjectKind, ReadObjects};
 use crate::os::{REFERENCE, let_owner_in};
-use crate::path::RelPath;
 use crate::state::{Attribute, Attributes, Node, What, manifest};
 
-/// The directory that an entry is in, if there is one, and the entry's name.
-pub(super) fn parent<'p>(root: BorrowedFd<'_>, path: &'p RelPath) -> Result<Option<(OwnedFd, &'p [u8])>> {
-    let Some(name) = path.name() else { return Ok(None) };
-    match open_below(root, &path.parent().unwrap_or_default()) {
-        Ok(parent) => Ok(Some((parent, name))),
-        // Something else stands where the directory would be.
-        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(None),
-        Err(errno) => Err(errno),
+/// The tree on the disk.
+pub(super) struct Tree<'a> {
+    pub(super) root: BorrowedFd<'a>,
+    near: RefCell<Near<'a>>,
+}
+
+impl<'a> Tree<'a> {
+    pub(super) fn new(root: BorrowedFd<'a>) -> Self {
+        Self { root, near: RefCell::new(Near::new(root)) }
+    }
+
+    /// Forgets what it holds open: directories may have come and gone since.
+    pub(super) fn look_again(&self) {
+        self.near.replace(Near::new(self.root));
+    }
+
+    pub(super) fn open(&self, way: &Arc<Way>) -> Result<OwnedFd> {
+        self.near.borrow_mut().open_anew(way)
+    }
+
+    /// The directory that an entry is in, if there is one, and the entry's name.
+    pub(super) fn parent<'w>(&self, way: &'w Way) -> Result<Option<(OwnedFd, &'w [u8])>> {
+        let (Some(above), Some(name)) = (way.parent(), way.name()) else { return Ok(None) };
+        match self.open(above) {
+            Ok(parent) => Ok(Some((parent, name))),
+            // Something else stands where the directory would be.
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(None),
+            Err(errno) => Err(errno),
+        }
+    }
+
+    /// Lets the owner into a directory again, through a handle that cannot be a symlink.
+    pub(super) fn unlock(&self, way: &Way) -> Result<()> {
+        let how = How { flags: REFERENCE | OFlags::DIRECTORY, mounts: Mounts::Refuse };
+        let handle = match self.parent(way)? {
+            Some((parent, name)) => match open_by(Resolver::here(), parent.as_fd(), name, how) {
+                Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(()),
+                opened => opened?,
+            },
+            None if way.is_root() => open_by(Resolver::here(), self.root, b".", how)?,
+            None => return Ok(()),
+        };
+        let_owner_in(&handle)
     }
 }
 
@@ -104,18 +141,4 @@ pub(super) fn attributes(fd: BorrowedFd<'_>) -> Result<Attributes> {
         all.push(Attribute { name: name.into(), value: value[..length].into() });
     }
     Ok(Attributes::new(all))
-}
-
-/// Lets the owner into a directory of the tree again, through a handle that cannot be a symlink.
-pub(super) fn unlock(root: BorrowedFd<'_>, path: &RelPath) -> Result<()> {
-    let how = How { flags: REFERENCE | OFlags::DIRECTORY, mounts: Mounts::Refuse };
-    let handle = match parent(root, path)? {
-        Some((parent, name)) => match open_by(Resolver::here(), parent.as_fd(), name, how) {
-            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(()),
-            opened => opened?,
-        },
-        None if path.is_root() => open_by(Resolver::here(), root, b".", how)?,
-        None => return Ok(()),
-    };
-    let_owner_in(&handle)
 }

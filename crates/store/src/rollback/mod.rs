@@ -32,10 +32,10 @@ use std::path::Path;
 use rustix::fs::{Mode, fchmod, futimens};
 
 pub(crate) use aside::STAGING;
-pub(crate) use plan::{Holder, Plan, Step};
+pub(crate) use plan::{Plan, Step};
 pub use recover::{Recovered, Recovery, recover};
 pub(crate) use spare::Unknown;
-pub use verify::Verify;
+pub use verify::{Path as LazyPath, Verify};
 
 use crate::checkout::{self, Maker, SkipReason, Skipped, Times, write_error};
 use crate::dir::stat_fd;
@@ -45,6 +45,7 @@ use crate::state::{Limits, State, StateError};
 use apply::Apply;
 use aside::List;
 use back::Back;
+use disk::Tree;
 use journal::{Phase, Place, Record, Work};
 use verify::{MOST, Verifier};
 
@@ -180,19 +181,20 @@ pub fn rollback(
     if let Some(path) = plan.refused {
         return Err(checkout::Error::Git(path).into());
     }
-    let verifier = Verifier { objects, root: site.root, verify: options.verify };
+    let verifier = Verifier { objects, tree: Tree::new(site.root), verify: options.verify };
     let changed = verifier.changed(&plan, MOST).map_err(|errno| write_error(&RelPath::root(), errno))?;
     if !changed.is_empty() {
         return Err(Error::Changed(changed));
     }
-    let left = plan.not_stored.iter().map(|path| Skipped { path: path.clone(), why: SkipReason::NotStored });
+    let left = plan.not_stored.iter().map(|way| Skipped { path: way.path(), why: SkipReason::NotStored });
     let left: Vec<Skipped> = left.collect();
+    let spared: Vec<RelPath> = plan.spared.iter().map(|way| way.path()).collect();
     if plan.steps.is_empty() {
         (options.done)().map_err(Error::Journal)?;
-        return Ok(Outcome { skipped: left, spared: plan.spared, ..Outcome::default() });
+        return Ok(Outcome { skipped: left, spared, ..Outcome::default() });
     }
     let mut outcome = Turn { objects, states, site, options }.run(&plan)?;
-    outcome.spared = plan.spared;
+    outcome.spared = spared;
     outcome.skipped.extend(left);
     outcome.skipped.sort_unstable();
     outcome.skipped.dedup();
@@ -265,9 +267,9 @@ impl Turn<'_> {
 
     fn stage(&self, plan: &Plan, staging: &RelPath) -> Result<(OwnedFd, List, Vec<Skipped>), Error> {
         let write = |errno| write_error(staging, errno);
-        if plan.locked.first().is_some_and(RelPath::is_root) {
-            let root = RelPath::root();
-            disk::unlock(self.site.root, &root).map_err(|errno| write_error(&root, errno))?;
+        if let Some(root) = plan.locked.first().filter(|way| way.is_root()) {
+            let unlocked = Tree::new(self.site.root).unlock(root);
+            unlocked.map_err(|errno| write_error(&RelPath::root(), errno))?;
         }
         let aside = aside::make(self.site.root, staging).map_err(write)?;
         let skipped = self.apply(&aside).stage(plan, self.options.cancelled)?;
@@ -281,7 +283,7 @@ impl Turn<'_> {
     fn apply<'s>(&'s self, aside: &'s OwnedFd) -> Apply<'s> {
         Apply {
             maker: Maker::new(self.objects, aside.as_fd(), self.options.times),
-            root: self.site.root,
+            tree: Tree::new(self.site.root),
             staging: aside.as_fd(),
             id: self.site.id,
             verify: self.options.verify,

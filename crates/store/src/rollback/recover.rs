@@ -9,6 +9,7 @@ use rustix::io::Errno;
 use super::apply::Apply;
 use super::aside::{self, List};
 use super::back::Back;
+use super::disk::Tree;
 use super::journal::{Found, Phase, Place, Record, UNFINISHED, Work};
 use super::plan::Plan;
 use super::verify::Verify;
@@ -157,7 +158,8 @@ impl Broken<'_> {
         let list = List::read(aside.as_fd(), &forth).map_err(Error::Journal)?;
         let taken = list.as_ref().map(|list| list.taken_up(root, &forth, to.tree.kind())).unwrap_or_default();
         let maker = Maker::new(objects, aside.as_fd(), record.times);
-        let apply = Apply { maker, root, staging: aside.as_fd(), id, verify, progress: &|| {} };
+        let apply =
+            Apply { maker, tree: Tree::new(root), staging: aside.as_fd(), id, verify, progress: &|| {} };
         let back = Back { apply: &apply, plan: &forth, reverse: &reverse, list: list.as_ref(), taken };
         let (left, now, became) = match phase {
             Phase::Done => (back.sweep()?, to, Recovery::Finished),

@@ -59,13 +59,15 @@ impl Scope {
         if self.is_ignored {
             return self;
         }
-        let mut base = at.as_bytes().to_vec();
-        if !base.is_empty() {
-            base.push(b'/');
-        }
         for (rules, entries) in [(&mut self.old, sides.0), (&mut self.new, sides.1)] {
-            let more = own_rules(objects, entries).and_then(|text| rules.and(&text, &base));
-            *rules = more.unwrap_or_else(|| rules.clone());
+            let Some(text) = own_rules(objects, entries) else { continue };
+            let mut base = at.as_bytes().to_vec();
+            if !base.is_empty() {
+                base.push(b'/');
+            }
+            if let Some(more) = rules.and(&text, &base) {
+                *rules = more;
+            }
         }
         self
     }

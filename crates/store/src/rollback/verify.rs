@@ -2,12 +2,14 @@
 
 use std::collections::HashSet;
 use std::os::fd::{AsFd as _, BorrowedFd};
+use std::sync::Arc;
 
 use rustix::io::{Errno, Result};
 
-use super::disk::{self, Known};
+use super::disk::{self, Known, Tree};
 use super::plan::{Plan, Step};
-use crate::dir::{Kind, Meta, names, open_below, open_dir, open_file, stat_at};
+use crate::checkout::Way;
+use crate::dir::{Kind, Meta, names, open_dir, open_file, stat_at};
 use crate::id::ObjectId;
 use crate::object::ReadObjects;
 use crate::object::name::git_refuses;
@@ -15,13 +17,16 @@ use crate::path::RelPath;
 use crate::snapshot::FILE_LIMIT;
 use crate::state::{Node, What};
 
+/// A path, for those who want to know it: it may be very long.
+pub type Path<'a> = &'a dyn Fn() -> RelPath;
+
 /// How far the caller vouches for what is on the disk.
 #[derive(Clone, Copy)]
 pub enum Verify<'a> {
     /// The state to leave was taken from the disk just now. Only what no state has is looked for beforehand.
     Trust,
     /// Every touched path is compared, by what the function knows of its content (a stat cache), else by reading it.
-    Check(&'a (dyn Fn(&RelPath, &Meta) -> Option<ObjectId> + Sync)),
+    Check(&'a (dyn Fn(Path<'_>, &Meta) -> Option<ObjectId> + Sync)),
 }
 
 impl std::fmt::Debug for Verify<'_> {
@@ -35,24 +40,28 @@ impl std::fmt::Debug for Verify<'_> {
 
 pub(super) struct Verifier<'a> {
     pub(super) objects: &'a dyn ReadObjects,
-    pub(super) root: BorrowedFd<'a>,
+    pub(super) tree: Tree<'a>,
     pub(super) verify: Verify<'a>,
 }
+
+/// What is touched, by its directory and its name.
+type Touched<'a> = HashSet<(*const Way, &'a [u8])>;
 
 /// As many paths as are named in an error.
 pub(super) const MOST: usize = 100;
 
 impl Verifier<'_> {
     /// The paths that are something else, about so many at most; an empty list is good news.
-    pub(super) fn changed(&self, plan: &Plan, most: usize) -> Result<Vec<RelPath>> {
-        let touched: HashSet<&RelPath> = plan.steps.iter().map(|step| &step.path).collect();
+    pub(super) fn changed<'p>(&self, plan: &'p Plan, most: usize) -> Result<Vec<RelPath>> {
+        let touched = |step: &'p Step| Some((Arc::as_ptr(step.way.parent()?), step.way.name()?));
+        let touched: Touched<'p> = plan.steps.iter().filter_map(touched).collect();
         let mut changed = Vec::new();
-        for step in plan.steps.iter().filter(|step| !step.path.is_root()) {
+        for step in plan.steps.iter().filter(|step| !step.way.is_root()) {
             if changed.len() >= most {
                 break;
             }
             if !self.fits(step)? {
-                changed.push(step.path.clone());
+                changed.push(step.way.path());
             }
             changed.extend(self.strangers(step, &touched)?);
         }
@@ -60,7 +69,7 @@ impl Verifier<'_> {
     }
 
     fn fits(&self, step: &Step) -> Result<bool> {
-        let Some((parent, name)) = disk::parent(self.root, &step.path)? else {
+        let Some((parent, name)) = self.tree.parent(&step.way)? else {
             // Not even its directory is there.
             return Ok(step.pre.is_none());
         };
@@ -68,7 +77,7 @@ impl Verifier<'_> {
         let Some(meta) = disk::look(place.0, name)? else { return Ok(step.pre.is_none()) };
         let known: Known<'_> = &|meta| match self.verify {
             Verify::Trust => None,
-            Verify::Check(known) => known(&step.path, meta),
+            Verify::Check(known) => known(&|| step.way.path(), meta),
         };
         // What stands there may be what shall come: the state to leave was recorded without it.
         let may_have_come = step.pre.is_none();
@@ -94,7 +103,7 @@ impl Verifier<'_> {
     }
 
     /// Entries that no state knows, in a directory that must go.
-    fn strangers(&self, step: &Step, touched: &HashSet<&RelPath>) -> Result<Vec<RelPath>> {
+    fn strangers(&self, step: &Step, touched: &Touched<'_>) -> Result<Vec<RelPath>> {
         let goes = step.pre.as_ref().is_some_and(|pre| pre.as_directory().is_some());
         let comes = step.post.as_ref().map(is_directory);
         let matters = match comes {
@@ -107,12 +116,13 @@ impl Verifier<'_> {
         if !goes || !matters {
             return Ok(Vec::new());
         }
-        let Ok(directory) = open_below(self.root, &step.path) else { return Ok(Vec::new()) };
+        let Ok(directory) = self.tree.open(&step.way) else { return Ok(Vec::new()) };
         // What no state can hold may stay, and its directory with it; anything else is somebody's new work.
         let stays = |name: &[u8]| comes.is_none() && !is_recordable(directory.as_fd(), name);
-        let found = names(directory.as_fd())?.into_iter().filter(|name| !stays(&name.bytes));
-        let found = found.filter_map(|name| step.path.join(&name.bytes).ok());
-        Ok(found.filter(|path| !touched.contains(path)).collect())
+        let is_touched = |name: &[u8]| touched.contains(&(Arc::as_ptr(&step.way), name));
+        let found = names(directory.as_fd())?.into_iter();
+        let found = found.filter(|name| !is_touched(&name.bytes) && !stays(&name.bytes));
+        Ok(found.map(|name| step.way.path_of(&name.bytes)).collect())
     }
 }
 

@@ -206,7 +206,7 @@ fn a_directory_of_very_many_files_is_written_by_several_threads() {
 }
 
 /// Directories in each other, with one beside each of them that holds a file and a symlink.
-fn comb(objects: &Memory, depth: usize) -> State {
+pub(crate) fn comb(objects: &Memory, depth: usize, name: &[u8]) -> State {
     let blob = objects.write(ObjectKind::Blob, b"x").unwrap();
     let tree = |entries: Vec<(&[u8], EntryMode, sandtable_store::id::ObjectId)>| {
         let entry = |(name, mode, id): (&[u8], _, _)| TreeEntry { mode, name: name.to_vec(), id };
@@ -215,9 +215,8 @@ fn comb(objects: &Memory, depth: usize) -> State {
     };
     let tooth = tree(vec![(b"f", EntryMode::File, blob), (b"l", EntryMode::Symlink, blob)]);
     let end = tree(vec![(b"f", EntryMode::File, blob)]);
-    let shaft = (0..depth).fold(end, |below, _| {
-        tree(vec![(b"deeper", EntryMode::Tree, below), (b"tooth", EntryMode::Tree, tooth)])
-    });
+    let shaft = (0..depth)
+        .fold(end, |below, _| tree(vec![(name, EntryMode::Tree, below), (b"tooth", EntryMode::Tree, tooth)]));
     State { tree: shaft, ..State::empty(objects).unwrap() }
 }
 
@@ -225,7 +224,7 @@ fn comb(objects: &Memory, depth: usize) -> State {
 fn thousands_of_directories_in_each_other_are_written_and_taken_away() {
     const DEPTH: usize = 1000;
     let objects = Memory::default();
-    let state = comb(&objects, DEPTH);
+    let state = comb(&objects, DEPTH, b"deeper");
     let dir = tempfile::tempdir().unwrap();
     let target = dir.path().join("target");
     fs_err::create_dir(&target).unwrap();

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
 mod checkout;
+mod deep;
 mod diff;
 mod layer;
 mod meanwhile;

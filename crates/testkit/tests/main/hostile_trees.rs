@@ -25,7 +25,7 @@ const DONE: &[i32] = &[0];
 const DONE_OR_HELD: &[i32] = &[0, 1];
 
 /// The commands in the order in which they are called; `STATE` is the newest state of the sandbox, `DIR` a new directory.
-const COMMANDS: [Command; 16] = [
+const COMMANDS: [Command; 21] = [
     ("ls", DONE),
     ("inspect box", DONE),
     ("snapshot box", DONE),
@@ -36,11 +36,17 @@ const COMMANDS: [Command; 16] = [
     ("apply box", DONE_OR_HELD),
     ("export --patch DIR.patch box", DONE_OR_HELD),
     ("checkout STATE DIR", DONE),
+    ("undo box", DONE),
+    // Everything is written anew: for each of these there is nothing of it in the sandbox.
+    ("redo box", DONE),
+    ("undo box", DONE),
     ("rollback STATE box", DONE),
     ("undo box", DONE),
+    ("fork STATE --name other", DONE),
     ("log box", DONE),
     ("store fsck", DONE),
     ("store gc", DONE),
+    ("rm -f other", DONE),
     ("rm -f box", DONE),
 ];
 

@@ -11,7 +11,8 @@ use rustix::fs::{AtFlags, Gid, Mode, OFlags, Timespec, Timestamps, Uid, XattrFla
 use rustix::fs::{fchmod, fchown, fsetxattr, futimens, linkat, mkdirat, unlinkat};
 use rustix::io::{Errno, Result as Done};
 
-use super::{Error, at, mark};
+use super::{Error, mark};
+use crate::checkout::write_error;
 use crate::dir::{How, Kind, Meta, Mounts, Resolver, attribute_names, attribute_value};
 use crate::dir::{names, open_below, open_by, open_dir, stat_at, stat_fd};
 use crate::layer::attribute::{Hides, hides};
@@ -216,4 +217,8 @@ fn dress(directory: BorrowedFd<'_>, model: BorrowedFd<'_>, bits: u16) -> Done<()
         tv_nsec: meta.mtime_ns.rem_euclid(1_000_000_000),
     };
     futimens(directory, &Timestamps { last_access: modified, last_modification: modified })
+}
+
+fn at(path: &RelPath) -> impl Fn(Errno) -> Error {
+    move |errno| write_error(path, errno).into()
 }

@@ -27,7 +27,7 @@ pub use git::write_git;
 pub use pin::pin;
 pub use upper::write_upper;
 
-use crate::checkout::{self, Skipped, Times};
+use crate::checkout::{self, Skipped, Times, Way};
 use crate::path::RelPath;
 use crate::state::{Limits, StateError};
 
@@ -72,6 +72,6 @@ pub enum Error {
     Exchange(#[source] io::Error),
 }
 
-fn at(path: &RelPath) -> impl Fn(rustix::io::Errno) -> Error {
-    move |errno| checkout::write_error(path, errno).into()
+fn at(way: &Way) -> impl Fn(rustix::io::Errno) -> Error {
+    move |errno| checkout::write_error(&way.path(), errno).into()
 }

@@ -1,11 +1,13 @@
 //! Single paths, shown as they were.
 
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd as _, BorrowedFd};
+use std::sync::Arc;
 
 use super::mark::Made;
 use super::upper::{Merge, Writing};
 use super::{Error, Options, Outcome};
-use crate::dir::{Kind, open_below, stat_at};
+use crate::checkout::Way;
+use crate::dir::{Kind, stat_at};
 use crate::object::ReadObjects;
 use crate::path::RelPath;
 use crate::state::{Node, State, StateError, What};
@@ -22,8 +24,7 @@ pub fn pin(
     options: &Options<'_>,
 ) -> Result<Outcome, Error> {
     let (layer, paths) = pins;
-    let mut pinning =
-        Pinning { objects, base, layer, writing: Writing::new(objects, layer, options), options };
+    let mut pinning = Pinning { objects, base, writing: Writing::new(objects, layer, options), options };
     for path in paths {
         pinning.one(path)?;
     }
@@ -36,18 +37,19 @@ pub fn pin(
 struct Pinning<'a> {
     objects: &'a dyn ReadObjects,
     base: &'a State,
-    layer: BorrowedFd<'a>,
     writing: Writing<'a>,
     options: &'a Options<'a>,
 }
 
 impl Pinning<'_> {
     fn one(&mut self, path: &RelPath) -> Result<(), Error> {
-        let mut way = RelPath::root();
+        let mut way = Way::root();
+        let mut sought = RelPath::root();
         for name in path.components() {
-            way.push(name).expect("a component of a path is a name");
-            let is_last = way == *path;
-            match self.base.lookup(self.objects, &way)? {
+            way = way.below(name);
+            sought.push(name).expect("a component of a path is a name");
+            let is_last = sought == *path;
+            match self.base.lookup(self.objects, &sought)? {
                 // Nothing of what lies below it was there.
                 None => {
                     return if self.has(&way) { Ok(()) } else { self.writing.whiteout(&way) };
@@ -66,61 +68,61 @@ impl Pinning<'_> {
         Ok(())
     }
 
-    fn put(&mut self, path: &RelPath, node: &Node) -> Result<(), Error> {
-        if self.has(path) {
+    fn put(&mut self, way: &Arc<Way>, node: &Node) -> Result<(), Error> {
+        if self.has(way) {
             return Ok(());
         }
         match &node.what {
             What::Directory(_) => {
-                let below = self.options.lower.is_some_and(|lower| open_below(lower, path).is_ok());
-                if below { self.merge(path, node) } else { self.whole(path, node) }
+                let below = self.writing.below(way).is_some();
+                if below { self.merge(way, node) } else { self.whole(way, node) }
             }
             What::Gitlink(_) => Ok(()),
-            What::File(_) | What::Symlink(_) => self.writing.entry(path, node),
+            What::File(_) | What::Symlink(_) => self.writing.entry(way, node),
         }
     }
 
-    fn merge(&mut self, path: &RelPath, node: &Node) -> Result<(), Error> {
-        if self.writing.directory(path, Merge::Below)? == Made::New {
-            self.writing.settle_one(path, node)?;
+    fn merge(&mut self, way: &Arc<Way>, node: &Node) -> Result<(), Error> {
+        if self.writing.directory(way, Merge::Below)? == Made::New {
+            self.writing.settle_one(way, &node.own)?;
         }
         Ok(())
     }
 
     /// A directory with everything in it.
-    fn whole(&mut self, path: &RelPath, node: &Node) -> Result<(), Error> {
-        self.writing.directory(path, Merge::Nothing)?;
-        let mut found = vec![(path.clone(), node.clone())];
+    fn whole(&mut self, way: &Arc<Way>, node: &Node) -> Result<(), Error> {
+        self.writing.directory(way, Merge::Nothing)?;
+        let mut found = vec![(Arc::clone(way), node.clone())];
         let mut at = 0;
-        while let Some((path, node)) = found.get(at).cloned() {
+        while let Some((way, node)) = found.get(at).cloned() {
             at += 1;
             let What::Directory(directory) = &node.what else { continue };
             for entry in directory.read(self.objects)? {
-                let path = path.join(&entry.name).expect("a state has names only");
+                let way = way.below(&entry.name);
                 if entry.node.as_directory().is_some() {
-                    self.writing.directory(&path, Merge::Nothing)?;
-                    found.push((path, entry.node));
+                    self.writing.directory(&way, Merge::Nothing)?;
+                    found.push((way, entry.node));
                 } else {
-                    self.writing.entry(&path, &entry.node)?;
+                    self.writing.entry(&way, &entry.node)?;
                 }
             }
             if found.len() as u64 > self.options.limits.entries {
                 return Err(StateError::TooMany.into());
             }
         }
-        found.iter().rev().try_for_each(|(path, node)| self.writing.settle_one(path, node))
+        found.iter().rev().try_for_each(|(way, node)| self.writing.settle_one(way, &node.own))
     }
 
-    fn has(&self, path: &RelPath) -> bool {
-        self.kind(path).is_some()
+    fn has(&self, way: &Way) -> bool {
+        self.kind(way).is_some()
     }
 
-    fn has_directory(&self, path: &RelPath) -> bool {
-        self.kind(path) == Some(Kind::Directory)
+    fn has_directory(&self, way: &Way) -> bool {
+        self.kind(way) == Some(Kind::Directory)
     }
 
-    fn kind(&self, path: &RelPath) -> Option<Kind> {
-        let parent = open_below(self.layer, &path.parent()?).ok()?;
-        stat_at(std::os::fd::AsFd::as_fd(&parent), path.name()?).ok().map(|meta| meta.kind)
+    fn kind(&self, way: &Way) -> Option<Kind> {
+        let parent = self.writing.open(way.parent()?).ok()?;
+        stat_at(parent.as_fd(), way.name()?).ok().map(|meta| meta.kind)
     }
 }

@@ -1,18 +1,20 @@
 //! An upper directory from two states.
 
-use std::collections::HashMap;
-use std::os::fd::{AsFd as _, BorrowedFd};
+use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 
 use rustix::fs::{Mode, fchmod};
 
 use super::mark::{self, Made};
 use super::{Error, Options, Outcome, at};
-use crate::checkout::{self, Lost, MakeError, Maker, SkipReason, Skipped, make_error, must_be_empty};
-use crate::dir::open_below;
+use crate::checkout::{
+    self, Lost, MakeError, Maker, Near, SkipReason, Skipped, Way, make_error, must_be_empty,
+};
 use crate::object::{ReadError, ReadObjects};
-use crate::path::RelPath;
-use crate::rollback::{Holder, Move, Plan, Step, Unknown};
-use crate::state::{Node, State, What};
+use crate::rollback::{Move, Plan, Step, Unknown};
+use crate::state::{Node, Own, State, What};
 
 /// Fills the empty directory `upper` with what turns `base` into `to`.
 pub fn write_upper(
@@ -28,21 +30,23 @@ pub fn write_upper(
         return Err(checkout::Error::Git(path).into());
     }
     let mut writing = Writing::new(objects, upper, options);
-    let turned: HashMap<&RelPath, &Step> = plan.steps.iter().map(|step| (&step.path, step)).collect();
-    for holder in plan.holders.iter().filter(|holder| !holder.path.is_root()) {
-        let merge = turned.get(&holder.path).map_or(Merge::Below, |step| writing.shows(step));
-        writing.directory(&holder.path, merge)?;
+    let turned: HashMap<*const Way, &Step> =
+        plan.steps.iter().map(|step| (Arc::as_ptr(&step.way), step)).collect();
+    for holder in plan.holders.iter().filter(|holder| !holder.way.is_root()) {
+        let step = turned.get(&Arc::as_ptr(&holder.way));
+        let merge = step.map_or(Merge::Below, |step| writing.shows(step));
+        writing.directory(&holder.way, merge)?;
     }
+    let held: HashSet<*const Way> = plan.holders.iter().map(|holder| Arc::as_ptr(&holder.way)).collect();
     for step in &plan.steps {
-        let held = step.path.parent().is_some_and(|parent| plan.holds(&parent));
-        if held {
+        if step.way.parent().is_some_and(|parent| held.contains(&Arc::as_ptr(parent))) {
             writing.step(step)?;
         }
     }
     for holder in plan.holders.iter().rev() {
-        writing.settle(holder, turned.get(&holder.path).copied())?;
+        writing.settle((&holder.way, &holder.own), turned.get(&Arc::as_ptr(&holder.way)).copied())?;
     }
-    let left = plan.not_stored.into_iter().map(|path| Skipped { path, why: SkipReason::NotStored });
+    let left = plan.not_stored.iter().map(|way| Skipped { path: way.path(), why: SkipReason::NotStored });
     writing.outcome.skipped.extend(left);
     writing.outcome.skipped.sort_unstable();
     Ok(writing.outcome)
@@ -58,42 +62,53 @@ pub(super) enum Merge {
 pub(super) struct Writing<'a> {
     maker: Maker<'a>,
     owner: Option<(u32, u32)>,
-    layer: BorrowedFd<'a>,
-    lower: Option<BorrowedFd<'a>>,
+    layer: RefCell<Near<'a>>,
+    lower: Option<RefCell<Near<'a>>>,
     pub(super) outcome: Outcome,
 }
 
 impl<'a> Writing<'a> {
     pub(super) fn new(objects: &'a dyn ReadObjects, layer: BorrowedFd<'a>, options: &Options<'a>) -> Self {
         let maker = Maker::new(objects, layer, options.times).given_to(options.owner);
-        Self { maker, owner: options.owner, layer, lower: options.lower, outcome: Outcome::default() }
+        let near = |top: BorrowedFd<'a>| RefCell::new(Near::new(top));
+        let (layer, lower) = (near(layer), options.lower.map(near));
+        Self { maker, owner: options.owner, layer, lower, outcome: Outcome::default() }
     }
 
     /// Makes a directory; says whether it is new.
-    pub(super) fn directory(&self, path: &RelPath, merge: Merge) -> Result<Made, Error> {
-        let (parent, name) = self.parent(path)?;
-        let (directory, made) = mark::directory(parent.as_fd(), name).map_err(at(path))?;
+    pub(super) fn directory(&self, way: &Arc<Way>, merge: Merge) -> Result<Made, Error> {
+        let (parent, name) = self.parent(way)?;
+        let (directory, made) = mark::directory(parent.as_fd(), name).map_err(at(way))?;
         if made == Made::Before {
             return Ok(made);
         }
         match merge {
-            Merge::Nothing => mark::opaque(directory.as_fd()).map_err(at(path))?,
+            Merge::Nothing => mark::opaque(directory.as_fd()).map_err(at(way))?,
             Merge::Below => {
-                if let Some(model) = self.lower.and_then(|lower| open_below(lower, path).ok()) {
-                    mark::owned_like(directory.as_fd(), model.as_fd()).map_err(at(path))?;
+                if let Some(model) = self.below(way) {
+                    mark::owned_like(directory.as_fd(), model.as_fd()).map_err(at(way))?;
                 }
             }
         }
         Ok(made)
     }
 
+    /// The directory of the tree below, if it has one there.
+    pub(super) fn below(&self, way: &Arc<Way>) -> Option<OwnedFd> {
+        self.lower.as_ref().and_then(|lower| lower.borrow_mut().open(way).ok())
+    }
+
+    /// The layer's own directory.
+    pub(super) fn open(&self, way: &Arc<Way>) -> rustix::io::Result<OwnedFd> {
+        self.layer.borrow_mut().open(way)
+    }
+
     /// What a directory of the state to come shows of the tree below. That the base has nothing there does not mean that
     /// there is nothing: it may have been recorded without ignored files. Whatever came there since is hidden by pins.
     fn shows(&self, step: &Step) -> Merge {
-        let has_below = || self.lower.is_some_and(|lower| open_below(lower, &step.path).is_ok());
         match &step.pre {
             Some(pre) if !is_directory(Some(pre)) => Merge::Nothing,
-            None if !has_below() => Merge::Nothing,
+            None if self.below(&step.way).is_none() => Merge::Nothing,
             _ => Merge::Below,
         }
     }
@@ -102,29 +117,29 @@ impl<'a> Writing<'a> {
     fn step(&mut self, step: &Step) -> Result<(), Error> {
         match &step.post {
             Some(node) if step.pre.as_ref().is_some_and(|pre| is_gitlink(pre) && is_gitlink(node)) => {
-                self.skip(&step.path, SkipReason::Repository);
+                self.skip(&step.way, SkipReason::Repository);
                 Ok(())
             }
-            Some(node) => self.entry(&step.path, node),
-            None => self.whiteout(&step.path),
+            Some(node) => self.entry(&step.way, node),
+            None => self.whiteout(&step.way),
         }
     }
 
-    pub(super) fn whiteout(&mut self, path: &RelPath) -> Result<(), Error> {
-        let (parent, name) = self.parent(path)?;
-        let made = mark::whiteout(parent.as_fd(), name).map_err(at(path))?;
+    pub(super) fn whiteout(&mut self, way: &Arc<Way>) -> Result<(), Error> {
+        let (parent, name) = self.parent(way)?;
+        let made = mark::whiteout(parent.as_fd(), name).map_err(at(way))?;
         self.outcome.whiteouts += u64::from(made == Made::New);
         Ok(())
     }
 
     /// A file or symlink; directories have been made.
-    pub(super) fn entry(&mut self, path: &RelPath, node: &Node) -> Result<(), Error> {
-        let (parent, name) = self.parent(path)?;
+    pub(super) fn entry(&mut self, way: &Arc<Way>, node: &Node) -> Result<(), Error> {
+        let (parent, name) = self.parent(way)?;
         let made = match &node.what {
             What::Directory(_) => return Ok(()),
             What::Gitlink(_) => {
-                self.directory(path, Merge::Nothing)?;
-                self.skip(path, SkipReason::Repository);
+                self.directory(way, Merge::Nothing)?;
+                self.skip(way, SkipReason::Repository);
                 return Ok(());
             }
             What::File(id) => self.maker.file(parent.as_fd(), name, (id, &node.own)).map(|(bytes, lost)| {
@@ -135,49 +150,47 @@ impl<'a> Writing<'a> {
             What::Symlink(id) => self.maker.symlink(parent.as_fd(), name, (id, &node.own)),
         };
         match made {
-            Err(MakeError::Read(ReadError::Missing(_))) => self.skip(path, SkipReason::NotStored),
-            made => self.lost(path, made.map_err(|error| make_error(path, error))?),
+            Err(MakeError::Read(ReadError::Missing(_))) => self.skip(way, SkipReason::NotStored),
+            made => self.lost(way, made.map_err(|error| make_error(&way.path(), error))?),
         }
         Ok(())
     }
 
     /// What a directory says of itself, once all is in it.
-    fn settle(&mut self, holder: &Holder, turned: Option<&Step>) -> Result<(), Error> {
-        let path = &holder.path;
-        let directory = open_below(self.layer, path).map_err(at(path))?;
+    fn settle(&mut self, (way, own): (&Arc<Way>, &Own), turned: Option<&Step>) -> Result<(), Error> {
+        let directory = self.open(way).map_err(at(way))?;
         // One that merges keeps the owner it took from below.
         let keeps = turned.is_none_or(|step| is_directory(step.pre.as_ref())) && self.lower.is_some();
         let maker = self.maker.given_to(self.owner.filter(|_| !keeps));
-        let lost = maker.settle(directory.as_fd(), &holder.own).map_err(at(path))?;
-        if turned.is_none() && holder.own.bits & 0o7000 != 0 {
+        let lost = maker.settle(directory.as_fd(), own).map_err(at(way))?;
+        if turned.is_none() && own.bits & 0o7000 != 0 {
             // As it is below, where it is the user's own: a directory gains nothing by these bits.
-            fchmod(&directory, Mode::from_raw_mode(holder.own.bits.into())).map_err(at(path))?;
+            fchmod(&directory, Mode::from_raw_mode(own.bits.into())).map_err(at(way))?;
             return Ok(());
         }
-        self.lost(path, lost);
+        self.lost(way, lost);
         Ok(())
     }
 
     /// The same for a directory that was made alone.
-    pub(super) fn settle_one(&mut self, path: &RelPath, node: &Node) -> Result<(), Error> {
-        let holder = Holder { path: path.clone(), own: node.own.clone(), is_moved: true };
-        self.settle(&holder, None)
+    pub(super) fn settle_one(&mut self, way: &Arc<Way>, own: &Own) -> Result<(), Error> {
+        self.settle((way, own), None)
     }
 
-    fn parent<'p>(&self, path: &'p RelPath) -> Result<(std::os::fd::OwnedFd, &'p [u8]), Error> {
-        let name = path.name().ok_or_else(|| at(path)(rustix::io::Errno::INVAL))?;
-        let parent = open_below(self.layer, &path.parent().unwrap_or_default()).map_err(at(path))?;
-        Ok((parent, name))
+    fn parent<'w>(&self, way: &'w Arc<Way>) -> Result<(OwnedFd, &'w [u8]), Error> {
+        let place = way.parent().zip(way.name());
+        let (parent, name) = place.ok_or_else(|| at(way)(rustix::io::Errno::INVAL))?;
+        Ok((self.open(parent).map_err(at(way))?, name))
     }
 
-    fn lost(&mut self, path: &RelPath, lost: Vec<Lost>) {
+    fn lost(&mut self, way: &Way, lost: Vec<Lost>) {
         for lost in lost {
-            self.skip(path, SkipReason::Without(lost));
+            self.skip(way, SkipReason::Without(lost));
         }
     }
 
-    fn skip(&mut self, path: &RelPath, why: SkipReason) {
-        self.outcome.skipped.push(Skipped { path: path.clone(), why });
+    fn skip(&mut self, way: &Way, why: SkipReason) {
+        self.outcome.skipped.push(Skipped { path: way.path(), why });
     }
 }
 
