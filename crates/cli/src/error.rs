@@ -170,13 +170,14 @@ impl CliError {
                 _ => Own::Input,
             },
             Self::Resolve(error) => Own::of(error.blame()),
-            Self::Board(error) => Own::of(error.blame()),
+            Self::Board(error) => board_exit(error),
             Self::Merge(error) => Own::of(error.blame()),
             Self::Session(error) => match &**error {
                 session::Error::Proof(error) if error.is_false() => Own::Failed,
                 session::Error::CommandNotFound { .. } => Own::NotFound,
                 session::Error::CommandNotExecutable { .. } => Own::NotExecutable,
                 session::Error::Interrupted => Own::Interrupted,
+                session::Error::Board(error) => board_exit(error),
                 _ => Own::of(error.blame()),
             },
             Self::ReportWrite { .. }
@@ -284,6 +285,14 @@ fn shown(cause: &(dyn std::error::Error + 'static)) -> String {
         text.lines().map(escape::line).collect::<Vec<_>>().join("\n    | ")
     } else {
         escape::line(&text)
+    }
+}
+
+/// Work of the user's that is in the way is the fault of neither the input nor the machine.
+fn board_exit(error: &board::Error) -> Own {
+    match error {
+        board::Error::Changed { .. } => Own::Failed,
+        error => Own::of(error.blame()),
     }
 }
 

@@ -12,7 +12,7 @@ use sandtable_store::rollback::{self, Site, Verify, checkout_journalled};
 use sandtable_store::store::Store;
 use sandtable_store::workers::help;
 
-use super::journal::{Entry, Journal, mend, new_id, turn};
+use super::journal::{Entry, Journal, new_id};
 use super::take::{Silent, take};
 use super::{Board, Error, Found, Ignored, Subject, Taken, Taking};
 
@@ -34,18 +34,17 @@ impl Board {
         make(target)?;
         let subject = Subject::directory(target);
         let dir = open(target)?;
-        // One that was broken off is taken away.
-        mend(&found.store)?;
+        // Nobody else writes into it from here on, and what a checkout that was broken off left is gone.
+        let journal = Journal::open(&found.store)?;
         let known = found.store.meta().head(&subject.to_string())?.is_some();
         if !is_empty(&dir, target)? {
             if !known {
                 return Err(Error::NotManaged(target.to_owned()));
             }
-            let turned = self.rollback(found, target)?;
+            let turned = back_to(found, target, &journal)?;
             let rollback::Outcome { written, skipped, .. } = turned.outcome;
             return Ok(checkout::Outcome { files: written, skipped, ..checkout::Outcome::default() });
         }
-        let journal = Journal::open(&found.store)?;
         let id = new_id();
         let site = Site { root: dir.as_fd(), path: target, journal: journal.dir.as_fd(), id: &id };
         // First of all, so that whoever dies after the last file leaves a directory that is known.
@@ -75,16 +74,8 @@ impl Board {
     /// Brings `worktree` back to the state of a snapshot. What is there now is recorded first, so that nothing is
     /// lost, and only paths that differ are touched.
     pub fn rollback(&self, found: &Found, worktree: &Path) -> Result<Turned, Error> {
-        let subject = Subject::directory(worktree);
-        let hearing = Silent::default();
-        let taking = Taking::of(Ignored::All, "snapshot", &hearing);
-        let taking = Taking { message: Some("before rollback"), ..taking };
-        mend(&found.store)?;
-        let Taken { snapshot, .. } = take(&found.store, &subject, worktree, &taking)?;
-        let (from, to) = (found.store.state(&snapshot.id)?, found.state()?);
-        let entry = Entry::set(&subject, "rollback", found.snapshot.id);
-        let outcome = turn(&found.store, worktree, ((&from, &to), &entry), Verify::Trust)?;
-        Ok(Turned { from: snapshot.id, to: found.snapshot.id, outcome })
+        // Nobody else turns the directory between the record and the way back.
+        back_to(found, worktree, &Journal::open(&found.store)?)
     }
 
     /// Takes back the last operation on a directory, or does it again. One that only looked at the directory changed no
@@ -92,7 +83,7 @@ impl Board {
     pub fn step(&self, directory: &Path, direction: Direction) -> Result<(Move, Turned), Error> {
         let subject = Subject::directory(directory);
         let store = self.keeping(&subject)?.ok_or_else(|| Error::NoStates(directory.to_owned()))?;
-        mend(&store)?;
+        let journal = Journal::open(&store)?;
         let step = match direction {
             Direction::Undo => store.meta().undo(&subject.to_string())?,
             Direction::Redo => store.meta().redo(&subject.to_string())?,
@@ -103,11 +94,24 @@ impl Board {
         } else {
             let (from, to) = (store.state(&step.from)?, store.state(&step.to)?);
             let entry = Entry::step(&subject, direction, (step.from, step.to));
-            turn(&store, directory, ((&from, &to), &entry), Verify::Check(&|_, _| None))?
+            journal.turn(directory, ((&from, &to), &entry), Verify::Check(&|_, _| None))?
         };
         let turned = Turned { from: step.from, to: step.to, outcome };
         Ok((step, turned))
     }
+}
+
+/// Records what is in a directory, and brings it back to the state of a snapshot.
+fn back_to(found: &Found, worktree: &Path, journal: &Journal<'_>) -> Result<Turned, Error> {
+    let subject = Subject::directory(worktree);
+    let hearing = Silent::default();
+    let taking = Taking::of(Ignored::All, "snapshot", &hearing);
+    let taking = Taking { message: Some("before rollback"), ..taking };
+    let Taken { snapshot, .. } = take(&found.store, &subject, worktree, &taking)?;
+    let (from, to) = (found.store.state(&snapshot.id)?, found.state()?);
+    let entry = Entry::set(&subject, "rollback", found.snapshot.id);
+    let outcome = journal.turn(worktree, ((&from, &to), &entry), Verify::Trust)?;
+    Ok(Turned { from: snapshot.id, to: found.snapshot.id, outcome })
 }
 
 pub(super) fn turn_error(directory: &Path, error: rollback::Error) -> Error {

@@ -3,6 +3,8 @@
 //! What the log will say is part of the journal, so that a directory which is in its new state is so in the log too, whoever
 //! brought it there in the end.
 
+use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::Path;
 use std::time::SystemTime;
@@ -10,7 +12,7 @@ use std::time::SystemTime;
 use sandtable_store::dir::open_named;
 use sandtable_store::id::ObjectId;
 use sandtable_store::lock::FileLock;
-use sandtable_store::meta::{Direction, Filter, HeadChange, OperationDraft};
+use sandtable_store::meta::{Direction, Filter, HeadChange, MetaError, Move, OperationDraft};
 use sandtable_store::rollback::{self, Recovered, Site, Verify};
 use sandtable_store::state::State;
 use sandtable_store::store::{Store, StoreError};
@@ -89,33 +91,47 @@ impl Entry {
             return Ok(());
         }
         let details = serde_json::json!({ JOURNAL: id }).to_string();
-        let (step, ends) = match &self.what {
-            What::Set { kind, to } => {
-                let (subject, kind) = (self.subject.clone(), kind.clone());
-                let (at, head) = (SystemTime::now(), HeadChange::Set(*to));
-                meta.append(&OperationDraft { subject, kind, at, head, details })?;
-                return Ok(());
-            }
-            What::Undo { from, to } => (meta.undo(&self.subject)?, (from, to)),
-            What::Redo { from, to } => (meta.redo(&self.subject)?, (from, to)),
+        let (planned, ends) = match &self.what {
+            What::Set { kind, .. } => return self.append(store, kind, details),
+            What::Undo { from, to } => (meta.undo(&self.subject), (from, to)),
+            What::Redo { from, to } => (meta.redo(&self.subject), (from, to)),
         };
-        if (&step.from, &step.to) == ends {
-            meta.record(&step, SystemTime::now(), &details)?;
+        match planned {
+            Ok(step) if (&step.from, &step.to) == ends => {
+                meta.record(&step, SystemTime::now(), &details)?;
+                Ok(())
+            }
+            // Somebody recorded a state meanwhile. The directory is in this one all the same.
+            Ok(Move { direction, .. }) | Err(MetaError::NoMove { direction, .. }) => {
+                let kind = match direction {
+                    Direction::Undo => "undo",
+                    Direction::Redo => "redo",
+                };
+                self.append(store, kind, details)
+            }
+            Err(error) => Err(error.into()),
         }
+    }
+
+    fn append(&self, store: &Store, kind: &str, details: String) -> Result<(), Error> {
+        let (subject, kind) = (self.subject.clone(), kind.to_owned());
+        let (at, head) = (SystemTime::now(), HeadChange::Set(self.to()));
+        store.meta().append(&OperationDraft { subject, kind, at, head, details })?;
         Ok(())
     }
 }
 
 /// The journal of a store, alone.
-pub(super) struct Journal {
+pub(super) struct Journal<'a> {
+    store: &'a Store,
     pub(super) dir: OwnedFd,
     mark: Mark,
     _lock: FileLock,
 }
 
-impl Journal {
+impl<'a> Journal<'a> {
     /// Waits until nobody else has it. What somebody left in it is finished or undone first.
-    pub(super) fn open(store: &Store) -> Result<Self, Error> {
+    pub(super) fn open(store: &'a Store) -> Result<Self, Error> {
         let lock = FileLock::exclusive(&lock_of(store)).map_err(StoreError::from)?;
         let (journal, found) = Self::with(store, lock)?;
         for one in found {
@@ -124,11 +140,43 @@ impl Journal {
         Ok(journal)
     }
 
-    fn with(store: &Store, lock: FileLock) -> Result<(Self, Vec<Recovered>), Error> {
+    /// Brings a directory from one state to another and enters it into the log. A signal puts everything back as long as that
+    /// is possible.
+    pub(super) fn turn(
+        &self,
+        directory: &Path,
+        (states, entry): ((&State, &State), &Entry),
+        verify: Verify<'_>,
+    ) -> Result<rollback::Outcome, Error> {
+        let dir = open(directory)?;
+        let id = new_id();
+        let site = Site { root: dir.as_fd(), path: directory, journal: self.dir.as_fd(), id: &id };
+        let (from, to) = states;
+        let note = serde_json::to_string(&Noted { id: id.clone(), entry }).expect("plain data");
+        let attention = Attention::hold();
+        let options = rollback::Options {
+            verify,
+            cancelled: &|| attention.signal().is_some(),
+            note: Some(&note),
+            done: &|| entry.write(self.store, &id).map_err(std::io::Error::other),
+            ..rollback::Options::default()
+        };
+        let turned = rollback::rollback(self.store.objects(), rollback::Move { from, to }, &site, &options);
+        match (turned, attention.signal()) {
+            (Ok(outcome), None) => Ok(outcome),
+            (Ok(_), Some(signal)) => Err(Error::InterruptedLate { path: directory.to_owned(), signal }),
+            (Err(rollback::Error::Cancelled), Some(signal)) => {
+                Err(Error::Interrupted { path: directory.to_owned(), signal })
+            }
+            (Err(error), _) => Err(turn_error(directory, error)),
+        }
+    }
+
+    fn with(store: &'a Store, lock: FileLock) -> Result<(Self, Vec<Recovered>), Error> {
         let path = store.dir().join("journal");
         let dir = open_named(&path).map_err(|errno| Error::Directory { path, source: errno.into() })?;
         let mark = mark_of(store)?;
-        let journal = Self { dir, mark, _lock: lock };
+        let journal = Self { store, dir, mark, _lock: lock };
         let noted = |note: &str| {
             let noted: Noted = serde_json::from_str(note)?;
             noted.entry.write(store, &noted.id).map_err(std::io::Error::other)
@@ -139,7 +187,7 @@ impl Journal {
     }
 }
 
-impl Drop for Journal {
+impl Drop for Journal<'_> {
     /// The lock is still held here.
     fn drop(&mut self) {
         let names = sandtable_store::dir::reopen(self.dir.as_fd())
@@ -168,12 +216,32 @@ fn mark_of(store: &Store) -> Result<Mark, Error> {
     marked.map_err(|source| Error::Directory { path: stores.to_owned(), source })
 }
 
+/// Keeps everybody from turning a directory of a store while one is recorded. Many can hold it at once. What somebody left in
+/// the journal is finished or undone first.
+pub(super) fn keep_still(store: &Store) -> Result<FileLock, Error> {
+    loop {
+        mend(store)?;
+        // What waits for a directory that is not there now.
+        let known = records(store)?;
+        let lock = FileLock::shared(&lock_of(store)).map_err(StoreError::from)?;
+        if records(store)?.is_subset(&known) {
+            return Ok(lock);
+        }
+        // Somebody was killed meanwhile.
+    }
+}
+
 /// Finishes or undoes what somebody left in the journal of a store, before anything is read from a directory that it may
 /// be about.
 pub(crate) fn mend(store: &Store) -> Result<(), Error> {
+    if records(store)?.is_empty() { Ok(()) } else { Journal::open(store).map(drop) }
+}
+
+fn records(store: &Store) -> Result<BTreeSet<OsString>, Error> {
     let path = store.dir().join("journal");
-    let left = fs_err::read_dir(&path).map_err(|source| Error::Directory { path, source })?.next().is_some();
-    if left { Journal::open(store).map(drop) } else { Ok(()) }
+    let names =
+        fs_err::read_dir(&path).and_then(|entries| entries.map(|entry| Ok(entry?.file_name())).collect());
+    names.map_err(|source| Error::Directory { path, source })
 }
 
 /// The same for the store of a mark; nothing while somebody is at work there.
@@ -200,34 +268,68 @@ pub(super) fn new_id() -> String {
     format!("{:016x}", random())
 }
 
-/// Brings a directory from one state to another, journalled, and enters it into the log. A signal puts everything back as
-/// long as that is possible.
+/// Brings a directory from one state to another, journalled, and enters it into the log.
 pub(crate) fn turn(
     store: &Store,
     directory: &Path,
-    (states, entry): ((&State, &State), &Entry),
+    change: ((&State, &State), &Entry),
     verify: Verify<'_>,
 ) -> Result<rollback::Outcome, Error> {
-    let (dir, journal) = (open(directory)?, Journal::open(store)?);
-    let id = new_id();
-    let site = Site { root: dir.as_fd(), path: directory, journal: journal.dir.as_fd(), id: &id };
-    let (from, to) = states;
-    let note = serde_json::to_string(&Noted { id: id.clone(), entry }).expect("plain data");
-    let attention = Attention::hold();
-    let options = rollback::Options {
-        verify,
-        cancelled: &|| attention.signal().is_some(),
-        note: Some(&note),
-        done: &|| entry.write(store, &id).map_err(std::io::Error::other),
-        ..rollback::Options::default()
-    };
-    let turned = rollback::rollback(store.objects(), rollback::Move { from, to }, &site, &options);
-    match (turned, attention.signal()) {
-        (Ok(outcome), None) => Ok(outcome),
-        (Ok(_), Some(signal)) => Err(Error::InterruptedLate { path: directory.to_owned(), signal }),
-        (Err(rollback::Error::Cancelled), Some(signal)) => {
-            Err(Error::Interrupted { path: directory.to_owned(), signal })
+    Journal::open(store)?.turn(directory, change, verify)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::board::{Ignored, Silent, Taking};
+    use crate::model::path::HostPath;
+
+    fn recorded(board: &Board, root: &Path, text: &str) -> ObjectId {
+        fs_err::write(root.join("file"), text).unwrap();
+        let hearing = Silent::default();
+        let taking = Taking::of(Ignored::All, "snapshot", &hearing);
+        board.snapshot_directory(root, &taking).unwrap().snapshot.id
+    }
+
+    #[test]
+    fn what_is_turned_is_not_recorded_until_it_is_done() {
+        let place = tempfile::tempdir().unwrap();
+        let board = Board::new(&HostPath::new(place.path().join("data")).unwrap());
+        let root = place.path().join("root");
+        fs_err::create_dir(&root).unwrap();
+        let _first = recorded(&board, &root, "one");
+        let store = board.of_source(&root).unwrap().unwrap();
+        let journal = Journal::open(&store).unwrap();
+        let hearing = Silent::default();
+        let taking = Taking::of(Ignored::All, "onboard", &hearing);
+        std::thread::scope(|scope| {
+            let waiting = [
+                scope.spawn(|| assert!(!recorded(&board, &root, "two").as_bytes().is_empty())),
+                scope.spawn(|| drop(board.onboard_repo(&root).unwrap())),
+                scope.spawn(|| drop(board.onboard_changed(&root, &taking).unwrap())),
+            ];
+            std::thread::sleep(std::time::Duration::from_millis(300));
+            assert!(waiting.iter().all(|one| !one.is_finished()), "it is recorded while it is turned");
+            drop(journal);
+        });
+    }
+
+    #[test]
+    fn an_undo_that_somebody_recorded_beside_is_in_the_log_all_the_same() {
+        let place = tempfile::tempdir().unwrap();
+        let board = Board::new(&HostPath::new(place.path().join("data")).unwrap());
+        let root = place.path().join("root");
+        fs_err::create_dir(&root).unwrap();
+        let (one, two) = (recorded(&board, &root, "one"), recorded(&board, &root, "two"));
+        let subject = Subject::directory(&root);
+        let entry = Entry::step(&subject, Direction::Undo, (two, one));
+        let _beside = recorded(&board, &root, "three");
+        let store = board.of_source(&root).unwrap().unwrap();
+        for _again in 0..2 {
+            entry.write(&store, "0000000000000001").unwrap();
+            assert_eq!(store.meta().head(&subject.to_string()).unwrap().unwrap().snapshot, one);
         }
-        (Err(error), _) => Err(turn_error(directory, error)),
+        let log = store.meta().operations(&Filter::default()).unwrap();
+        assert_eq!(log.iter().filter(|operation| operation.kind == "undo").count(), 1);
     }
 }

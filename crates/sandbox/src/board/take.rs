@@ -24,6 +24,7 @@ use sandtable_store::statcache;
 use sandtable_store::state::{Editor, LeftOut, State, What, edit};
 use sandtable_store::store::{Batch, SnapshotDraft, Store, StoreError, write_extra};
 
+use super::journal::keep_still;
 use super::{Board, Error, Subject};
 
 /// Who hears how far it is, and may stop it.
@@ -90,6 +91,7 @@ impl Board {
         // To make a store takes longer than a tick, for which nothing is waited again then.
         let taking = &Taking { began: Some(Moment::now()), ..*taking };
         let store = self.open(source, hash_kind(source)?)?;
+        let _still = keep_still(&store)?;
         take(&store, &Subject::directory(source), source, taking)
     }
 
@@ -109,6 +111,7 @@ impl Board {
         let before = began.and_then(|began| Some((Before::look(source, began.moment, hash)?, began.listing)));
         let store = self.open(source, hash)?;
         let subject = Subject::directory(source);
+        let _still = keep_still(&store)?;
         let batch = store.begin()?;
         let taking = &Taking { index: before.as_ref().map(|(before, _)| before.index()), ..*taking };
         let mut outcome = look(&batch, &subject, source, taking)?;
@@ -147,7 +150,7 @@ impl Board {
         let subject = Subject::directory(directory);
         match self.keeping(&subject)? {
             Some(store) => {
-                super::mend(&store)?;
+                let _still = keep_still(&store)?;
                 take(&store, &subject, directory, taking)
             }
             None => self.onboard(directory, taking),

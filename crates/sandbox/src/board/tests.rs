@@ -181,3 +181,34 @@ proptest! {
         }
     }
 }
+
+/// Whoever comes second finds what the first one wrote, and brings the directory to the state it was asked for.
+#[test]
+fn two_checkouts_into_one_directory_at_once_leave_one_that_is_known() {
+    let mut world = World::new();
+    let states = ["one", "two"].map(|text| {
+        for file in FILES {
+            world.write(Path::new(file), text.as_bytes());
+        }
+        world.record(Ignored::All);
+        world.silent.last().expect("it was recorded").0.to_string()
+    });
+    for round in 0..20 {
+        let target = world.root.with_file_name(format!("out-{round}"));
+        let together = std::sync::Barrier::new(states.len());
+        std::thread::scope(|scope| {
+            for state in &states {
+                scope.spawn(|| {
+                    let found = world.board.snapshot(state).expect("it was recorded");
+                    together.wait();
+                    world.board.checkout_snapshot(&found, &target).expect("it is written");
+                });
+            }
+        });
+        let found = world.board.snapshot(&states[0]).expect("it was recorded");
+        world.board.checkout_snapshot(&found, &target).expect("a state was written into it before");
+        for file in FILES {
+            assert_eq!(fs_err::read_to_string(target.join(file)).expect("it is there"), "one", "{round}");
+        }
+    }
+}

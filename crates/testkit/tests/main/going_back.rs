@@ -252,3 +252,25 @@ fn a_message_that_is_the_word_snapshot_is_a_message() {
     assert_ne!(first, named);
     assert_eq!(done(&env, &source, &["snapshot", "a"]), named);
 }
+
+#[test]
+fn rollbacks_of_one_directory_at_once_all_succeed() {
+    let Some(env) = TestEnv::of_the_executable() else { return };
+    let source = repository(&env);
+    let states = ["one\n", "two\n"].map(|text| {
+        for n in 0..20 {
+            env.file(&source.join(format!("many/{n}")), text);
+        }
+        env.sandtable().directory(&source).arg("snapshot").ended().expect_code(0).stdout.trim().to_owned()
+    });
+    std::thread::scope(|scope| {
+        for n in 0..8 {
+            let rollback = env.sandtable().directory(&source).args(["rollback", &states[n % 2], "."]);
+            scope.spawn(move || rollback.ended().expect_code(0).unused());
+        }
+    });
+    let left: Vec<String> =
+        (0..20).map(|n| fs_err::read_to_string(source.join(format!("many/{n}"))).unwrap()).collect();
+    assert!(left.windows(2).all(|two| two[0] == two[1]), "half of one and half of the other: {left:?}");
+    assert_eq!(fs_err::read_to_string(source.join(".env")).unwrap(), "SECRET=1\n");
+}
