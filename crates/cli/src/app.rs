@@ -48,12 +48,20 @@ pub(crate) struct App {
     started: Instant,
     /// What this call found unfinished, and finished.
     recovered: OnceCell<Vec<Recovery>>,
+    /// What it could not finish.
+    unfinished: OnceCell<Vec<recovery::Error>>,
 }
 
 impl App {
     pub(crate) fn new(environment: Environment) -> Self {
         let ui = Ui::new(&environment);
-        Self { environment, ui, started: Instant::now(), recovered: OnceCell::new() }
+        Self {
+            environment,
+            ui,
+            started: Instant::now(),
+            recovered: OnceCell::new(),
+            unfinished: OnceCell::new(),
+        }
     }
 
     /// Carries to its end what an earlier command left unfinished, and says so. What cannot be carried to its end keeps
@@ -62,17 +70,33 @@ impl App {
         let Ok(data) = self.environment.data() else { return };
         let home = || self.environment.host().ok().and_then(|host| host.home);
         let means = || commands::merge::found(data.join("merges"), home());
-        let mut done = Vec::new();
+        let (mut done, mut left) = (Vec::new(), Vec::new());
         for found in recovery::recover(&data, &means) {
             match found {
                 Ok(found) => {
                     self.ui.warning("recovered", &crate::ui::recovered(&found));
                     done.push(found);
                 }
-                Err(error) => self.ui.warning("not-recovered", &chained(&error)),
+                Err(error) => {
+                    self.ui.warning("not-recovered", &chained(&error));
+                    left.push(error);
+                }
             }
         }
         self.recovered.set(done).unwrap_or_default();
+        self.unfinished.set(left).unwrap_or_default();
+    }
+
+    /// Refuses a directory in which something is half done, under whatever name it has now: neither of the two states is
+    /// there, so it is not recorded or worked on.
+    pub(crate) fn whole(&self, directory: &Path) -> Result<(), CliError> {
+        let mut left = self.unfinished.get().into_iter().flatten();
+        match left.find_map(|error| error.concerns(directory)) {
+            Some(began) => {
+                Err(CliError::HalfDone { directory: directory.to_owned(), began: began.to_owned() })
+            }
+            None => Ok(()),
+        }
     }
 
     /// What became of something that was interrupted on this target.

@@ -14,7 +14,7 @@ use sandtable_sandbox::model::path::PathError;
 use sandtable_sandbox::session::tools::{ImageError, StepError};
 use sandtable_sandbox::{board, merge, resolve, session};
 
-use self::hint::{config_hint, session_hint, tool_hint};
+use self::hint::{config_hint, half_done, session_hint, tool_hint};
 use crate::commands::tool::ToolError;
 use crate::config;
 use crate::env;
@@ -53,6 +53,8 @@ pub(crate) enum CliError {
     NoTerminal,
     #[error("`{words}` is not a person: `Name <address>`")]
     NotAPerson { words: String },
+    #[error("something was interrupted in `{}` and is half done", directory.display())]
+    HalfDone { directory: PathBuf, began: PathBuf },
     #[error("nothing of `{}` can be {}", root.display(), direction.done())]
     NothingBack { root: PathBuf, direction: board::Direction },
     #[error("merge `{id}` into `{}` cannot be {}: {}", root.display(), direction.done(), match direction {
@@ -153,6 +155,7 @@ impl CliError {
             | Self::NotConfirmed
             | Self::NotAPerson { .. }
             | Self::NothingBack { .. }
+            | Self::HalfDone { .. }
             | Self::MergeIntoSandbox { .. }
             | Self::MergeNotThere { .. }
             | Self::HostPath(_)
@@ -229,6 +232,7 @@ impl CliError {
             Self::StatesNeeded { names, .. } => {
                 Some(format!("`sandtable rm {}` removes them with their work, then again", names.join(" ")))
             }
+            Self::HalfDone { directory, began } => Some(half_done(directory, began)),
             Self::NotConfirmed => Some("pass `--yes`, or look first with `--dry-run`".to_owned()),
             Self::NoTerminal => Some("choose with `--only PATH` and `--exclude PATH`".to_owned()),
             Self::MergedSince { id, direction, .. } => id.as_ref().map(|id| {

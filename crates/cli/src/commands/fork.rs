@@ -41,6 +41,7 @@ pub(crate) fn run(app: &App, args: ForkArgs) -> Result<ExitCode, CliError> {
         let resolved = app.resolve_recorded(&loaded, found.store.source())?;
         ResolvedSpec { base: Setting::default_value(Base::Store), ..resolved }
     };
+    app.whole(resolved.source.root.as_path())?;
     let streams = Streams::Caller(Terminal::Never);
     let request = Request { command: &[], resolve_ms: app.elapsed_ms(), streams, watcher: &watcher };
     let name = loaded.spec.name.as_ref().map(|name| &name.value);

@@ -131,6 +131,7 @@ enum Along {
 fn run(app: &App, args: &WorkArgs, mode: Mode, along: Along) -> Result<ExitCode, CliError> {
     let work = work(app, args.work.as_deref())?;
     let mut request = request(args, &work, mode)?;
+    app.whole(request.target.as_path())?;
     request.log = Some(back::log(&work.store, &request.target));
     // Nobody should have to guess what is brought where.
     let elsewhere = || app.source(None).map_or(true, |here| here != request.target.as_path());

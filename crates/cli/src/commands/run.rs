@@ -87,6 +87,7 @@ pub(crate) fn run(app: &App, args: RunArgs) -> Result<ExitCode, CliError> {
     if loaded.output.dry_run.value {
         return dry_run(app, &sandboxes, &loaded, &resolved);
     }
+    app.whole(resolved.source.root.as_path())?;
     if loaded.output.detach.value {
         return background::run(app, &loaded, resolved, &args.command);
     }

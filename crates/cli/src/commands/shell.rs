@@ -36,6 +36,7 @@ pub(crate) fn run(app: &App, args: ShellArgs) -> Result<ExitCode, CliError> {
     if loaded.output.dry_run.value {
         return dry_run(app, &app.sandboxes()?, &loaded, &resolved);
     }
+    app.whole(resolved.source.root.as_path())?;
     let start = |shell: OsString| {
         let job = Job { command: &[shell], streams: Streams::Caller(loaded.output.terminal) };
         attended(app, &loaded, resolved.clone(), &job.told(&Attentive::new(app.ui, &loaded.output)))

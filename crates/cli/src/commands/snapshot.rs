@@ -101,6 +101,7 @@ pub(crate) fn run(app: &App, args: &SnapshotArgs) -> Result<ExitCode, CliError> 
             answer(&kept.snapshot, kept.parent, &kept.outcome.skipped)
         }
         Target::Directory(path) => {
+            app.whole(&path)?;
             let taken = board.snapshot_directory(&path, &taking)?;
             answer(&taken.snapshot, taken.parent, &taken.outcome.skipped)
         }
@@ -124,6 +125,7 @@ pub(crate) fn onboard(app: &App, args: &OnboardArgs) -> Result<ExitCode, CliErro
         Some(directory) => real(directory)?,
         None => app.source(None)?,
     };
+    app.whole(&source)?;
     let taken = app.board()?.onboard(&source, &Taking::of(ignored, "onboard", &line))?;
     line.line.clear();
     let answer = answer(&taken.snapshot, taken.parent, &taken.outcome.skipped);

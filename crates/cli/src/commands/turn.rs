@@ -63,6 +63,7 @@ pub(crate) fn checkout(app: &App, args: &CheckoutArgs) -> Result<ExitCode, CliEr
         }
         _ => real(&args.directory)?,
     };
+    app.whole(&target)?;
     let outcome = app.board()?.checkout_snapshot(&found, &target)?;
     let held = held::of(app, &found);
     if args.json {
@@ -89,6 +90,7 @@ pub(crate) fn rollback(app: &App, args: &RollbackArgs) -> Result<ExitCode, CliEr
             (done.from, done.to)
         }
         Target::Directory(path) => {
+            app.whole(&path)?;
             let done = app.board()?.rollback(&found, &path)?;
             left_out(app, &done.outcome.skipped);
             spared(app, &done.outcome);
@@ -109,6 +111,7 @@ pub(crate) fn step(app: &App, args: &StepArgs, direction: Direction) -> Result<E
         Target::Sandbox(name) if args.merge => return Err(CliError::MergeIntoSandbox { name }),
         Target::Sandbox(name) => return step_sandbox(app, &name, direction),
         Target::Directory(root) => {
+            app.whole(&root)?;
             let board = app.board()?;
             let found = match args.target {
                 _ if args.merge => back::merge_into(&board, &root, direction)?,
@@ -155,6 +158,7 @@ fn step_named(app: &App, id: &str, named: Named, direction: Direction) -> Result
     match named {
         Named::Ready(logged) => {
             let root = logged.target().to_owned();
+            app.whole(&root)?;
             step_merge(app, &root, &logged, direction)
         }
         Named::NotNow(root) => {

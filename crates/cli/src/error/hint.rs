@@ -1,5 +1,7 @@
 //! What to do next about an error, where that is known.
 
+use std::path::Path;
+
 use sandtable_sandbox::model::spec::MountAccess;
 use sandtable_sandbox::session;
 use sandtable_sandbox::session::tools::ImageError;
@@ -140,4 +142,16 @@ fn flag_for(key: Key, asked: &str) -> String {
         Kind::Line | Kind::List | Kind::Words => format!("{} …", key.flag()),
         Kind::Text | Kind::Path => format!("{} {asked}", key.flag()),
     }
+}
+
+/// What brings a directory to one of its two states. It is found by the name that it had.
+pub(super) fn half_done(directory: &Path, began: &Path) -> String {
+    if directory.starts_with(began) {
+        return "do what the warning above says, then again".to_owned();
+    }
+    format!(
+        "it was begun when that directory was `{0}`: give it that name again and call `sandtable ls`, which puts it back or \
+         completes it; then it can be moved",
+        began.display()
+    )
 }

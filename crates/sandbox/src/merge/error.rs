@@ -1,11 +1,14 @@
 //! What can go wrong that is nobody's decision. A merge that must not happen is not an error but an outcome.
 
 use std::io;
+use std::path::Path;
+use std::time::SystemTime;
 
 use sandtable_store::lock::LockError;
 use sandtable_store::path::PathError;
 use sandtable_store::store::StoreError;
 
+use super::deliver::Whereabouts;
 use super::git::GitError;
 use crate::attention::Attention;
 use crate::model::blame::Blame;
@@ -33,13 +36,34 @@ pub enum Error {
         target.display(),
         journal.display()
     )]
-    Missing { target: std::path::PathBuf, journal: std::path::PathBuf },
-    #[error("an interrupted merge in `{}` waits for git, which is at work there: `{}` exists", target.display(), lock.display())]
-    GitAtWork { target: std::path::PathBuf, lock: std::path::PathBuf },
+    Missing { target: std::path::PathBuf, journal: std::path::PathBuf, identity: Option<Box<Whereabouts>> },
+    #[error("an interrupted merge in `{}` waits for git: {}", target.display(), lock_in_words(lock))]
+    GitAtWork { target: std::path::PathBuf, lock: std::path::PathBuf, identity: Option<Box<Whereabouts>> },
     #[error("the log in `{}` cannot be written", store.display())]
     Log { store: std::path::PathBuf, source: Box<StoreError> },
     #[error("signal {0} came before anything was done")]
     Interrupted(i32),
+}
+
+/// A lock of git's, how old it is, and what to do about it: git removes its locks, unless it was killed.
+pub(crate) fn lock_in_words(lock: &Path) -> String {
+    let made = fs_err::symlink_metadata(lock).and_then(|meta| meta.modified());
+    let age = made.ok().and_then(|made| SystemTime::now().duration_since(made).ok());
+    let age = age.map_or_else(|| "now".to_owned(), |age| ago(age.as_secs()));
+    let lock = lock.display();
+    format!(
+        "`{lock}` exists, made {age}; if no git command runs there it was left by one that died: remove that file"
+    )
+}
+
+fn ago(seconds: u64) -> String {
+    let (count, unit) = match seconds {
+        0..120 => (seconds, "second"),
+        120..7200 => (seconds / 60, "minute"),
+        7200..172_800 => (seconds / 3600, "hour"),
+        _ => (seconds / 86_400, "day"),
+    };
+    format!("{count} {unit}{} ago", if count == 1 { "" } else { "s" })
 }
 
 impl Error {
@@ -75,5 +99,18 @@ impl Attention {
 impl From<rustix::io::Errno> for Error {
     fn from(errno: rustix::io::Errno) -> Self {
         Self::Io(errno.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ago;
+
+    #[test]
+    fn ages_are_told_in_one_unit() {
+        let told = [1, 119, 120, 7199, 7200, 172_799, 172_800].map(ago);
+        let expected =
+            ["1 second", "119 seconds", "2 minutes", "119 minutes", "2 hours", "47 hours", "2 days"];
+        assert_eq!(told.to_vec(), expected.map(|age| format!("{age} ago")).to_vec());
     }
 }

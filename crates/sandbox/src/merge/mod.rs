@@ -40,6 +40,7 @@ pub use approval::{Binding, is_name};
 pub use beyond::{Beyond, beyond_git};
 pub use conflict::{Conflict, ConflictKind};
 pub use error::Error;
+pub(crate) use error::lock_in_words;
 pub use git::Git;
 pub(crate) use history::{Ended, note_mixed};
 pub use history::{Mixed, mixed_since};
@@ -58,6 +59,7 @@ pub use sandtable_store::{RelPath, id::ObjectId};
 pub use select::is_below;
 pub(crate) use story::recover_marked;
 pub use story::{
-    Planned, Recovery, Turn, Undo, merge, merge as execute_merge, merge_watched, recover, redo, undo,
+    Planned, Recovery, Turn, Undo, Whereabouts, merge, merge as execute_merge, merge_watched, recover, redo,
+    undo,
 };
 pub use target::{base_head, head_in};

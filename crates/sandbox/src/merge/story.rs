@@ -4,8 +4,8 @@ use sandtable_store::RelPath;
 use sandtable_store::id::ObjectId;
 
 use super::approval::Shown;
-pub use super::deliver::Recovery;
 use super::deliver::{self, Delivery, Move, Standing, Stop};
+pub use super::deliver::{Recovery, Whereabouts};
 use super::error::Error;
 use super::outcome::{Delivered, LeftOut, MergeOutcome, Note, Outcome, Reason, Recovered, Refusal, SCHEMA};
 use super::place::{MARK, Place};

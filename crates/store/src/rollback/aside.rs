@@ -239,8 +239,23 @@ fn entry(index: Option<&Index>, step: &Step) -> Option<String> {
 /// An entry of a directory.
 pub(super) type At<'a> = (BorrowedFd<'a>, &'a [u8]);
 
-/// Gives an entry a name that nothing has, or says `EXIST`. Not every file system can promise that by itself.
+/// Gives an entry a name that nothing has, or says `EXIST`. Not every file system can promise that by itself; there it has both
+/// names for a moment, and whoever was killed then is followed by one who ends it.
 pub(super) fn put(from: At<'_>, to: At<'_>) -> Result<()> {
+    match put_new(from, to) {
+        Err(Errno::EXIST) if is_same(from, to)? => unlinkat(from.0, from.1, AtFlags::empty()),
+        done => done,
+    }
+}
+
+/// Whether two names are those of one file.
+pub(super) fn is_same(one: At<'_>, other: At<'_>) -> Result<bool> {
+    let found = (disk::look(one.0, one.1)?, disk::look(other.0, other.1)?);
+    let (Some(one), Some(other)) = found else { return Ok(false) };
+    Ok((one.dev, one.ino) == (other.dev, other.ino))
+}
+
+fn put_new(from: At<'_>, to: At<'_>) -> Result<()> {
     match renameat_with(from.0, from.1, to.0, to.1, RenameFlags::NOREPLACE) {
         Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {}
         done => return done,

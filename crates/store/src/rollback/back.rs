@@ -10,7 +10,7 @@ use rustix::io::Errno;
 
 use super::Error;
 use super::apply::{Apply, is_symlink};
-use super::aside::{At, Exchanged, Line, List, Stamp, exchange, new_name, old_name, put};
+use super::aside::{At, Exchanged, Line, List, Stamp, exchange, is_same, new_name, old_name, put};
 use super::disk;
 use super::plan::{Plan, Step};
 use super::verify::is_directory;
@@ -119,16 +119,21 @@ impl Back<'_, '_> {
     fn withdraw_file(&self, (index, step): (usize, &Step), place: At<'_>) -> rustix::io::Result<Whose> {
         let name = new_name(index);
         let aside = (self.apply.staging, name.as_bytes());
+        let is_taken = self.taken.get(index).is_some_and(|taken| *taken);
         if self.is_ours(index, step, aside)? && self.line(index).is_some() {
-            // It never came to its place, or is back already.
-            return Ok(Whose::Ours);
+            // It never came to its place, or is back already, or has both names.
+            return match is_same(aside, place)? {
+                true if is_taken => Ok(Whose::Theirs),
+                true => unlinkat(place.0, place.1, AtFlags::empty()).map(|()| Whose::Ours),
+                false => Ok(Whose::Ours),
+            };
         }
         if !self.is_ours(index, step, place)? {
             let was_there = |node| self.apply.is(place, node, &step.way);
             let untouched = self.line(index).is_none() && step.pre.as_ref().map_or(Ok(false), was_there)?;
             return Ok(if untouched { Whose::Ours } else { Whose::Theirs });
         }
-        if self.taken.get(index).is_some_and(|taken| *taken) {
+        if is_taken {
             return Ok(Whose::Theirs);
         }
         let replaced = step.pre.as_ref().is_some_and(|pre| !is_directory(pre));
@@ -182,6 +187,10 @@ impl Back<'_, '_> {
         let kept = disk::look(old.0, old.1).map_err(write)?.is_some();
         match (there, kept) {
             (_, true) if self.taken.get(index).is_some_and(|taken| *taken) => Ok(Whose::Theirs),
+            // It has both names.
+            (true, true) if is_same(old, place).map_err(write)? => {
+                put(old, place).map(|()| Whose::Ours).map_err(write)
+            }
             (true, true) => Ok(Whose::Theirs),
             (true, false) => Ok(Whose::Ours),
             // Somebody removed it.

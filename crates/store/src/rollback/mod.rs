@@ -232,15 +232,11 @@ impl Turn<'_> {
         self.note(&staging, Phase::Staging)?;
         let (aside, list, skipped) = match self.stage(plan, &staging) {
             Ok(staged) => staged,
-            Err(error) => {
-                self.end(&staging, self.states.from)?;
-                return Err(error);
-            }
+            Err(error) => return Err(self.give_up(&staging, error)),
         };
         if let Err(error) = self.note(&staging, Phase::Applying) {
             // The word may be on disk though writing it failed. Nothing was touched yet.
-            let ended = self.end(&staging, self.states.from);
-            return Err(if ended.is_ok() { error } else { Error::Between(Box::new(error)) });
+            return Err(self.give_up(&staging, error));
         }
         let apply = self.apply(&aside);
         let applied = apply.apply(plan).and_then(|outcome| {
@@ -263,6 +259,14 @@ impl Turn<'_> {
         });
         ended.map_err(|error| Error::Incomplete(Box::new(error)))?;
         Ok(outcome)
+    }
+
+    /// Takes away what was made aside before anything was touched; what is said is why.
+    fn give_up(&self, staging: &RelPath, error: Error) -> Error {
+        match self.end(staging, self.states.from) {
+            Ok(()) => error,
+            Err(_) => Error::Between(Box::new(error)),
+        }
     }
 
     fn stage(&self, plan: &Plan, staging: &RelPath) -> Result<(OwnedFd, List, Vec<Skipped>), Error> {

@@ -28,6 +28,8 @@ pub struct Recovered {
     pub what: &'static str,
     /// Empty where the record does not even say that.
     pub target: PathBuf,
+    /// Device and inode of the directory.
+    pub identity: Option<((u32, u32), u64)>,
     pub result: Result<Recovery, Error>,
     /// Paths that somebody changed, removed or told git of since: they are as that left them. Also what somebody wrote to
     /// files that had gone already, under new names.
@@ -70,7 +72,14 @@ pub fn recover(
             Found::Unreadable { target } => {
                 let result = Err(Error::Unreadable);
                 let target = target.unwrap_or_default();
-                all.push(Recovered { id: name, what: "rollback", target, result, left_alone: Vec::new() });
+                all.push(Recovered {
+                    id: name,
+                    what: "rollback",
+                    target,
+                    identity: None,
+                    result,
+                    left_alone: Vec::new(),
+                });
                 continue;
             }
         };
@@ -91,7 +100,8 @@ pub fn recover(
             Work::Checkout { .. } => "checkout",
             Work::Rollback { .. } => "rollback",
         };
-        all.push(Recovered { id: name.clone(), what, target: record.target, result, left_alone });
+        let identity = Some(record.identity);
+        all.push(Recovered { id: name.clone(), what, target: record.target, identity, result, left_alone });
     }
     Ok(all)
 }

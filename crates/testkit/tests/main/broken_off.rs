@@ -12,7 +12,7 @@ use sandtable_testkit::require::{self, skip};
 use crate::cli::Unused;
 
 /// Both kinds of callers, where calls can be traced.
-fn each(test: impl Fn(&TestEnv)) {
+pub(crate) fn each(test: impl Fn(&TestEnv)) {
     if require::program("strace").is_none() {
         return skip("strace is not there");
     }
@@ -23,12 +23,12 @@ fn each(test: impl Fn(&TestEnv)) {
     }
 }
 
-fn call(env: &TestEnv, source: &Path, args: &[&str]) -> Ended {
+pub(crate) fn call(env: &TestEnv, source: &Path, args: &[&str]) -> Ended {
     env.sandtable().directory(source).args(args).ended()
 }
 
 /// The same with something injected into one kind of system call of the process itself.
-fn injected(env: &TestEnv, source: &Path, what: &str, args: &[&str]) -> Ended {
+pub(crate) fn injected(env: &TestEnv, source: &Path, what: &str, args: &[&str]) -> Ended {
     let name = what.split(':').next().unwrap_or_default();
     let (trace, inject) = (format!("trace={name}"), format!("inject={what}"));
     let words = ["strace", "-qq", "-o", "/dev/null", "-e", &trace, "-e", &inject];
@@ -36,7 +36,7 @@ fn injected(env: &TestEnv, source: &Path, what: &str, args: &[&str]) -> Ended {
 }
 
 /// A repository, and a sandbox whose work touches every kind of step.
-fn work(env: &TestEnv, name: &str) -> PathBuf {
+pub(crate) fn work(env: &TestEnv, name: &str) -> PathBuf {
     let source = env.repository(name);
     let script =
         "echo changed > README; rm docs/guide.txt; echo 1 > n1; echo 2 > n2; mkdir new; echo 3 > new/n3";
@@ -45,9 +45,9 @@ fn work(env: &TestEnv, name: &str) -> PathBuf {
 }
 
 /// Files and directories without `.git`, by content.
-type Files = Vec<(PathBuf, Option<Vec<u8>>)>;
+pub(crate) type Files = Vec<(PathBuf, Option<Vec<u8>>)>;
 
-fn files(source: &Path) -> Files {
+pub(crate) fn files(source: &Path) -> Files {
     let (mut found, mut waiting) = (Vec::new(), vec![source.to_owned()]);
     while let Some(folder) = waiting.pop() {
         for entry in fs_err::read_dir(&folder).unwrap() {
@@ -68,7 +68,7 @@ fn files(source: &Path) -> Files {
 }
 
 /// Nothing of ours is left anywhere, and git is well.
-fn clean(env: &TestEnv, source: &Path) {
+pub(crate) fn clean(env: &TestEnv, source: &Path) {
     let data = env.home().join(".local/share/sandtable");
     let names = |folder: &Path| -> Vec<String> {
         let entries = fs_err::read_dir(folder).into_iter().flatten().flatten();
@@ -313,7 +313,7 @@ fn what_fails_after_the_point_of_no_return_is_told_and_completed() {
 }
 
 /// A directory with files, two recorded states of it, and what it is in the older one.
-fn recorded(env: &TestEnv, name: &str) -> (PathBuf, String, Files) {
+pub(crate) fn recorded(env: &TestEnv, name: &str) -> (PathBuf, String, Files) {
     let source = env.root().join(name);
     for n in 1..=6 {
         env.file(&source.join(format!("f{n}")), format!("old {n}\n"));

@@ -58,7 +58,7 @@ pub(super) struct Journal {
     pub(super) log: Option<LogEntry>,
     /// Which directory is meant, should another one get its name.
     #[serde(default)]
-    pub(super) identity: Option<Identity>,
+    pub(super) identity: Option<Whereabouts>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -138,7 +138,7 @@ impl Journal {
             packs: Vec::new(),
             staged: None,
             log: None,
-            identity: Identity::of(root, git_dir),
+            identity: Whereabouts::of(root, git_dir),
         }
     }
 
@@ -221,7 +221,7 @@ type Which = (u64, u64);
 
 /// The directories of a target.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Identity {
+pub struct Whereabouts {
     root: Which,
     git: Option<GitDirectory>,
 }
@@ -233,13 +233,20 @@ struct GitDirectory {
     which: Which,
 }
 
-impl Identity {
+impl Whereabouts {
     fn of(root: &Path, git_dir: Option<&Path>) -> Option<Self> {
         let git = match git_dir {
             Some(path) => Some(GitDirectory { path: path.to_owned(), which: which(path).ok()? }),
             None => None,
         };
         Some(Self { root: which(root).ok()?, git })
+    }
+
+    /// Whether a directory, or the git directory in it, is the one that is meant, whatever its name is by now.
+    pub fn is(&self, directory: &Path) -> bool {
+        let same = |path: &Path, known: Which| which(path).is_ok_and(|found| found == known);
+        let git = self.git.as_ref();
+        same(directory, self.root) || git.is_some_and(|git| same(&directory.join(".git"), git.which))
     }
 }
 

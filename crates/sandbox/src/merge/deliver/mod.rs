@@ -28,6 +28,7 @@ use crate::attention::Attention;
 use commit::Commit;
 use files::Files;
 use index_lock::IndexLock;
+pub use journal::Whereabouts;
 use journal::{Journal, Phase};
 use log::LogEntry;
 pub(super) use log::delivery_of;

@@ -40,11 +40,11 @@ pub(in crate::merge) fn recover(git: &Git, place: &Place) -> Result<Option<Recov
     let target = journal.root.clone();
     if !journal.is_there()? {
         // It may be on a disk that is not there now, or have another name.
-        return Err(Error::Missing { target, journal: path });
+        return Err(Error::Missing { target, journal: path, identity: journal.identity.map(Box::new) });
     }
     if let Some(lock) = journal.foreign_lock()? {
         // The index is about to be replaced, and what is being committed must not change beneath.
-        return Err(Error::GitAtWork { target, lock });
+        return Err(Error::GitAtWork { target, lock, identity: journal.identity.map(Box::new) });
     }
     if stands(git, &journal)? {
         finish(&path, &journal)?;
