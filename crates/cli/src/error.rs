@@ -295,7 +295,7 @@ fn shown(cause: &(dyn std::error::Error + 'static)) -> String {
 /// Work of the user's that is in the way is the fault of neither the input nor the machine.
 fn board_exit(error: &board::Error) -> Own {
     match error {
-        board::Error::Changed { .. } => Own::Failed,
+        board::Error::Changed { .. } | board::Error::Collected(_) => Own::Failed,
         error => Own::of(error.blame()),
     }
 }

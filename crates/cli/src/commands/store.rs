@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 use sandtable_sandbox::board::fsck::{self, Depth};
 use sandtable_sandbox::board::{self, Store, gc};
-use sandtable_sandbox::session::{self, LayerSize};
+use sandtable_sandbox::session::{self, LayerSize, back};
 use serde::Serialize;
 
 use super::SCHEMA;
@@ -263,8 +263,13 @@ fn confirmed(app: &App, question: &str) -> Result<bool, CliError> {
     Ok(ask::letter(app, question, &[('y', "es"), ('n', "o")]) == 'y')
 }
 
+/// What merges and applies need on their way back is kept too.
+fn options() -> gc::GcOptions {
+    gc::GcOptions { also: back::needed, ..gc::GcOptions::default() }
+}
+
 fn would_collect(store: &Store) -> Result<Collected, board::Error> {
-    let plan = gc::plan(store, &gc::GcOptions::default())?;
+    let plan = gc::plan(store, &options())?;
     Ok(Collected {
         schema: SCHEMA,
         snapshots: plan.snapshots,
@@ -277,7 +282,7 @@ fn would_collect(store: &Store) -> Result<Collected, board::Error> {
 }
 
 fn collected(app: &App, store: &Store) -> Result<Collected, board::Error> {
-    let options = gc::GcOptions::default();
+    let options = options();
     let done = gc::collect(store, &options)?;
     let line = ProgressLine::new(app.ui, "packing").counting("objects");
     let packed = gc::compact(store, &options, &|objects, bytes| line.tell(objects, bytes));

@@ -14,7 +14,7 @@ use sandtable_store::workers::help;
 
 use super::journal::{Entry, Journal, new_id};
 use super::take::{Silent, take};
-use super::{Board, Error, Found, Ignored, Subject, Taken, Taking};
+use super::{Board, Error, FORGET, Found, Ignored, Subject, Taken, Taking};
 
 /// A directory that was brought from one state to another.
 #[derive(Debug)]
@@ -64,7 +64,7 @@ impl Board {
             (written, synced)
         });
         if written.is_err() && !known {
-            note(&found.store, &subject, "forget", HeadChange::Remove)?;
+            note(&found.store, &subject, FORGET, HeadChange::Remove)?;
         }
         let written = written.map_err(|error| turn_error(target, error))?;
         synced?;

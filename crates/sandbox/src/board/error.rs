@@ -47,6 +47,8 @@ pub enum Error {
     Checkout { path: PathBuf, source: checkout::Error },
     #[error("`{}` was changed since its state was recorded", .paths.first().map(RelPath::display_escaped).unwrap_or_default())]
     Changed { root: PathBuf, paths: Vec<RelPath> },
+    #[error("the state `{0}` that this needs was removed from the store")]
+    Collected(ObjectId),
     #[error("cannot bring `{}` to that state", path.display())]
     Rollback { path: PathBuf, source: rollback::Error },
     #[error("`{}` is in its new state, but the last steps are left to the next command", path.display())]
@@ -118,6 +120,7 @@ impl Error {
             Self::NotManaged(_) => "not-empty",
             Self::IsSource(_) => "is-a-source",
             Self::Changed { .. } => "changed-since",
+            Self::Collected(_) => "state-collected",
             Self::Stores(_) | Self::Store(_) => "store",
             Self::Directory { .. } => "directory",
             Self::Snapshot { .. } | Self::Repository { .. } => "snapshot",
@@ -149,6 +152,9 @@ impl Error {
                 "name an empty directory, or one that does not exist".to_owned()
             }
             Self::Changed { .. } => "record what is there first: `sandtable snapshot`".to_owned(),
+            Self::Collected(_) => {
+                "your files are unchanged; edit them by hand, or with git where there is one".to_owned()
+            }
             Self::State(_) | Self::Store(StoreError::Read(_)) => {
                 "`sandtable store fsck --deep` names everything that is damaged".to_owned()
             }

@@ -19,6 +19,7 @@ mod subject;
 pub(crate) mod take;
 mod told;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -48,6 +49,9 @@ pub use told::{Payload, Telling, Told};
 
 use crate::model::path::HostPath;
 use crate::pending::Pending;
+
+/// The kind of the operation after which nothing is kept for a subject.
+pub(crate) const FORGET: &str = "forget";
 
 /// All stores of a user.
 #[derive(Clone, Debug)]
@@ -82,10 +86,15 @@ impl Board {
 
     /// Lets go of every recorded state in a store, so that a collection removes them. That they existed stays in the log.
     pub fn forget(&self, store: &Store) -> Result<(), Error> {
-        for (subject, _) in store.meta().heads()? {
+        let mut subjects: BTreeSet<String> =
+            store.meta().heads()?.into_iter().map(|(subject, _)| subject).collect();
+        // States may be held for work that went to a directory which has none of its own.
+        let log = store.meta().operations(&Filter::default())?.into_iter().map(|operation| operation.subject);
+        subjects.extend(log.filter(|name| matches!(Subject::parse(name), Some(Subject::Directory(_)))));
+        for subject in subjects {
             store.meta().append(&OperationDraft {
                 subject,
-                kind: "forget".to_owned(),
+                kind: FORGET.to_owned(),
                 at: SystemTime::now(),
                 head: HeadChange::Remove,
                 details: "{}".to_owned(),

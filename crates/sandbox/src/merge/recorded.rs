@@ -68,6 +68,12 @@ impl Recorded {
         self.snapshot
     }
 
+    /// The states that undoing or redoing it reads. A merge is undone and redone by its commit.
+    pub fn needs(&self) -> impl Iterator<Item = ObjectId> {
+        let states = self.commit.is_none().then_some([self.base, self.snapshot]);
+        states.into_iter().flatten()
+    }
+
     /// Of a merge: the full name of the branch that it moved.
     pub fn branch(&self) -> Option<&str> {
         self.branch.as_deref()

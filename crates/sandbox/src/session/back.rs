@@ -3,15 +3,18 @@
 //! Merges and applies stand in the log of the directory they went to. They move no recorded state, so they are no part of
 //! its stack of states: which of them can be taken back is found by reading the log from its beginning.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::SystemTime;
 
+use sandtable_store::id::ObjectId;
 use sandtable_store::meta::{Direction, Filter, MetaError, Operation};
+use sandtable_store::object::{ObjectKind, ReadError, ReadObjects as _};
 use sandtable_store::store::Store;
 use serde::Deserialize;
 
 use super::error::Error;
-use crate::board::{self, Board, Subject};
+use crate::board::{self, Board, FORGET, Subject};
 use crate::merge::{Log, Means, Over, Recorded, Turn, Way};
 use crate::model::id::SandboxName;
 use crate::model::path::HostPath;
@@ -122,6 +125,22 @@ pub fn of_source(board: &Board, source: &Path, way: Direction) -> Result<Option<
     Ok(newest(found))
 }
 
+/// The states that a log still needs for the way back or forth of merges and applies, so that a collection keeps them. What was
+/// forgotten is let go.
+pub fn needed(log: &[Operation]) -> Vec<ObjectId> {
+    let mut all: BTreeMap<&str, Stacks> = BTreeMap::new();
+    for operation in log {
+        let stacks = all.entry(&operation.subject).or_default();
+        if operation.kind == FORGET {
+            *stacks = Stacks::default();
+        } else {
+            stacks.add(operation);
+        }
+    }
+    let entries = all.values().flat_map(|stacks| stacks.done.iter().chain(&stacks.undone));
+    entries.flat_map(|entry| entry.done.needs()).collect()
+}
+
 impl Logged {
     /// Where it went.
     pub fn target(&self) -> &Path {
@@ -142,6 +161,12 @@ impl Logged {
 
     /// Does it; that it was done is written down as a part of it.
     pub fn turn(&self, means: &Means, way: Direction) -> Result<Turn, Error> {
+        let objects = self.store.objects();
+        let is_gone =
+            |id: &ObjectId| matches!(objects.read_kind(id, ObjectKind::Commit), Err(ReadError::Missing(_)));
+        if let Some(id) = self.done.needs().find(is_gone) {
+            return Err(board::Error::Collected(id).into());
+        }
         let store = HostPath::new(self.store.git_dir()).expect("a store has an absolute path");
         let (there, word) = match way {
             Direction::Undo => (Way::Back, "undo"),
@@ -198,23 +223,30 @@ fn is_delivery(operation: &Operation) -> bool {
     matches!(operation.kind.as_str(), "merge" | "apply")
 }
 
-fn stacks(store: &Store, directory: &Path) -> Result<Stacks, Error> {
-    let Stacks { mut done, mut undone } = Stacks::default();
-    for operation in operations(store, &Subject::directory(directory))? {
-        let (at, over) = (operation.at(), over(&operation));
+impl Stacks {
+    /// Goes on by one operation of a log.
+    fn add(&mut self, operation: &Operation) {
+        let (at, over) = (operation.at(), over(operation));
         match (operation.kind.as_str(), over) {
-            _ if is_delivery(&operation) => {
-                undone.clear();
+            _ if is_delivery(operation) => {
+                self.undone.clear();
                 let (number, name) = (operation.number, Recorded::delivery(&operation.details));
                 let read = Recorded::parse(&operation.details);
-                done.extend(read.map(|read| Entry { at, number, done: read, name }));
+                self.done.extend(read.map(|read| Entry { at, number, done: read, name }));
             }
-            ("undo", Some(over)) => pass(over, at, (&mut done, &mut undone)),
-            ("redo", Some(over)) => pass(over, at, (&mut undone, &mut done)),
+            ("undo", Some(over)) => pass(over, at, (&mut self.done, &mut self.undone)),
+            ("redo", Some(over)) => pass(over, at, (&mut self.undone, &mut self.done)),
             _ => {}
         }
     }
-    Ok(Stacks { done, undone })
+}
+
+fn stacks(store: &Store, directory: &Path) -> Result<Stacks, Error> {
+    let mut stacks = Stacks::default();
+    for operation in operations(store, &Subject::directory(directory))? {
+        stacks.add(&operation);
+    }
+    Ok(stacks)
 }
 
 /// The one that is meant goes from one stack to the other. It need not be the topmost: it may have been named.

@@ -47,7 +47,9 @@ impl fmt::Display for Fault {
             Self::Head { subject, what } => write!(f, "head of `{subject}`: {what}"),
             Self::Pack { name, what } => write!(f, "pack `{name}`: {what}"),
             Self::Object { id, what } => write!(f, "object `{id}`: {what}"),
-            Self::Ref(name) => write!(f, "ref `{name}` is missing or names something else"),
+            Self::Ref(name) => {
+                write!(f, "ref `{name}` is missing, names something else or belongs to no snapshot")
+            }
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Collection: taking away what no snapshot needs any more, and keeping the number of packs small.
 //!
-//! What is needed is what living subjects ever were at (so that undo works), what leases hold, and all that can
-//! be reached from there. Looking takes long and goes on beside everything else; what is found to be needed in
+//! What is needed is what living subjects ever were at (so that undo works), what the caller reads in the log as needed,
+//! what leases hold, and all that can be reached from there. Looking takes long and goes on beside everything else; what is found to be needed in
 //! packs that are mostly not is copied into a new pack first, within the room there is. Only then, under the
 //! exclusive lock and for a moment, is it looked at what came in meanwhile, and files are deleted. A crash at any
 //! point leaves objects twice or files too many, never too few.
@@ -17,7 +17,7 @@ pub use compact::{Compacted, Watch, compact, to_compact};
 pub use roll_up::{MOST_PACKS, RollUp, keep_few, roll_up};
 
 use crate::id::ObjectId;
-use crate::meta::{Meta, MetaError};
+use crate::meta::{Filter, Meta, MetaError, Operation};
 use crate::objects::Objects;
 use crate::reach::{History, Reached, Wanted};
 use crate::store::{Store, StoreError};
@@ -29,11 +29,13 @@ pub struct GcOptions {
     pub wait: Duration,
     /// A pack is copied when less than this share of it is needed, in percent.
     pub copy_below: u64,
+    /// Which states the log speaks of in words of the caller's. Those of them that are there are needed too.
+    pub also: fn(&[Operation]) -> Vec<ObjectId>,
 }
 
 impl Default for GcOptions {
     fn default() -> Self {
-        Self { wait: Duration::from_secs(10), copy_below: 40 }
+        Self { wait: Duration::from_secs(10), copy_below: 40, also: |_| Vec::new() }
     }
 }
 
@@ -71,7 +73,7 @@ pub struct GcOutcome {
 pub fn plan(store: &Store, options: &GcOptions) -> Result<GcPlan, StoreError> {
     let _lock = store.share()?;
     store.objects().refresh()?;
-    let needed = Needed::now(store, Reached::default())?;
+    let needed = Needed::now(store, Reached::default(), options)?;
     let uses = packs::uses(store, &needed.reached, &[])?;
     Ok(GcPlan {
         snapshots: needed.gone,
@@ -88,14 +90,14 @@ pub fn collect(store: &Store, options: &GcOptions) -> Result<GcOutcome, StoreErr
     let (reached, fresh) = {
         let _lock = store.share()?;
         store.objects().refresh()?;
-        let needed = Needed::now(store, Reached::default())?;
+        let needed = Needed::now(store, Reached::default(), options)?;
         let fresh = packs::copy(store, &needed.reached, options)?;
         (needed.reached, fresh)
     };
     let Some(lock) = sweep::exclusive(store, options.wait)? else {
         return Ok(GcOutcome { deferred: true, ..GcOutcome::default() });
     };
-    let outcome = sweep::sweep(store, reached, &fresh);
+    let outcome = sweep::sweep(store, reached, (&fresh, options));
     drop(lock);
     outcome
 }
@@ -108,10 +110,12 @@ struct Needed {
 
 impl Needed {
     /// Adds to `reached` what is needed now. Where something is damaged nothing may be deleted.
-    fn now(store: &Store, mut reached: Reached) -> Result<Self, StoreError> {
+    fn now(store: &Store, mut reached: Reached, options: &GcOptions) -> Result<Self, StoreError> {
         let objects: &Objects = store.objects();
         let snapshots = store.meta().snapshots()?;
-        for root in roots(store.meta())? {
+        let also = (options.also)(&store.meta().operations(&Filter::default())?);
+        let also = also.into_iter().filter(|id| snapshots.iter().any(|snapshot| snapshot.id == *id));
+        for root in roots(store.meta())?.into_iter().chain(also) {
             reached.follow(objects, (root, Wanted::Root), History::Follow);
         }
         let mut gone = Vec::new();

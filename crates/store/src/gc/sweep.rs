@@ -4,7 +4,7 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use super::packs::{self, PackUse};
-use super::{GcOutcome, Needed};
+use super::{GcOptions, GcOutcome, Needed};
 use crate::lock::FileLock;
 use crate::meta::{Origin, PackRow};
 use crate::reach::Reached;
@@ -22,15 +22,18 @@ pub(super) fn exclusive(store: &Store, wait: Duration) -> Result<Option<FileLock
 }
 
 /// Deletes what is not needed. `reached` is what was needed a while ago, `fresh` the packs copied since.
-pub(super) fn sweep(store: &Store, reached: Reached, fresh: &[String]) -> Result<GcOutcome, StoreError> {
+pub(super) fn sweep(
+    store: &Store,
+    reached: Reached,
+    (fresh, options): (&[String], &GcOptions),
+) -> Result<GcOutcome, StoreError> {
     store.objects().refresh()?;
-    let needed = Needed::now(store, reached)?;
+    let needed = Needed::now(store, reached, options)?;
     let uses = packs::uses(store, &needed.reached, fresh)?;
     let (dropped, kept): (Vec<&PackUse>, Vec<&PackUse>) = uses.iter().partition(|one| one.live == 0);
     let adopted: Vec<PackRow> = kept.iter().filter(|one| one.row.is_none()).map(|one| adopt(one)).collect();
     let names: Vec<String> = dropped.iter().map(|one| one.name.clone()).collect();
-    store.meta().exchange(&adopted, &names, &needed.gone)?;
-    refs::pack(store, &store.meta().snapshots()?)?;
+    refs::remove(store, || store.meta().exchange(&adopted, &names, &needed.gone))?;
     for one in &dropped {
         remove(store, &one.name)?;
     }

@@ -142,6 +142,13 @@ impl Meta {
         self.transaction(Durability::Durable, |transaction| set_setting(transaction, key, value))
     }
 
+    /// Makes final what is seen now. A process that is killed while it commits may leave a transaction that is on disk and not
+    /// yet visible to those who have the database open; it would come to light when the last of them has closed it, unless
+    /// somebody writes before.
+    pub(crate) fn settle(&self) -> Result<(), MetaError> {
+        self.set_setting("settled", Some(&nanoseconds(SystemTime::now()).to_string()))
+    }
+
     /// What the database says about itself; empty if all is well.
     pub fn check(&self) -> Result<Vec<String>, MetaError> {
         let connection = self.connection();

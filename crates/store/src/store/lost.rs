@@ -65,8 +65,7 @@ fn give_up(store: &Store, packs: &[String]) -> Result<(), StoreError> {
     }
     set_back(store, &lost)?;
     let gone: Vec<ObjectId> = lost.into_iter().collect();
-    store.meta.exchange(&[], packs, &gone)?;
-    refs::pack(store, &store.meta.snapshots()?)
+    refs::remove(store, || store.meta.exchange(&[], packs, &gone))
 }
 
 /// Sets every subject that is at something lost to the newest of its states that is not.

@@ -10,6 +10,7 @@ const RECENT: u32 = 64;
 
 pub(super) fn recover(store: &Store) -> Result<(), StoreError> {
     remove_temporary(store)?;
+    refs::finish_removal(store)?;
     lost::settle(store)?;
     if refs::are_missing(store, &store.meta.newest_snapshots(RECENT)?)? {
         // Under the lock, so that a snapshot that is being collected does not get its ref back.

@@ -1,21 +1,26 @@
 //! Refs: for stock git, so that it sees every snapshot and keeps what belongs to it. They are made from
 //! `meta.db` and never read for anything but to see whether they are there.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read as _};
-use std::path::PathBuf;
+use std::path::Path;
 
 use super::{Store, StoreError};
 use crate::id::ObjectId;
-use crate::meta::Snapshot;
+use crate::lock::FileLock;
+use crate::meta::{MetaError, Snapshot};
 
 /// Letters of the longest id. A file that holds more than one is damaged.
 const LONGEST_ID: usize = 64;
 
+/// The directory of our refs, and those in it: one for snapshots, one for what git's trees have no room for.
+const OURS: &str = "refs/sandtable";
+const KINDS: [&str; 2] = ["snapshots", "extra"];
+
 /// The two refs of a snapshot, and what they name.
 fn of(snapshot: &Snapshot) -> [(String, ObjectId); 2] {
-    let name = |kind: &str| format!("refs/sandtable/{kind}/{}", snapshot.id);
-    [(name("snapshots"), snapshot.id), (name("extra"), snapshot.extra)]
+    let [own, extra] = KINDS.map(|kind| format!("{OURS}/{kind}/{}", snapshot.id));
+    [(own, snapshot.id), (extra, snapshot.extra)]
 }
 
 /// Writes the refs of a snapshot.
@@ -76,7 +81,41 @@ fn read_loose(store: &Store, name: &str) -> io::Result<Option<ObjectId>> {
     text.trim_end().parse().map(Some).map_err(io::Error::other)
 }
 
-/// Refs whose target is not what it must be, by name.
+/// The file that says that snapshots are being removed, or were when the process that removed them was killed.
+const REMOVING: &str = "removing";
+
+/// Removes the rows of snapshots, with `exchange`, and their refs. The caller holds the exclusive lock.
+///
+/// Rows go first: a ref without a row is found by the file that is written here, while a row without a ref would be
+/// damage if it is not one of the newest.
+pub(crate) fn remove(
+    store: &Store,
+    exchange: impl FnOnce() -> Result<(), MetaError>,
+) -> Result<(), StoreError> {
+    let removing = store.dir.join(REMOVING);
+    fs_err::write(&removing, "")?;
+    exchange()?;
+    pack(store, &store.meta.snapshots()?)?;
+    Ok(fs_err::remove_file(removing)?)
+}
+
+/// Completes a [`remove`] that was killed, unless it is still going on.
+pub(super) fn finish_removal(store: &Store) -> Result<(), StoreError> {
+    let removing = store.dir.join(REMOVING);
+    if !removing.exists() {
+        return Ok(());
+    }
+    let Some(_lock) = FileLock::try_exclusive(&store.lock_path())? else { return Ok(()) };
+    store.meta.settle()?;
+    pack(store, &store.meta.snapshots()?)?;
+    match fs_err::remove_file(removing) {
+        // It ended between the two looks.
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error.into()),
+        _ => Ok(()),
+    }
+}
+
+/// Refs whose target is not what it must be, and refs of snapshots that are not there, by name.
 pub(crate) fn faults(store: &Store, snapshots: &[Snapshot]) -> Result<Vec<String>, StoreError> {
     let packed = read_packed(store)?;
     let mut faults = Vec::new();
@@ -90,6 +129,12 @@ pub(crate) fn faults(store: &Store, snapshots: &[Snapshot]) -> Result<Vec<String
             faults.push(name);
         }
     }
+    let all: BTreeSet<String> = packed.into_keys().chain(loose_names(store)?).collect();
+    // Rows are read after the refs: a snapshot that is made meanwhile has its row first.
+    let known: BTreeSet<String> = store.meta.snapshots()?.iter().flat_map(of).map(|(name, _)| name).collect();
+    faults.extend(
+        all.into_iter().filter(|name| name.starts_with(&format!("{OURS}/")) && !known.contains(name)),
+    );
     Ok(faults)
 }
 
@@ -105,18 +150,26 @@ pub(crate) fn pack(store: &Store, snapshots: &[Snapshot]) -> Result<(), StoreErr
     // The single ones are about to go.
     fs_err::File::open(&temporary)?.sync_all()?;
     fs_err::rename(&temporary, store.git_dir().join("packed-refs"))?;
-    for kind in ["snapshots", "extra"] {
-        let dir = store.git_dir().join("refs/sandtable").join(kind);
-        for path in list(&dir)? {
-            fs_err::remove_file(path)?;
-        }
+    for name in loose_names(store)? {
+        fs_err::remove_file(store.git_dir().join(name))?;
     }
     Ok(())
 }
 
-fn list(dir: &PathBuf) -> io::Result<Vec<PathBuf>> {
+/// The refs that have a file of their own.
+fn loose_names(store: &Store) -> io::Result<Vec<String>> {
+    let mut found = Vec::new();
+    for kind in KINDS {
+        let names = list(&store.git_dir().join(OURS).join(kind))?;
+        found.extend(names.into_iter().map(|name| format!("{OURS}/{kind}/{name}")));
+    }
+    Ok(found)
+}
+
+fn list(dir: &Path) -> io::Result<Vec<String>> {
+    let name = |entry: io::Result<fs_err::DirEntry>| Ok(entry?.file_name().to_string_lossy().into_owned());
     match fs_err::read_dir(dir) {
-        Ok(entries) => entries.map(|entry| entry.map(|entry| entry.path())).collect(),
+        Ok(entries) => entries.map(name).collect(),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(vec![]),
         Err(error) => Err(error),
     }

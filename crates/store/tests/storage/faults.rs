@@ -68,7 +68,7 @@ fn write(store: &Store, name: &str, count: u32) {
 }
 
 fn collect(store: &Store) {
-    let options = GcOptions { wait: Duration::from_millis(200), copy_below: 80 };
+    let options = GcOptions { wait: Duration::from_millis(200), copy_below: 80, ..GcOptions::default() };
     gc::collect(store, &options).unwrap();
     gc::compact(store, &options, &|_, _| {}).unwrap();
     gc::roll_up(store).unwrap();

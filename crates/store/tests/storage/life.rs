@@ -321,6 +321,32 @@ fn leftovers_of_the_dead_go_and_refs_come_back() {
     clean(&store);
 }
 
+/// As a collection leaves it that is killed after the rows are gone and before the refs are.
+#[test]
+fn refs_of_snapshots_that_are_gone_go_with_the_next_opening() {
+    let Board { dir, store } = board(HashKind::Sha1);
+    let gone = snapshot(&store, "gone", &[("a", b"x")]).unwrap();
+    let stays = snapshot(&store, "stays", &[("a", b"y")]).unwrap();
+    let refs = ["snapshots", "extra"].map(|kind| {
+        let path = store.git_dir().join("refs/sandtable").join(kind).join(gone.id.to_string());
+        (path.clone(), fs_err::read(path).unwrap())
+    });
+    remove(&store, "gone");
+    gc::collect(&store, &GcOptions { copy_below: 0, ..GcOptions::default() }).unwrap();
+    clean(&store);
+    for (path, text) in &refs {
+        fs_err::write(path, text).unwrap();
+    }
+    assert_eq!(fsck(&store, Depth::Fast).unwrap().faults.len(), 2, "a check names them");
+    fs_err::write(dir.path().join("store/removing"), "").unwrap();
+    let store = Store::open(&dir.path().join("store")).unwrap();
+    assert!(!dir.path().join("store/removing").exists());
+    let git = Repository::at(&store.git_dir());
+    let listed = git.text(&["for-each-ref", "--format=%(refname:lstrip=3)", "refs/sandtable/snapshots"]);
+    assert_eq!(listed, stays.id.to_string());
+    clean(&store);
+}
+
 #[test]
 fn one_of_two_makes_the_store() {
     let dir = tempfile::tempdir().unwrap();

@@ -274,3 +274,42 @@ fn rollbacks_of_one_directory_at_once_all_succeed() {
     assert!(left.windows(2).all(|two| two[0] == two[1]), "half of one and half of the other: {left:?}");
     assert_eq!(fs_err::read_to_string(source.join(".env")).unwrap(), "SECRET=1\n");
 }
+
+#[test]
+fn an_apply_can_be_undone_and_done_again_whatever_is_collected() {
+    let Some(env) = TestEnv::of_the_executable() else { return };
+    let source = repository(&env);
+    let there = env.repository("there");
+    for (target, name) in [(&source, "a"), (&there, "b")] {
+        env.run_script(&source, &["-q", "--name", name], "echo new > new").expect_code(0).unused();
+        let status = || env.git(target, &["status", "--porcelain"]);
+        let before = status();
+        let _said = done(&env, &source, &["apply", name, "--into", target.to_str().unwrap()]);
+        let _said = done(&env, &source, &["rm", name]);
+        for step in ["undo", "redo", "undo"] {
+            let _said = done(&env, &source, &["store", "gc"]);
+            let _said = done(&env, target, &[step, "."]);
+            assert_eq!(target.join("new").exists(), step == "redo", "{name} {step}");
+        }
+        assert_eq!(status(), before);
+    }
+}
+
+#[test]
+fn an_apply_whose_states_were_forgotten_is_refused_and_changes_nothing() {
+    let Some(env) = TestEnv::of_the_executable() else { return };
+    let source = repository(&env);
+    let there = env.repository("there");
+    env.run_script(&source, &["-q", "--name", "a"], "echo new > new").expect_code(0).unused();
+    for target in [&source, &there] {
+        let _said = done(&env, &source, &["apply", "a", "--into", target.to_str().unwrap()]);
+    }
+    let _said = done(&env, &source, &["rm", "a"]);
+    let _said = done(&env, &source, &["store", "forget", "--yes"]);
+    for target in [&source, &there] {
+        let before = env.fingerprint(target);
+        let refused = env.sandtable().directory(target).args(["undo", "."]).ended().expect_code(1);
+        assert!(refused.stderr.contains("[state-collected]"), "{}", refused.stderr);
+        assert_eq!(before.differences(&env.fingerprint(target)), [""; 0]);
+    }
+}

@@ -202,3 +202,19 @@ fn a_rollback_that_cannot_be_prepared_names_the_cause() {
         }
     });
 }
+
+/// A merge is done again by its commit: no state is needed.
+#[test]
+fn a_merge_whose_states_are_gone_is_done_again() {
+    each(|env| {
+        let source = work(env, "r");
+        call(env, &source, &["merge", "r"]).expect_code(0).unused();
+        let merged = files(&source);
+        call(env, &source, &["undo", "."]).expect_code(0).unused();
+        call(env, &source, &["rm", "r"]).expect_code(0).unused();
+        call(env, &source, &["store", "forget", "--yes"]).expect_code(0).unused();
+        call(env, &source, &["redo", "."]).expect_code(0).unused();
+        assert_eq!(files(&source), merged);
+        clean(env, &source);
+    });
+}
