@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use sandtable_sandbox::board::diff::{Diff, Record, render};
-use sandtable_sandbox::board::{Found, Store, left_out, told_left_out};
+use sandtable_sandbox::board::{Found, Store, left_out};
 use sandtable_sandbox::model::id::SandboxName;
 use sandtable_sandbox::session;
 
@@ -59,9 +59,7 @@ pub(crate) fn run(app: &App, args: &DiffArgs) -> Result<ExitCode, CliError> {
         app.ui.json(&Record::new(&old, &new, &found).without(&left.skipped))?;
     } else {
         show(app, args, &to.store, &found)?;
-        if let Some(text) = told_left_out(left.count, &left.skipped) {
-            app.ui.warning("left-out", &text);
-        }
+        super::left_out::warn(app, &left);
     }
     let differs = args.exit_code && !found.changes.is_empty();
     Ok(ExitCode::from(u8::from(differs)))

@@ -3,13 +3,14 @@
 use std::process::ExitCode;
 
 use clap::Args;
+use sandtable_sandbox::board::left_out_of_all;
 use sandtable_sandbox::model::resolved::ResolvedSpec;
 use sandtable_sandbox::model::setting::{Origin, Setting};
 use sandtable_sandbox::model::spec::Base;
 use sandtable_sandbox::session::{Request, Streams, Terminal, Watcher as _, states};
 
-use super::Attentive;
 use super::target::state;
+use super::{Attentive, left_out};
 use crate::app::App;
 use crate::args::SettingArgs;
 use crate::config;
@@ -49,6 +50,7 @@ pub(crate) fn run(app: &App, args: ForkArgs) -> Result<ExitCode, CliError> {
     for entry in &outcome.skipped {
         app.ui.warning("not-written", &format!("`{}` {}", entry.path.display_escaped(), entry.why));
     }
+    left_out::warn(app, &left_out_of_all(&found)?);
     app.ui.say(&format!("{name} is at {}; next: sandtable exec {name} -- …", found.snapshot.id.short(12)));
     app.ui.answer(&format!("{name}\n"))?;
     Ok(ExitCode::SUCCESS)

@@ -22,6 +22,7 @@ pub(crate) mod events;
 pub(crate) mod exec;
 pub(crate) mod fork;
 pub(crate) mod inspect;
+mod left_out;
 pub(crate) mod log;
 pub(crate) mod logs;
 pub(crate) mod ls;
@@ -135,7 +136,8 @@ fn finish(
     }
     if output.quiet.value {
         // Nobody wants it so quiet that work is lost unheard.
-        for warning in outcome.warnings.iter().filter(|warning| warning.code == "not-recorded") {
+        let lost = |code: &str| matches!(code, "not-recorded" | "left-out");
+        for warning in outcome.warnings.iter().filter(|warning| lost(&warning.code)) {
             app.ui.warning(&warning.code, &warning.text);
         }
     } else {

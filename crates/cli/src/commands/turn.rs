@@ -12,6 +12,7 @@ use sandtable_sandbox::model::id::SandboxName;
 use sandtable_sandbox::session::back::{self, Logged, Named, Step};
 use sandtable_sandbox::session::states;
 
+use super::left_out;
 use super::target::{Target, state};
 use crate::app::{App, real};
 use crate::error::CliError;
@@ -66,37 +67,38 @@ pub(crate) fn checkout(app: &App, args: &CheckoutArgs) -> Result<ExitCode, CliEr
     app.whole(&target)?;
     let outcome = app.board()?.checkout_snapshot(&found, &target)?;
     let held = held::of(app, &found);
+    let missing = board::left_out_of_all(&found)?;
     if args.json {
         let id = found.snapshot.id;
-        app.ui.json(&held::Answer::new((id, &target), &outcome.skipped, &held))?;
+        let left = left_out::listed(&missing);
+        app.ui.json(&held::Answer::new((id, &target), (&outcome, left), &held))?;
         return Ok(ExitCode::SUCCESS);
     }
-    left_out(app, &outcome.skipped);
+    not_written(app, &outcome.skipped);
+    spared(app, &outcome);
     held::warn(app, &held);
-    let missing = board::left_out_of_all(&found)?;
-    if let Some(text) = board::told_left_out(missing.count, &missing.skipped) {
-        app.ui.warning("left-out", &text);
-    }
+    left_out::warn(app, &missing);
     app.ui.say(&format!("{} is in {}", found.snapshot.id.short(12), escaped(&target)));
     Ok(ExitCode::SUCCESS)
 }
 
 pub(crate) fn rollback(app: &App, args: &RollbackArgs) -> Result<ExitCode, CliError> {
     let found = state(app, &args.snapshot)?;
-    let (from, to) = match Target::of(app, Some(&args.target))? {
+    let (from, to, missing) = match Target::of(app, Some(&args.target))? {
         Target::Sandbox(name) => {
             let done = states::rollback(&app.sandboxes()?, &name, &found)?;
-            left_out(app, &done.outcome.skipped);
-            (done.from, done.to)
+            not_written(app, &done.outcome.skipped);
+            (done.from, done.to, done.left_out)
         }
         Target::Directory(path) => {
             app.whole(&path)?;
             let done = app.board()?.rollback(&found, &path)?;
-            left_out(app, &done.outcome.skipped);
+            not_written(app, &done.outcome.skipped);
             spared(app, &done.outcome);
-            (done.from, done.to)
+            (done.from, done.to, done.left_out)
         }
     };
+    left_out::warn(app, &missing);
     said(app, &args.target, from, to);
     Ok(ExitCode::SUCCESS)
 }
@@ -134,8 +136,9 @@ pub(crate) fn step(app: &App, args: &StepArgs, direction: Direction) -> Result<E
         Some(Step::Merge(logged)) => step_merge(app, &root, &logged, direction),
         Some(Step::Directory) => {
             let (step, done) = app.board()?.step(&root, direction)?;
-            left_out(app, &done.outcome.skipped);
+            not_written(app, &done.outcome.skipped);
             spared(app, &done.outcome);
+            left_out::warn(app, &done.left_out);
             said_kind(app, (&step.over.kind, &format!("of {}", escaped(&root))), direction);
             if step.over.only_recorded() {
                 app.ui.say("it recorded a state, so no file was changed");
@@ -148,7 +151,8 @@ pub(crate) fn step(app: &App, args: &StepArgs, direction: Direction) -> Result<E
 
 fn step_sandbox(app: &App, name: &SandboxName, direction: Direction) -> Result<ExitCode, CliError> {
     let (step, done) = states::step(&app.sandboxes()?, name, direction)?;
-    left_out(app, &done.outcome.skipped);
+    not_written(app, &done.outcome.skipped);
+    left_out::warn(app, &done.left_out);
     said_kind(app, (&step.over.kind, &format!("in sandbox {name}")), direction);
     said(app, &name.to_string(), done.from, done.to);
     Ok(ExitCode::SUCCESS)
@@ -196,6 +200,9 @@ fn step_merge(
         app.ui.write(&crate::ui::merge::stopped(&turned.outcome, app.ui.colour));
         return Ok(turned.interrupted.map_or_else(|| ExitCode::from(Own::Failed), after_signal));
     }
+    if direction == Direction::Redo {
+        left_out::warn(app, &logged.left_out());
+    }
     said_kind(app, (logged.done.kind(), &of), direction);
     let verb = match direction {
         Direction::Undo => "is as it was before",
@@ -219,7 +226,7 @@ fn said(app: &App, target: &str, from: ObjectId, to: ObjectId) {
     app.ui.say(&format!("{target} is at {}; it was at {}", to.short(12), from.short(12)));
 }
 
-fn left_out(app: &App, skipped: &[checkout::Skipped]) {
+fn not_written(app: &App, skipped: &[checkout::Skipped]) {
     for entry in skipped {
         app.ui.warning("not-written", &format!("`{}` {}", entry.path.display_escaped(), entry.why));
     }

@@ -5,14 +5,14 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use sandtable_sandbox::board::{Found, ObjectId, fsck};
+use sandtable_sandbox::board::{Found, ObjectId, fsck, left_out_of_all};
 use sandtable_sandbox::model::setting::{Origin, Setting};
 use sandtable_sandbox::session::proof::{self, Field, Proof, ProofError, Trial, Weight};
 use sandtable_sandbox::session::{self, Request, Stream, Streams, Terminal};
 use serde::Serialize;
 
 use super::target::state;
-use super::{Attentive, SCHEMA};
+use super::{Attentive, SCHEMA, left_out};
 use crate::app::App;
 use crate::args::SettingArgs;
 use crate::config;
@@ -56,6 +56,8 @@ struct Sound {
     tree: ObjectId,
     objects: usize,
     faults: Vec<String>,
+    /// What the state does not hold.
+    left_out: Vec<left_out::Left>,
 }
 
 /// What `--against --json` answers.
@@ -66,6 +68,8 @@ struct Compared<'a> {
     against: &'a str,
     holds: bool,
     differences: &'a [Field],
+    /// What the state does not hold.
+    left_out: Vec<left_out::Left>,
     proof: &'a Proof,
 }
 
@@ -94,7 +98,9 @@ pub(crate) fn run(app: &App, args: VerifyArgs) -> Result<ExitCode, CliError> {
     let holds = differences.iter().all(|field| field.weight == Weight::Noted);
     if args.json {
         let against = &old.sha256;
-        app.ui.json(&Compared { schema: SCHEMA, against, holds, differences: &differences, proof: &new })?;
+        let left_out = left_out::listed(&left_out_of_all(&found)?);
+        let differences = &differences;
+        app.ui.json(&Compared { schema: SCHEMA, against, holds, differences, left_out, proof: &new })?;
     } else {
         app.ui.answer(&rendered(&differences))?;
     }
@@ -108,11 +114,13 @@ fn rehash(app: &App, found: &Found, json: bool) -> Result<ExitCode, CliError> {
     let report = fsck::snapshot(&found.store, &id).map_err(sandtable_sandbox::board::Error::from)?;
     let faults: Vec<String> = report.faults.iter().map(ToString::to_string).collect();
     let code = if faults.is_empty() { ExitCode::SUCCESS } else { Own::Failed.into() };
+    let missing = left_out_of_all(found)?;
     if json {
-        let tree = found.snapshot.tree;
-        app.ui.json(&Sound { schema: SCHEMA, id, tree, objects: report.objects, faults })?;
+        let (tree, left_out) = (found.snapshot.tree, left_out::listed(&missing));
+        app.ui.json(&Sound { schema: SCHEMA, id, tree, objects: report.objects, faults, left_out })?;
         return Ok(code);
     }
+    left_out::warn(app, &missing);
     for fault in &faults {
         app.ui.answer(&format!("{}\n", escape::line(fault)))?;
     }
@@ -142,7 +150,9 @@ fn prove(app: &App, settings: SettingArgs, found: &Found, job: Job<'_>) -> Resul
     // Standard output is for the proof.
     let show = |_: Stream, bytes: &[u8]| app.ui.pass_on(bytes);
     let trial = Trial { request, against: job.against, show: &show };
-    Ok(proof::verify(&app.sandboxes()?, resolved, found, &trial)?)
+    let proof = proof::verify(&app.sandboxes()?, resolved, found, &trial)?;
+    left_out::warn(app, &left_out_of_all(found)?);
+    Ok(proof)
 }
 
 /// What says how a sandbox that stays is made.
@@ -182,6 +192,10 @@ mod tests {
         Field { field: name.to_owned(), was, is, weight }
     }
 
+    fn left() -> Vec<left_out::Left> {
+        vec![left_out::Left { path: "pipe".to_owned(), why: "fifo" }]
+    }
+
     #[test]
     fn differences_are_named_and_move_no_cursor() {
         insta::assert_snapshot!(rendered(&[field("machine.kernel", Weight::Noted)]), @r#"
@@ -194,7 +208,14 @@ mod tests {
     #[test]
     fn the_answer_has_the_shape_its_schema_promises() {
         let id: ObjectId = "4b825dc642cb6eb9a060e54bf8d69288fbee4904".parse().expect("an id");
-        let sound = Sound { schema: SCHEMA, id, tree: id, objects: 2, faults: vec!["x".to_owned()] };
+        let sound = Sound {
+            schema: SCHEMA,
+            id,
+            tree: id,
+            objects: 2,
+            faults: vec!["x".to_owned()],
+            left_out: left(),
+        };
         crate::schema::check("verify.json", &sound);
         let digest = "0a".repeat(32);
         let proof = serde_json::json!({
@@ -220,6 +241,7 @@ mod tests {
             against: &digest,
             holds: false,
             differences: &differences,
+            left_out: left(),
             proof: &proof,
         };
         crate::schema::check("verify-against.json", &compared);

@@ -9,10 +9,12 @@ use sandtable_store::dir::{names, open_named, reopen};
 use sandtable_store::id::ObjectId;
 use sandtable_store::meta::{Direction, Durability, HeadChange, Move, OperationDraft};
 use sandtable_store::rollback::{self, Site, Verify, checkout_journalled};
+use sandtable_store::state::LeftOut;
 use sandtable_store::store::Store;
 use sandtable_store::workers::help;
 
 use super::journal::{Entry, Journal, new_id};
+use super::left_out::{left_out_of, left_out_of_all};
 use super::take::{Silent, take};
 use super::{Board, Error, FORGET, Found, Ignored, Subject, Taken, Taking};
 
@@ -22,12 +24,14 @@ pub struct Turned {
     pub from: ObjectId,
     pub to: ObjectId,
     pub outcome: rollback::Outcome,
+    /// What the state it is in now does not hold.
+    pub left_out: LeftOut,
 }
 
 impl Board {
     /// Writes exactly the state of a snapshot into `target`: a directory that is empty, not there, or one that a
     /// state was written into before, of which whatever is there now is recorded first.
-    pub fn checkout_snapshot(&self, found: &Found, target: &Path) -> Result<checkout::Outcome, Error> {
+    pub fn checkout_snapshot(&self, found: &Found, target: &Path) -> Result<rollback::Outcome, Error> {
         if self.of_source(target)?.is_some() {
             return Err(Error::IsSource(target.to_owned()));
         }
@@ -41,9 +45,7 @@ impl Board {
             if !known {
                 return Err(Error::NotManaged(target.to_owned()));
             }
-            let turned = back_to(found, target, &journal)?;
-            let rollback::Outcome { written, skipped, .. } = turned.outcome;
-            return Ok(checkout::Outcome { files: written, skipped, ..checkout::Outcome::default() });
+            return Ok(back_to(found, target, &journal)?.outcome);
         }
         let id = new_id();
         let site = Site { root: dir.as_fd(), path: target, journal: journal.dir.as_fd(), id: &id };
@@ -66,9 +68,11 @@ impl Board {
         if written.is_err() && !known {
             note(&found.store, &subject, FORGET, HeadChange::Remove)?;
         }
-        let written = written.map_err(|error| turn_error(target, error))?;
+        let checkout::Outcome { files, directories, symlinks, skipped, .. } =
+            written.map_err(|error| turn_error(target, error))?;
         synced?;
-        Ok(written)
+        let written = files + directories + symlinks;
+        Ok(rollback::Outcome { written, skipped, ..rollback::Outcome::default() })
     }
 
     /// Brings `worktree` back to the state of a snapshot. What is there now is recorded first, so that nothing is
@@ -96,7 +100,8 @@ impl Board {
             let entry = Entry::step(&subject, direction, (step.from, step.to));
             journal.turn(directory, ((&from, &to), &entry), Verify::Check(&|_, _| None))?
         };
-        let turned = Turned { from: step.from, to: step.to, outcome };
+        let left_out = left_out_of(&store, &step.to)?;
+        let turned = Turned { from: step.from, to: step.to, outcome, left_out };
         Ok((step, turned))
     }
 }
@@ -111,7 +116,8 @@ fn back_to(found: &Found, worktree: &Path, journal: &Journal<'_>) -> Result<Turn
     let (from, to) = (found.store.state(&snapshot.id)?, found.state()?);
     let entry = Entry::set(&subject, "rollback", found.snapshot.id);
     let outcome = journal.turn(worktree, ((&from, &to), &entry), Verify::Trust)?;
-    Ok(Turned { from: snapshot.id, to: found.snapshot.id, outcome })
+    let left_out = left_out_of_all(found)?;
+    Ok(Turned { from: snapshot.id, to: found.snapshot.id, outcome, left_out })
 }
 
 pub(super) fn turn_error(directory: &Path, error: rollback::Error) -> Error {

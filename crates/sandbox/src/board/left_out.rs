@@ -1,6 +1,9 @@
 //! What a state does not hold, in words: whoever is shown a state is told what is missing in it.
 
+use std::collections::BTreeSet;
+
 use sandtable_store::id::ObjectId;
+use sandtable_store::path::RelPath;
 use sandtable_store::snapshot::Skipped;
 use sandtable_store::state::LeftOut;
 use sandtable_store::store::Store;
@@ -26,16 +29,20 @@ pub fn left_out_of(store: &Store, snapshot: &ObjectId) -> Result<LeftOut, Error>
 
 /// The same with what the state of the source that it was made on does not hold: all that a copy of it would lack.
 pub fn left_out_of_all(found: &Found) -> Result<LeftOut, Error> {
-    let mut all = left_out(found)?;
-    let Ok(base) = found.base() else { return Ok(all) };
-    if base != found.snapshot.id {
-        let below = left_out_of(&found.store, &base)?;
-        let known = all.skipped.clone();
-        let more = below.skipped.into_iter().filter(|entry| !known.iter().any(|one| one.path == entry.path));
-        all.count = all.count.max(below.count);
-        all.skipped.extend(more);
+    let all = left_out(found)?;
+    match found.base() {
+        Ok(base) if base != found.snapshot.id => Ok(joined(all, left_out_of(&found.store, &base)?)),
+        _ => Ok(all),
     }
-    Ok(all)
+}
+
+/// What the one or the other does not hold.
+pub(crate) fn joined(one: LeftOut, other: LeftOut) -> LeftOut {
+    let mut all = one;
+    let known: BTreeSet<RelPath> = all.skipped.iter().map(|entry| entry.path.clone()).collect();
+    all.skipped.extend(other.skipped.into_iter().filter(|entry| !known.contains(&entry.path)));
+    all.count = all.count.max(other.count).max(all.skipped.len() as u64);
+    all
 }
 
 /// The entries in a sentence, the first few by name; nothing if there are none.
@@ -54,7 +61,6 @@ pub fn told(count: u64, skipped: &[Skipped]) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use sandtable_store::path::RelPath;
     use sandtable_store::snapshot::SkipReason;
 
     use super::*;

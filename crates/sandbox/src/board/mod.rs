@@ -33,6 +33,7 @@ pub use error::Error;
 pub use find::{Found, blob};
 pub use history::{Descendant, history};
 pub(crate) use journal::{Entry, journal_of, mend, recover_marked, turn};
+pub(crate) use left_out::joined as joined_left_out;
 pub use left_out::{left_out, left_out_of, left_out_of_all, told as told_left_out};
 pub use look::{format_diff_for_display, is_path_safe};
 pub use sandtable_store::id::ObjectId;

@@ -14,7 +14,7 @@ use sandtable_store::store::Store;
 use serde::Deserialize;
 
 use super::error::Error;
-use crate::board::{self, Board, FORGET, Subject};
+use crate::board::{self, Board, FORGET, LeftOut, Subject};
 use crate::merge::{Log, Means, Over, Recorded, Turn, Way};
 use crate::model::id::SandboxName;
 use crate::model::path::HostPath;
@@ -157,6 +157,11 @@ impl Logged {
             Some(subject @ Subject::Sandbox(_)) => name_of(&self.store, &subject),
             _ => Ok(None),
         }
+    }
+
+    /// What no state holds of the work, as far as that is known: the state may be gone.
+    pub fn left_out(&self) -> LeftOut {
+        board::left_out_of(&self.store, &self.done.snapshot()).unwrap_or_default()
     }
 
     /// Does it; that it was done is written down as a part of it.

@@ -172,8 +172,11 @@ fn sockets_and_work_in_submodules_survive_every_way_back_of_a_sandbox() {
         ] {
             let _said = done(&env, &source, step);
             let look = "test -S socket && cat sub/work sub/file keep";
-            let seen = done(&env, &source, &["exec", "-q", "a", "--", "sh", "-c", look]);
-            assert_eq!(seen, format!("work\nchanged\n{keep}"), "{mode}, after {step:?}");
+            let seen =
+                env.sandtable().directory(&source).args(["exec", "-q", "a", "--", "sh", "-c", look]).ended();
+            let seen = seen.expect_code(0);
+            assert_eq!(seen.stdout, format!("work\nchanged\n{keep}"), "{mode}, after {step:?}");
+            assert!(seen.stderr.contains("`socket` is a socket"), "{mode}, after {step:?}: {}", seen.stderr);
         }
         assert_eq!(fs_err::read_to_string(source.join("sub/file")).unwrap(), "as it was\n");
     }
@@ -199,6 +202,8 @@ fn what_no_state_holds_is_named_every_time() {
     let ran = env.run_script(&source, &["--name", "a"], "mkfifo pipe; echo x > x").expect_code(0);
     let named = |text: &str| text.contains("`pipe` is a named pipe");
     assert!(named(&ran.stderr), "{}", ran.stderr);
+    let kept = env.sandtable().directory(&source).args(["snapshot", "a"]).ended().expect_code(0);
+    let id = kept.stdout.trim().to_owned();
     let out = env.root().join("out");
     for args in [
         &["exec", "a", "--", "true"][..],
@@ -208,6 +213,15 @@ fn what_no_state_holds_is_named_every_time() {
         &["merge", "a"],
         &["apply", "a"],
         &["checkout", "a", out.to_str().unwrap()],
+        &["exec", "-q", "a", "--", "true"],
+        &["fork", "a", "--name", "b"],
+        &["verify", "a"],
+        &["verify", "a", "--", "true"],
+        &["exec", "a", "--", "sh", "-c", "echo y > y"],
+        &["undo", "a"],
+        &["redo", "a"],
+        &["rollback", &id, "a"],
+        &["rollback", &id, out.to_str().unwrap()],
     ] {
         let said = done(&env, &source, args);
         assert!(named(&said), "{args:?}: {said}");
@@ -219,6 +233,23 @@ fn what_no_state_holds_is_named_every_time() {
     assert_eq!(json(&["diff", "a", "--json"])["left_out"][0]["path"], "pipe");
     let merged = json(&["merge", "a", "--dry-run", "--json"]);
     assert!(merged["notes"].as_array().unwrap().iter().any(|note| note["code"] == "left-out"), "{merged}");
+    let again = env.root().join("again");
+    for args in [&["verify", "a", "--json"][..], &["checkout", "a", again.to_str().unwrap(), "--json"]] {
+        let answer = json(args);
+        assert_eq!(answer["left_out"][0]["path"], "pipe", "{answer}");
+        assert_eq!(answer["left_out"][0]["why"], "fifo", "{answer}");
+    }
+}
+
+/// A state that had it does not bring it back: `undo` of its removal says so.
+#[test]
+fn what_an_undo_cannot_bring_back_is_named() {
+    let Some(env) = TestEnv::of_the_executable() else { return };
+    let source = env.repository("r");
+    env.run_script(&source, &["--name", "a"], "mkfifo pipe; echo x > x").expect_code(0).unused();
+    let _said = done(&env, &source, &["exec", "a", "--", "sh", "-c", "rm pipe; echo y > x"]);
+    let undone = done(&env, &source, &["undo", "a"]);
+    assert!(undone.contains("`pipe` is a named pipe"), "{undone}");
 }
 
 #[test]
@@ -312,4 +343,24 @@ fn an_apply_whose_states_were_forgotten_is_refused_and_changes_nothing() {
         assert!(refused.stderr.contains("[state-collected]"), "{}", refused.stderr);
         assert_eq!(before.differences(&env.fingerprint(target)), [""; 0]);
     }
+}
+
+#[test]
+fn a_checkout_over_an_earlier_one_names_what_it_did_not_touch() {
+    let Some(env) = TestEnv::of_the_executable() else { return };
+    let source = repository(&env);
+    let out = env.root().join("out");
+    let words = ["checkout", "a", out.to_str().unwrap()];
+    env.run_script(&source, &["-q", "--name", "a"], "echo one > one").expect_code(0).unused();
+    let _said = done(&env, &source, &words);
+    env.file(&out.join(".env"), "MINE=1\n");
+    let _said = done(&env, &source, &["exec", "-q", "a", "--", "sh", "-c", "echo two > one"]);
+    let said = env.sandtable().directory(&source).args(words).ended().expect_code(0);
+    assert!(said.stderr.contains("they were not touched: `.env`"), "{}", said.stderr);
+    assert_eq!(fs_err::read_to_string(out.join(".env")).unwrap(), "MINE=1\n");
+    assert_eq!(fs_err::read_to_string(out.join("one")).unwrap(), "two\n");
+    let _said = done(&env, &source, &["exec", "-q", "a", "--", "sh", "-c", "echo three > one"]);
+    let answer = done(&env, &source, &[&words[..], &["--json"]].concat());
+    let answer: serde_json::Value = serde_json::from_str(&answer).unwrap();
+    assert_eq!(answer["spared"], serde_json::json!([".env"]), "{answer}");
 }

@@ -3,12 +3,14 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use sandtable_sandbox::board::{Found, ObjectId, checkout};
+use sandtable_sandbox::board::{Found, ObjectId, checkout, rollback};
+use sandtable_sandbox::merge::RelPath;
 use sandtable_sandbox::merge::held_by_merge;
 use sandtable_sandbox::merge::review::Finding;
 use sandtable_sandbox::model::path::HostPath;
 use serde::Serialize;
 
+use super::left_out;
 use crate::app::App;
 
 /// How many names a warning has.
@@ -22,6 +24,14 @@ pub(super) struct Answer<'a> {
     directory: String,
     /// What could not be written.
     skipped: Vec<Left>,
+    /// What was there, and was not touched because the state does not cover it.
+    spared: Vec<String>,
+    /// Directories that should have gone, but hold what no state knows.
+    kept: Vec<String>,
+    /// What somebody wrote meanwhile to files that were replaced, under new names.
+    beside: Vec<String>,
+    /// What no state holds.
+    left_out: Vec<left_out::Left>,
     /// What a merge would hold or refuse, and now lies in the directory.
     held: &'a [Finding],
     /// Why nobody knows what a merge would hold.
@@ -46,7 +56,7 @@ struct Left {
 impl<'a> Answer<'a> {
     pub(super) fn new(
         (id, directory): (ObjectId, &Path),
-        skipped: &[checkout::Skipped],
+        (outcome, left_out): (&rollback::Outcome, Vec<left_out::Left>),
         preview: &'a Preview,
     ) -> Self {
         let left = |entry: &checkout::Skipped| {
@@ -54,9 +64,19 @@ impl<'a> Answer<'a> {
             Left { path, why }
         };
         let directory = directory.to_string_lossy().into_owned();
-        let skipped = skipped.iter().map(left).collect();
-        let not_reviewed = preview.not_reviewed.as_deref();
-        Self { schema: 1, id, directory, skipped, held: &preview.held, not_reviewed }
+        let named = |paths: &[RelPath]| paths.iter().map(RelPath::display_escaped).collect();
+        Self {
+            schema: 1,
+            id,
+            directory,
+            skipped: outcome.skipped.iter().map(left).collect(),
+            spared: named(&outcome.spared),
+            kept: named(&outcome.kept),
+            beside: named(&outcome.beside),
+            left_out,
+            held: &preview.held,
+            not_reviewed: preview.not_reviewed.as_deref(),
+        }
     }
 }
 
@@ -103,7 +123,14 @@ mod tests {
         let preview =
             Preview { held: crate::schema::findings(), not_reviewed: Some("too many paths".to_owned()) };
         assert!(!preview.held.is_empty());
-        let mut answer = Answer::new((id, Path::new("/d")), &[], &preview);
+        let path = |name: &str| vec![RelPath::new(name).expect("a path")];
+        let (spared, kept, beside) = (path("ignored"), path("full"), path("f.sandtable-1"));
+        let outcome = rollback::Outcome { spared, kept, beside, ..rollback::Outcome::default() };
+        let mut answer = Answer::new(
+            (id, Path::new("/d")),
+            (&outcome, vec![left_out::Left { path: "pipe".to_owned(), why: "fifo" }]),
+            &preview,
+        );
         answer.skipped.push(Left { path: "pipe".to_owned(), why: "is a named pipe".to_owned() });
         crate::schema::check("checkout.json", &answer);
     }

@@ -11,7 +11,7 @@ use sandtable_store::layer::write::{
 use sandtable_store::meta::{Direction, HeadChange, MetaError, Move, OperationDraft};
 use sandtable_store::path::RelPath;
 use sandtable_store::snapshot;
-use sandtable_store::state::State;
+use sandtable_store::state::{LeftOut, State};
 use sandtable_store::store::Store;
 
 use super::super::directory::{Part, SandboxDirectory, Sandboxes};
@@ -33,6 +33,8 @@ pub struct Restored {
     pub from: ObjectId,
     pub to: ObjectId,
     pub outcome: Outcome,
+    /// What neither the state it is in now holds nor any other.
+    pub left_out: LeftOut,
 }
 
 /// Brings a sandbox that does not run to the state of a snapshot. The state it is in is recorded first.
@@ -58,7 +60,8 @@ pub fn rollback(sandboxes: &Sandboxes, name: &SandboxName, to: &Found) -> Result
         note(&store, &record, "rollback", to.snapshot.id)?;
         outcome
     };
-    Ok(Restored { from, to: to.snapshot.id, outcome })
+    let left_out = lacking(&directory, &store, &to.snapshot.id)?;
+    Ok(Restored { from, to: to.snapshot.id, outcome, left_out })
 }
 
 /// Takes back the last operation on a sandbox that does not run, or does it again.
@@ -98,7 +101,8 @@ pub fn step(
         store.meta().record(&planned, SystemTime::now(), "{}").map_err(board::Error::from)?;
         outcome
     };
-    let restored = Restored { from: planned.from, to: planned.to, outcome };
+    let left_out = lacking(&directory, &store, &planned.to)?;
+    let restored = Restored { from: planned.from, to: planned.to, outcome, left_out };
     Ok((planned, restored))
 }
 
@@ -121,6 +125,16 @@ pub(super) fn note(store: &Store, record: &Record, kind: &str, snapshot: ObjectI
     };
     store.meta().append(&done).map_err(board::Error::from)?;
     Ok(())
+}
+
+/// What the state does not hold of what was there when it was recorded, and of what is there now.
+fn lacking(directory: &SandboxDirectory, store: &Store, at: &ObjectId) -> Result<LeftOut, Error> {
+    let then = board::left_out_of(store, at)?;
+    let now = directory.read_arrived().and_then(|arrived| arrived.left_out(at));
+    Ok(match now {
+        Some(now) => board::joined_left_out(then, now),
+        None => then,
+    })
 }
 
 /// What the layer has and no state holds.
