@@ -111,12 +111,18 @@ impl App {
     }
 
     pub(crate) fn sandboxes(&self) -> Result<Sandboxes, CliError> {
-        Ok(Sandboxes::new(&self.environment.data()?))
+        Ok(Sandboxes::new(&self.environment.data()?).obeying(self.ignore_file()?))
     }
 
     /// The recorded states.
     pub(crate) fn board(&self) -> Result<Board, CliError> {
-        Ok(Board::new(&self.environment.data()?))
+        Ok(Board::new(&self.environment.data()?).obeying(self.ignore_file()?))
+    }
+
+    /// The user's own list of ignored files.
+    fn ignore_file(&self) -> Result<Option<PathBuf>, CliError> {
+        let (home, config) = (self.environment.home()?, self.environment.settings()?);
+        Ok(home.zip(config).map(|(home, config)| resolve::ignore_file(&MachineFacts, &home, &config)))
     }
 
     /// The source around `directory`, or around the current one, as `run` would take it.

@@ -212,11 +212,15 @@ impl Environment {
 
     /// Where the user's file would be.
     pub(crate) fn user_file(&self) -> Result<Option<PathBuf>, Error> {
-        let base = match self.path(XDG_CONFIG_HOME)? {
-            Some(base) => Some(base),
-            None => self.home()?.map(|home| home.join(".config")),
-        };
-        Ok(base.map(|base| base.join("sandtable/config.toml").into()))
+        Ok(self.settings()?.map(|base| base.join("sandtable/config.toml").into()))
+    }
+
+    /// Where the user's settings are.
+    pub(crate) fn settings(&self) -> Result<Option<HostPath>, Error> {
+        match self.path(XDG_CONFIG_HOME)? {
+            Some(base) => Ok(Some(base)),
+            None => Ok(self.home()?.map(|home| home.join(".config"))),
+        }
     }
 
     /// The caller, as the library sees it.

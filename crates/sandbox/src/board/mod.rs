@@ -24,7 +24,9 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use sandtable_store::id::HashKind;
+use sandtable_store::ignore::FILE_LIMIT;
 use sandtable_store::meta::{HeadChange, OperationDraft};
+use sandtable_store::regular;
 use sandtable_store::store::StoreError;
 use sha2::Digest as _;
 
@@ -58,12 +60,26 @@ pub(crate) const FORGET: &str = "forget";
 #[derive(Clone, Debug)]
 pub struct Board {
     root: HostPath,
+    /// The user's own list of ignored files.
+    ignore: Option<PathBuf>,
 }
 
 impl Board {
     /// Stores below our data directory. Nothing is made yet.
     pub fn new(data: &HostPath) -> Self {
-        Self { root: data.join("stores") }
+        Self { root: data.join("stores"), ignore: None }
+    }
+
+    /// The same for a user who has a list of ignored files, as git would read it.
+    #[must_use]
+    pub fn obeying(self, ignore: Option<PathBuf>) -> Self {
+        Self { ignore, ..self }
+    }
+
+    /// The rules in that list; none if it cannot be read.
+    pub(crate) fn users_rules(&self) -> Vec<u8> {
+        let rules = self.ignore.as_ref().map(|path| regular::read(path, FILE_LIMIT));
+        rules.and_then(Result::ok).unwrap_or_default()
     }
 
     /// The store of a source, if it has one.

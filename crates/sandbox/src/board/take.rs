@@ -63,6 +63,8 @@ pub struct Taking<'a> {
     pub sightings: Option<&'a Sightings>,
     /// Git's index, where it was read already.
     pub index: Option<&'a Index>,
+    /// Rules about ignored files that are not in the repository.
+    pub rules: &'a [u8],
 }
 
 impl std::fmt::Debug for Taking<'_> {
@@ -89,7 +91,8 @@ impl Board {
     /// The same, as the caller wishes.
     pub fn onboard(&self, source: &Path, taking: &Taking<'_>) -> Result<Taken, Error> {
         // To make a store takes longer than a tick, for which nothing is waited again then.
-        let taking = &Taking { began: Some(Moment::now()), ..*taking };
+        let rules = self.users_rules();
+        let taking = &Taking { began: Some(Moment::now()), rules: &rules, ..*taking };
         let store = self.open(source, hash_kind(source)?)?;
         let _still = keep_still(&store)?;
         take(&store, &Subject::directory(source), source, taking)
@@ -113,7 +116,8 @@ impl Board {
         let subject = Subject::directory(source);
         let _still = keep_still(&store)?;
         let batch = store.begin()?;
-        let taking = &Taking { index: before.as_ref().map(|(before, _)| before.index()), ..*taking };
+        let (index, rules) = (before.as_ref().map(|(before, _)| before.index()), self.users_rules());
+        let taking = &Taking { index, rules: &rules, ..*taking };
         let mut outcome = look(&batch, &subject, source, taking)?;
         if let Some((before, listing)) = &before
             && before.is_since(outcome.counts.newest_ns.max(changed_at(source)))
@@ -151,7 +155,8 @@ impl Board {
         match self.keeping(&subject)? {
             Some(store) => {
                 let _still = keep_still(&store)?;
-                take(&store, &subject, directory, taking)
+                let rules = self.users_rules();
+                take(&store, &subject, directory, &Taking { rules: &rules, ..*taking })
             }
             None => self.onboard(directory, taking),
         }
@@ -170,6 +175,7 @@ impl<'a> Taking<'a> {
             began: None,
             sightings: None,
             index: None,
+            rules: &[],
         }
     }
 }
@@ -351,7 +357,7 @@ pub(crate) fn look(
         ..Options::all(&rules, taking.hearing.cancel())
     };
     // Git may convert the ends of lines: then an id of its index is believed only if the sizes agree.
-    let settings = Settings::default();
+    let settings = Settings { excludes: taking.rules.to_vec(), ..Settings::default() };
     let users = user_objects(root, store.hash_kind());
     let sizes = users.as_ref().map(|objects| objects as &dyn SizeOf);
     let (index, cache) = (taking.index, Some(&mut new.writer));

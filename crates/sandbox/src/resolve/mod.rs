@@ -49,7 +49,7 @@ pub use data::Reasoned;
 pub use engine::{Engaged, engaged};
 pub use environment::environment_rules;
 pub use error::Error;
-pub use gitconfig::without_passwords;
+pub use gitconfig::{ignore_file, without_passwords};
 pub use groups::socket as systemd_socket;
 pub use helpers::helper;
 pub use hide::Hidden;

@@ -22,6 +22,8 @@ use crate::os::{self, Waiting};
 #[derive(Clone, Debug)]
 pub struct Sandboxes {
     root: HostPath,
+    /// The user's own list of ignored files.
+    ignore: Option<std::path::PathBuf>,
 }
 
 /// Locked while a sandbox runs, is made or is removed.
@@ -42,12 +44,18 @@ const REMAINS: &str = "remains";
 impl Sandboxes {
     /// Sandboxes below our data directory. Nothing is made yet.
     pub fn new(data: &HostPath) -> Self {
-        Self { root: data.join("sandboxes") }
+        Self { root: data.join("sandboxes"), ignore: None }
+    }
+
+    /// The same for a user who has a list of ignored files, as git would read it.
+    #[must_use]
+    pub fn obeying(self, ignore: Option<std::path::PathBuf>) -> Self {
+        Self { ignore, ..self }
     }
 
     /// The directory of that sandbox, whether or not it exists.
     pub(super) fn at(&self, name: &SandboxName) -> SandboxDirectory {
-        SandboxDirectory { path: self.root.join(name.as_str()) }
+        SandboxDirectory { path: self.root.join(name.as_str()), ignore: self.ignore.clone() }
     }
 
     /// Whether there is a sandbox of that name.
@@ -198,6 +206,8 @@ pub(super) enum Holding {
 #[derive(Clone, Debug)]
 pub(super) struct SandboxDirectory {
     path: HostPath,
+    /// The user's own list of ignored files.
+    pub(super) ignore: Option<std::path::PathBuf>,
 }
 
 impl SandboxDirectory {

@@ -106,6 +106,11 @@ pub fn onboard(
     let usable = read.or(index.as_ref().and_then(|index| index.as_ref().ok()));
     let known = usable.map(|index| Known { index, conversions: &conversions, objects: sizes });
     let options = Options { rules: &rules, index: known.as_ref(), ..options };
+    // The repository's own rules have the last word.
+    let exclude = match settings.excludes.as_slice() {
+        [] => exclude,
+        users => [users, &exclude].join(&b'\n'),
+    };
     let outcome = Outcome { exclude, ..take(dir.as_fd(), store, &options, cache)? };
     let index = match (usable, &index) {
         (Some(index), _) => IndexUse::Asked { entries: index.len(), sparse: index.is_sparse() },

@@ -31,6 +31,7 @@ mod ground;
 mod half_done;
 mod hostile_trees;
 mod hosts;
+mod ignored;
 mod image;
 mod inside;
 mod interrupted;

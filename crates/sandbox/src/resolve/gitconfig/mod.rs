@@ -2,6 +2,7 @@
 //! itself, or a copy without passwords. What is shown with a password in it is named in a warning.
 
 mod credentials;
+mod excludes;
 mod filter;
 mod include;
 mod reader;
@@ -22,6 +23,7 @@ use crate::model::spec::{Base, GitConfig, WorkspaceMode};
 const SIZE: u64 = 1 << 20;
 
 pub use credentials::without_passwords;
+pub use excludes::ignore_file;
 
 /// The files with settings in a git directory.
 const SETTINGS: &[&str] = &["config", "config.worktree"];

@@ -137,7 +137,7 @@ fn same(
 }
 
 /// What a state does not hold, where that is known.
-fn left_out(store: &Store, state: &State) -> Option<LeftOut> {
+pub(super) fn left_out(store: &Store, state: &State) -> Option<LeftOut> {
     state.left_out.and_then(|id| LeftOut::read(store.objects(), &id))
 }
 

@@ -140,7 +140,7 @@ pub fn snapshot(sandboxes: &Sandboxes, name: &SandboxName, taking: &Taking<'_>) 
 impl SandboxDirectory {
     /// All stores.
     pub(super) fn board(&self) -> Board {
-        Board::new(&self.data())
+        Board::new(&self.data()).obeying(self.ignore.clone())
     }
 
     /// What the sandbox stands on, and the store that has it.

@@ -5,6 +5,7 @@ use std::os::fd::AsFd as _;
 use sandtable_store::diff::{self, Renames};
 use sandtable_store::layer::write::{Options, pin};
 use sandtable_store::path::RelPath;
+use sandtable_store::state::LeftOut;
 
 use super::super::create::make;
 use super::super::directory::{Part, SandboxDirectory};
@@ -12,6 +13,7 @@ use super::super::error::Error;
 use super::super::files::RECORD;
 use super::super::record::Record;
 use super::ground::{is_there, replace_source};
+use super::keep::left_out;
 use super::{open, plain, state};
 use crate::board::{self, Ignored, Silent, Subject, Taking};
 use crate::model::spec::WorkspaceMode;
@@ -54,7 +56,9 @@ pub(in crate::session) fn settle(
     let base = state(&store, &stands_on.snapshot)?;
     let source = record.resolved.source.root.as_path().to_owned();
     let hearing = Silent::default();
-    let taking = Taking::of(Ignored::None, "onboard", &hearing);
+    // By the rules of then: whatever they ignored is no part of the state it stands on, and has not come since.
+    let LeftOut { exclude, .. } = left_out(&store, &base).unwrap_or_default();
+    let taking = Taking { rules: &exclude, ..Taking::of(Ignored::None, "onboard", &hearing) };
     let batch = store.begin().map_err(board::Error::from)?;
     let now = board::take::look(&batch, &Subject::directory(&source), &source, &taking)?;
     // All of it, or the sandbox would see part of another state.
