@@ -5,7 +5,9 @@ use std::os::fd::{AsFd, AsRawFd as _, OwnedFd};
 use std::path::Path;
 
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
-use rustix::fs::{AtFlags, CWD, MemfdFlags, Mode, OFlags, Stat, chmodat, memfd_create, openat, statfs};
+use rustix::fs::{
+    AtFlags, CWD, MemfdFlags, Mode, OFlags, Stat, chmodat, linkat, memfd_create, openat, statfs,
+};
 use rustix::io::{Errno, Result};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with};
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -47,6 +49,16 @@ pub(crate) fn random_bytes() -> [u8; 8] {
 /// A file without a name, in memory.
 pub(crate) fn memory_file(name: &str) -> Result<OwnedFd> {
     memfd_create(name, MemfdFlags::CLOEXEC)
+}
+
+/// A new file in a directory that has no name yet, and is gone with its last handle unless it gets one.
+pub(crate) fn unnamed_file(folder: &Path, bits: u32) -> Result<OwnedFd> {
+    openat(CWD, folder, OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC, mode(bits))
+}
+
+/// Gives such a file a name that nothing has.
+pub(crate) fn give_name(file: impl AsFd, path: &Path) -> Result<()> {
+    linkat(CWD, format!("/proc/self/fd/{}", file.as_fd().as_raw_fd()), CWD, path, AtFlags::SYMLINK_FOLLOW)
 }
 
 /// Lets a process have so much memory of its own, beside what it maps of files. One that is gone already needs no limit.

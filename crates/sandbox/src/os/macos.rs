@@ -49,6 +49,15 @@ pub(crate) fn memory_file(_name: &str) -> Result<OwnedFd> {
     Err(Errno::NOSYS)
 }
 
+/// Every file has a name here.
+pub(crate) fn unnamed_file(_folder: &Path, _bits: u32) -> Result<OwnedFd> {
+    Err(Errno::OPNOTSUPP)
+}
+
+pub(crate) fn give_name(_file: impl AsFd, _path: &Path) -> Result<()> {
+    Err(Errno::OPNOTSUPP)
+}
+
 /// Only who gives a sandbox its network needs one.
 pub(crate) fn pipe() -> Result<(OwnedFd, OwnedFd)> {
     Err(Errno::NOSYS)

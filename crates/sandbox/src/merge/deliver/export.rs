@@ -1,13 +1,11 @@
 //! Handing over without touching index and files: a branch, a patch, a bundle.
 
-use std::io::Write as _;
-
 use fs_err as fs;
 
 use super::journal::Journal;
 use super::reference::RefStep;
 use super::transfer::Transfer;
-use super::{Delivery, Standing, Stop};
+use super::{Delivery, Standing, Stop, new_file};
 use crate::merge::outcome::{Outcome, Reason, Refusal};
 use crate::merge::request::MergeRequest;
 use crate::model::path::HostPath;
@@ -50,7 +48,7 @@ impl Delivery<'_> {
         let call = self.plan.scratch.call().args(["diff-tree", "-p", "--binary", "--full-index", "-r"]);
         let call = call.args(["--no-ext-diff", "--no-textconv", "--no-color", "-M"]);
         let text = call.attributes(&self.plan.base).id(&self.plan.base).id(&self.plan.theirs).output()?;
-        new_file(file, &text)?;
+        new_file::write(file, &text)?;
         Ok(Outcome::Exported { branch: None, file: Some(file.clone()), commit: None })
     }
 
@@ -77,27 +75,11 @@ impl Delivery<'_> {
             call = call.arg(format!("^{tip}"));
         }
         let bytes = call.output()?;
-        new_file(file, &bytes)?;
+        new_file::write(file, &bytes)?;
         Ok(Outcome::Exported {
             branch: Some(branch.to_owned()),
             file: Some(file.clone()),
             commit: Some(commit.id),
         })
     }
-}
-
-/// Nothing is written over, and no half of a file is left.
-fn new_file(file: &HostPath, bytes: &[u8]) -> Result<(), Stop> {
-    let mut made = match fs::OpenOptions::new().write(true).create_new(true).open(file.as_path()) {
-        Ok(made) => made,
-        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
-            return Err(Refusal::new(Reason::FileExists, format!("`{file}` exists already")).into());
-        }
-        Err(error) => return Err(error.into()),
-    };
-    if let Err(error) = made.write_all(bytes).and_then(|()| made.sync_all()) {
-        drop(fs::remove_file(file.as_path()));
-        return Err(error.into());
-    }
-    Ok(())
 }

@@ -7,6 +7,7 @@ mod files;
 mod index_lock;
 mod journal;
 mod log;
+mod new_file;
 mod recover;
 mod reference;
 mod staged;
