@@ -51,6 +51,15 @@ impl FileLock {
         lock.ok_or_else(|| named(path, Errno::WOULDBLOCK))
     }
 
+    /// Takes the lock of a file that is open and has no name yet, unless somebody else has a handle of it and holds it.
+    pub fn try_unnamed(file: OwnedFd) -> io::Result<Option<Self>> {
+        match retry_on_intr(|| flock(&file, FlockOperation::NonBlockingLockExclusive)) {
+            Ok(()) => Ok(Some(Self(file))),
+            Err(Errno::WOULDBLOCK) => Ok(None),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
     fn take(path: &Path, making: OFlags, operation: FlockOperation) -> Result<Option<Self>, Errno> {
         let flags = OFlags::RDWR | making | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NOCTTY;
         loop {

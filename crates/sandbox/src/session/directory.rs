@@ -28,13 +28,15 @@ pub struct Sandboxes {
 
 /// Locked while a sandbox runs, is made or is removed.
 const LOCK: &str = "lock";
+/// The same before it is held, where a file cannot be without a name.
+const LOCK_NEW: &str = "lock.new";
 /// The socket of PID 1, there from the launch to the end.
 const CONTROL: &str = "control";
 /// The file of events, beside the directory of sandboxes.
 const EVENTS: &str = "events.jsonl";
 /// How long somebody may hold a lock who is neither a sandbox that answers nor gone: to record a large state, for example.
 const PATIENCE: Duration = Duration::from_mins(2);
-/// How long an unlocked directory without a record may be a creation still under way.
+/// How long a directory without record and lock may be a creation still under way.
 const YOUNG: Duration = Duration::from_secs(1);
 /// What the lock of a sandbox says that is being removed.
 const REMOVED: &str = "removed";
@@ -78,10 +80,11 @@ impl Sandboxes {
             Err(errno) => return Err(Error::state("make", path)(errno.into())),
         }
         // Only the moment before this one is unprotected, and nothing so young is reaped.
-        match directory.claim() {
+        match directory.claim_new() {
             Ok(lock) => Ok(lock.map(|lock| (directory, lock))),
             Err(error) => {
                 // A name that cannot be used must not stay taken.
+                let _not_made = fs::remove_file(directory.path.join(LOCK_NEW).as_path());
                 let _was_empty = fs::remove_dir(path);
                 Err(error)
             }
@@ -145,8 +148,10 @@ impl Sandboxes {
     pub(super) fn clear_wanted(&self, name: &SandboxName) -> Result<bool, Error> {
         let directory = self.at(name);
         let cleared = SandboxDirectory::retry(YOUNG * 2, || {
+            // Asked first: what comes of age after it was left alone for its youth is to be looked at again.
+            let young = directory.is_young();
             let gone = self.clear(name)? || !directory.path.as_path().exists();
-            let settled = directory.exists() || !directory.is_young();
+            let settled = directory.exists() || !young;
             Ok((gone || settled).then_some(gone))
         })?;
         Ok(cleared.unwrap_or(false))
@@ -246,8 +251,11 @@ impl SandboxDirectory {
         !self.exists() && (says == REMAINS || (self.has_run() && says != REMOVED))
     }
 
-    /// Whether it may still be in the making.
+    /// Whether it may still be in the making, though nobody holds its lock: that has its name only once it is held.
     fn is_young(&self) -> bool {
+        if self.lock_path().as_path().exists() {
+            return false;
+        }
         let made = fs::metadata(self.path.as_path()).and_then(|found| found.modified());
         made.is_ok_and(|made| SystemTime::now().duration_since(made).is_ok_and(|age| age < YOUNG))
     }
@@ -266,6 +274,26 @@ impl SandboxDirectory {
         self.path.join(LOCK)
     }
 
+    /// The lock of a directory that was made a moment ago. It is held before it has its name, so that one that is free is that
+    /// of somebody who died.
+    fn claim_new(&self) -> Result<Option<FileLock>, Error> {
+        let (fresh, path) = (self.path.join(LOCK_NEW), self.lock_path());
+        let unnamed = os::unnamed_file(self.path.as_path(), 0o600);
+        if let Ok(Ok(Some(lock))) = unnamed.map(FileLock::try_unnamed)
+            && os::give_name(&lock, path.as_path()).is_ok()
+        {
+            return Ok(Some(lock));
+        }
+        // Every file has a name here.
+        let failed = Error::state("lock", path.as_path());
+        let lock = match FileLock::try_exclusive(fresh.as_path()) {
+            Err(error) => return Err(failed(error.source)),
+            Ok(lock) => lock,
+        };
+        fs::rename(fresh.as_path(), path.as_path()).map_err(failed)?;
+        Ok(lock)
+    }
+
     /// The lock of a directory that may not have one yet.
     pub(super) fn claim(&self) -> Result<Option<FileLock>, Error> {
         let path = self.path.join(LOCK);
@@ -273,8 +301,17 @@ impl SandboxDirectory {
             .map_err(|error| Error::state("lock", path.as_path())(error.source))
     }
 
-    /// The lock, unless somebody holds it. A sandbox that is gone, perhaps only just, is unknown.
+    /// The lock, unless somebody holds it. A sandbox that is gone, perhaps only just, is unknown. Who gets it clears away
+    /// what a holder left that was killed.
     pub(super) fn try_lock(&self) -> Result<Option<FileLock>, Error> {
+        let lock = self.try_lock_only()?;
+        if lock.is_some() {
+            self.drop_drafts();
+        }
+        Ok(lock)
+    }
+
+    fn try_lock_only(&self) -> Result<Option<FileLock>, Error> {
         let path = self.path.join(LOCK);
         match FileLock::try_existing(path.as_path()) {
             Ok(lock) => Ok(lock),

@@ -10,7 +10,7 @@ use super::directory::SandboxDirectory;
 use super::error::Error;
 use super::furnish::{CopiesFile, EnvironmentFile};
 use super::record::{Outcome, Record, SCHEMA};
-use super::states::{Arrived, StandsOn};
+use super::states::{Arrived, PinningFile, StandsOn};
 use crate::model::path::HostPath;
 
 /// What the sandbox is.
@@ -25,6 +25,8 @@ pub(super) const ARRIVED: &str = "arrived.json";
 pub(super) const COPIES: &str = "copies.json";
 /// There while the layer may hold what no recorded state has: from before a command runs until its state is recorded.
 const UNRECORDED: &str = "unrecorded";
+/// What is being written into the layer of pins; there only meanwhile.
+pub(super) const PINNING: &str = "pinning.json";
 /// The values of its concealed variables.
 pub(super) const ENVIRONMENT: &str = "environment";
 
@@ -57,6 +59,15 @@ impl SandboxDirectory {
 
     pub(super) fn read_environment(&self) -> Result<Option<EnvironmentFile>, Error> {
         read(&self.path().join(ENVIRONMENT))
+    }
+
+    pub(super) fn read_pinning(&self) -> Result<Option<PinningFile>, Error> {
+        read(&self.path().join(PINNING))
+    }
+
+    pub(super) fn drop_pinning(&self) -> Result<(), Error> {
+        let path = self.path().join(PINNING);
+        fs::remove_file(path.as_path()).map_err(Error::state("remove", path.as_path()))
     }
 
     /// Says that the layer is about to be written to.
@@ -101,6 +112,16 @@ impl SandboxDirectory {
             let _never_read = fs::remove_file(draft.as_path());
             Error::state("write", path.as_path())(error)
         })
+    }
+
+    /// Removes what a command that was killed had written of these files and not yet put in place. The lock must be held. Without a
+    /// record the sandbox is no more than its draft, which is then needed to clear it away.
+    pub(super) fn drop_drafts(&self) {
+        if self.exists() {
+            for name in [RECORD, OUTCOME, BASE, ARRIVED, COPIES, PINNING] {
+                let _none = fs::remove_file(self.draft_of(name).as_path());
+            }
+        }
     }
 
     fn draft_of(&self, name: &str) -> HostPath {

@@ -150,4 +150,63 @@ mod tests {
         drop(lock);
         assert!(matches!(taken_by(&directory), Ok(Some(Taken::ByNobody(_)))));
     }
+
+    #[test]
+    fn who_gets_the_lock_clears_away_the_drafts_of_a_killed_holder() {
+        let data = tempfile::tempdir().unwrap();
+        let sandboxes = Sandboxes::new(&HostPath::new(data.path()).unwrap());
+        let directory = sandboxes.at(&"box".parse().unwrap());
+        let at = |name: &str| directory.path().join(name).as_path().to_owned();
+        fs_err::create_dir_all(directory.path().as_path()).unwrap();
+        for name in ["lock", "sandbox.json.draft", "outcome.json.draft", "base.json.draft"] {
+            fs_err::write(at(name), "").unwrap();
+        }
+        drop(directory.try_lock().unwrap().unwrap());
+        assert!(
+            at("sandbox.json.draft").exists(),
+            "it says whose states are let go when the rest is removed"
+        );
+        fs_err::write(at("sandbox.json"), "{}").unwrap();
+        let lock = FileLock::try_exclusive(&at("lock")).unwrap();
+        assert!(directory.try_lock().unwrap().is_none());
+        assert!(at("outcome.json.draft").exists(), "its holder is about to put it in place");
+        drop(lock);
+        drop(directory.try_lock().unwrap().unwrap());
+        for name in ["sandbox.json.draft", "outcome.json.draft", "base.json.draft"] {
+            assert!(!at(name).exists(), "{name}");
+        }
+        assert!(at("sandbox.json").exists());
+    }
+
+    /// A killed creation that comes of age between two looks at its age is not taken for a sandbox that is there.
+    #[test]
+    fn a_name_that_a_killed_creation_left_is_free_at_whatever_age() {
+        let data = tempfile::tempdir().unwrap();
+        let sandboxes = Sandboxes::new(&HostPath::new(data.path()).unwrap());
+        let name: SandboxName = "box".parse().unwrap();
+        let directory = sandboxes.at(&name);
+        for round in 0..600 {
+            fs_err::create_dir_all(directory.path().as_path()).unwrap();
+            let almost = Duration::from_nanos(999_975_000 - round % 100 * 1000);
+            let made = std::time::SystemTime::now() - almost;
+            fs_err::File::open(directory.path().as_path()).unwrap().set_modified(made).unwrap();
+            assert!(sandboxes.clear_wanted(&name).unwrap(), "round {round}");
+        }
+    }
+
+    #[test]
+    fn a_creation_that_died_is_cleared_away_at_once_and_one_under_way_is_not() {
+        let data = tempfile::tempdir().unwrap();
+        let sandboxes = Sandboxes::new(&HostPath::new(data.path()).unwrap());
+        let name: SandboxName = "box".parse().unwrap();
+        let (directory, lock) = sandboxes.make(&name).unwrap().unwrap();
+        fs_err::write(directory.path().join("sandbox.json.draft").as_path(), "").unwrap();
+        assert!(!sandboxes.clear(&name).unwrap(), "it is still being made");
+        drop(lock);
+        assert!(sandboxes.clear(&name).unwrap());
+        assert!(!directory.path().as_path().exists());
+        // Between the directory and its lock nobody can tell.
+        fs_err::create_dir(directory.path().as_path()).unwrap();
+        assert!(!sandboxes.clear(&name).unwrap());
+    }
 }

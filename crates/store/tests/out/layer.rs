@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use sandtable_store::RelPath;
 use sandtable_store::dir::open_named;
-use sandtable_store::layer::write::{Error, Options, exchange_upper, pin, write_upper};
+use sandtable_store::layer::write::{Error, Options, exchange_upper, pin, unpin, unpinned, write_upper};
 use sandtable_store::object::Memory;
 use sandtable_store::state::State;
 
@@ -197,6 +197,21 @@ fn pinned_paths_are_shown_as_they_were() {
         }
         overlay.unlock();
     }
+}
+
+#[test]
+fn half_a_pin_is_taken_out_and_nothing_else() {
+    let dir = tempfile::tempdir().unwrap();
+    fs_err::create_dir_all(dir.path().join("a/b")).unwrap();
+    fs_err::write(dir.path().join("a/before"), "1").unwrap();
+    let pins = open_named(dir.path()).unwrap();
+    let wanted = ["a/before", "a/b/new", "c/d/e", "c/f", "g"].map(path);
+    let made = unpinned(pins.as_fd(), &wanted);
+    assert_eq!(made, ["a/b/new", "c", "g"].map(path));
+    fs_err::create_dir_all(dir.path().join("c/d")).unwrap();
+    fs_err::write(dir.path().join("a/b/new"), "").unwrap();
+    unpin(pins.as_fd(), &made).unwrap();
+    assert_eq!(look(dir.path()).into_keys().collect::<Vec<_>>(), ["a", "a/b", "a/before"].map(path));
 }
 
 #[test]

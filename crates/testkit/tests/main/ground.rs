@@ -1,5 +1,6 @@
 //! What a sandbox stands on while its source moves: during a command, between two, and when the source is gone.
 
+use std::ffi::OsString;
 use std::path::Path;
 
 use sandtable_testkit::env::{Caller, TestEnv};
@@ -91,6 +92,27 @@ fn a_sandbox_goes_on_from_what_it_recorded_when_its_source_moved_between_two_com
             done(&["rm", &other]);
             done(&["rm", how]);
         }
+    }
+}
+
+#[test]
+fn a_file_that_was_being_pinned_when_somebody_was_killed_is_written_anew() {
+    for caller in [Caller::Same, Caller::ordinary()] {
+        let Some(env) = TestEnv::of_the_executable_as(caller) else { continue };
+        let source = source(&env, "source");
+        env.run_script(&source, &["-q", "--name", "a"], "echo 1 > own").expect_code(0).unused();
+        damage(&env, &source, "edit");
+        let look = ["exec", "-q", "a", "--", "sh", "-c", LOOK];
+        assert_eq!(env.sandtable().args(look).ended().expect_code(0).stdout, SEEN);
+        // As a kill would have left it in the middle of the first of the two files.
+        let sandbox = env.sandboxes().join("a");
+        let paths = ["README", "free"].map(OsString::from);
+        let pinning = serde_json::json!({ "schema": 1, "made": paths });
+        env.file(&sandbox.join("pinning.json"), pinning.to_string());
+        env.file(&sandbox.join("workspace.pins/README"), "");
+        fs_err::remove_file(sandbox.join("workspace.pins/free")).unwrap();
+        assert_eq!(env.sandtable().args(look).ended().expect_code(0).stdout, SEEN);
+        assert!(!sandbox.join("pinning.json").exists());
     }
 }
 

@@ -36,7 +36,7 @@ pub use keep::Kept;
 pub(super) use keep::{Stillness, keep};
 pub(super) use mixed::mixed;
 pub(super) use plain::{begin, whole};
-pub(super) use settle::{Settled, settle};
+pub(super) use settle::{PinningFile, Settled, settle};
 pub use turn::{Restored, rollback, step};
 
 use super::directory::{SandboxDirectory, Sandboxes};

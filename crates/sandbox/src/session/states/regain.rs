@@ -21,6 +21,7 @@ use super::base::StandsOn;
 use super::git::held_head;
 use super::ground::is_there;
 use super::keep::{Stillness, read_layer};
+use super::settle::take_back_half;
 use super::{open, plain};
 use crate::board::take::{Words, commit, hash_kind, look, look_alone};
 use crate::board::{self, Consistency, Ignored, Silent, Subject, Taking};
@@ -66,6 +67,7 @@ fn record_ground(directory: &SandboxDirectory, record: &Record) -> Result<Object
     };
     let pins = directory.layer(WORKSPACE, Part::Pins);
     if pins.as_path().is_dir() {
+        take_back_half(directory, record)?;
         let pins = open(pins.as_path())?;
         seen.state = read_layer(record, pins.as_fd(), (&batch, &seen.state), Stillness::Stopped)?.state;
         // What they hold of git is no part of a state of the source.

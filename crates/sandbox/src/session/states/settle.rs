@@ -1,23 +1,45 @@
 //! Holding a sandbox to the state it stands on while its source goes on.
 
+use std::ffi::OsString;
 use std::os::fd::AsFd as _;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 
 use sandtable_store::diff::{self, Renames};
-use sandtable_store::layer::write::{Options, pin};
+use sandtable_store::layer::write::{Options, pin, unpin, unpinned};
 use sandtable_store::path::RelPath;
 use sandtable_store::state::LeftOut;
+use serde::{Deserialize, Serialize};
 
 use super::super::create::make;
 use super::super::directory::{Part, SandboxDirectory};
 use super::super::error::Error;
-use super::super::files::RECORD;
-use super::super::record::Record;
+use super::super::files::{PINNING, RECORD};
+use super::super::record::{Record, SCHEMA};
 use super::ground::{is_there, replace_source};
 use super::keep::left_out;
 use super::{open, plain, state};
 use crate::board::{self, Ignored, Silent, Subject, Taking};
 use crate::model::spec::WorkspaceMode;
 use crate::resolve::WORKSPACE;
+
+/// What is made in the layer of pins, on disk while that is done.
+#[derive(Debug, Deserialize, Serialize)]
+pub(in crate::session) struct PinningFile {
+    schema: u32,
+    made: Vec<OsString>,
+}
+
+impl PinningFile {
+    fn new(made: &[RelPath]) -> Self {
+        let made = made.iter().map(|path| OsString::from_vec(path.as_bytes().to_vec())).collect();
+        Self { schema: SCHEMA, made }
+    }
+
+    /// What we wrote is a list of paths; any other word is none of ours, and nothing is removed for it.
+    fn made(&self) -> Vec<RelPath> {
+        self.made.iter().filter_map(|path| RelPath::new(path.as_bytes()).ok()).collect()
+    }
+}
 
 /// What had to be done so that a sandbox stands on what it recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +66,7 @@ pub(in crate::session) fn settle(
     if !overlay || directory.read_base()?.is_none() || !record.sees_source() {
         return Ok(Settled::Pinned(0));
     }
+    take_back_half(directory, record)?;
     let (stands_on, store) = directory.standing(record)?;
     if !is_there(record) {
         replace_source(directory, record, stands_on.snapshot)?;
@@ -75,8 +98,13 @@ pub(in crate::session) fn settle(
     }
     let (layer, lower) = (open(pins.as_path())?, open(&source)?);
     let options = Options { lower: Some(lower.as_fd()), ..Options::default() };
-    pin(store.objects(), &base, (layer.as_fd(), &paths), &options)
-        .map_err(|source| Error::Layer { name: record.name.clone(), source })?;
+    directory.write(PINNING, &PinningFile::new(&unpinned(layer.as_fd(), &paths)))?;
+    let pinned = pin(store.objects(), &base, (layer.as_fd(), &paths), &options);
+    if let Err(source) = pinned {
+        take_back_half(directory, record)?;
+        return Err(Error::Layer { name: record.name.clone(), source });
+    }
+    directory.drop_pinning()?;
     // What is on disk has neither the values of variables nor what only holds for this call.
     record.resolved.mounts.cover(WORKSPACE);
     if let Some(mut stored) = stored(directory)? {
@@ -84,6 +112,16 @@ pub(in crate::session) fn settle(
         directory.write(RECORD, &stored)?;
     }
     Ok(Settled::Pinned(paths.len()))
+}
+
+/// Takes out of the layer of pins what was being written when somebody was killed. A file would stay half for good, because
+/// what is there counts as pinned. With the lock held.
+pub(super) fn take_back_half(directory: &SandboxDirectory, record: &Record) -> Result<(), Error> {
+    let Some(pinning) = directory.read_pinning()? else { return Ok(()) };
+    let layer = open(directory.layer(WORKSPACE, Part::Pins).as_path())?;
+    unpin(layer.as_fd(), &pinning.made())
+        .map_err(|source| Error::Layer { name: record.name.clone(), source })?;
+    directory.drop_pinning()
 }
 
 /// The record on disk; a sandbox that is being made has none yet.

@@ -24,7 +24,7 @@ use std::os::fd::BorrowedFd;
 pub use carry::{Layers, carry};
 pub use exchange::exchange_upper;
 pub use git::write_git;
-pub use pin::pin;
+pub use pin::{pin, unpin, unpinned};
 pub use upper::write_upper;
 
 use crate::checkout::{self, Skipped, Times, Way};

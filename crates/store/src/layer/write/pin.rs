@@ -3,13 +3,16 @@
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::sync::Arc;
 
+use rustix::io::Errno;
+
 use super::mark::Made;
 use super::upper::{Merge, Writing};
 use super::{Error, Options, Outcome};
-use crate::checkout::Way;
-use crate::dir::{Kind, stat_at};
+use crate::checkout::{Near, Way, write_error};
+use crate::dir::{Kind, open_below, stat_at};
 use crate::object::ReadObjects;
 use crate::path::RelPath;
+use crate::remove::remove_at;
 use crate::state::{Node, State, StateError, What};
 
 /// Makes the layer `pins` show each of `paths` as `base` has it: the file, or nothing.
@@ -32,6 +35,39 @@ pub fn pin(
     outcome.skipped.sort_unstable();
     outcome.skipped.dedup();
     Ok(outcome)
+}
+
+/// What [`pin`] would make in the layer `pins`: for each of `paths` the first name on the way to it that is not there yet.
+pub fn unpinned(pins: BorrowedFd<'_>, paths: &[RelPath]) -> Vec<RelPath> {
+    let mut near = Near::new(pins);
+    let mut missing: Vec<RelPath> = paths.iter().filter_map(|path| first_missing(&mut near, path)).collect();
+    missing.sort_unstable();
+    missing.dedup();
+    missing
+}
+
+fn first_missing(near: &mut Near<'_>, path: &RelPath) -> Option<RelPath> {
+    let mut way = Way::root();
+    for name in path.components() {
+        let parent = near.open(&way).ok()?;
+        way = way.below(name);
+        if stat_at(parent.as_fd(), name).is_err() {
+            return Some(way.path());
+        }
+    }
+    None
+}
+
+/// Takes out of the layer `pins` what a [`pin`] that was interrupted may have made half, as [`unpinned`] named it before.
+pub fn unpin(pins: BorrowedFd<'_>, made: &[RelPath]) -> Result<(), Error> {
+    made.iter().try_for_each(|path| {
+        let removed = open_below(pins, &path.parent().unwrap_or_default())
+            .and_then(|parent| remove_at(parent.as_fd(), path.name().ok_or(Errno::INVAL)?));
+        match removed {
+            Ok(()) | Err(Errno::NOENT) => Ok(()),
+            Err(errno) => Err(write_error(path, errno).into()),
+        }
+    })
 }
 
 struct Pinning<'a> {
