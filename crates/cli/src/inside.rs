@@ -9,6 +9,7 @@ use std::process::ExitCode;
 use sandtable_launch::container::{self, ground, outpost};
 use sandtable_launch::{probe, relay};
 use sandtable_sandbox::engine::oci::{LAY, LIFT, SUBCOMMAND, SWEEP};
+use sandtable_sandbox::session::spawn;
 use sandtable_sandbox::session::tools::{ASK, answer};
 
 use crate::env;
@@ -32,6 +33,10 @@ pub(crate) fn main(args: &[OsString]) -> Option<ExitCode> {
             let said = args[2].to_str().and_then(answer);
             let told = said.is_some_and(|said| io::stdout().write_all(said.as_bytes()).is_ok());
             Some(if told { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+        }
+        spawn::SUBCOMMAND => {
+            sandtable_launch::attach::outlive_file_limits();
+            Some(spawn::serve())
         }
         outpost::SUBCOMMAND => outpost::serve(&outpost::Post::of(&args[2..])?),
         relay::REACH => Some(ExitCode::from(relay::reach_main(args.get(2).map(Path::new)))),

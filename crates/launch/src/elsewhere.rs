@@ -239,6 +239,44 @@ pub mod detach {
     }
 }
 
+/// Another process that acts for this one.
+pub mod delegate {
+    use std::io;
+    use std::os::fd::OwnedFd;
+    use std::process::{Child, Command};
+
+    use super::Never;
+    use crate::wire::WireError;
+
+    /// One end of a connection.
+    #[derive(Debug)]
+    pub struct Line(Never);
+
+    impl Line {
+        pub fn send<T>(&self, _message: &T) -> Result<(), WireError> {
+            match self.0 {}
+        }
+
+        pub fn receive<T>(&self) -> Result<T, WireError> {
+            match self.0 {}
+        }
+
+        pub fn closed(&self) {
+            match self.0 {}
+        }
+    }
+
+    /// Refuses.
+    pub fn start<T>(_: Command, _: Option<OwnedFd>, _request: &T) -> io::Result<(Child, Line)> {
+        Err(super::NEEDS_LINUX.into())
+    }
+
+    /// Refuses.
+    pub fn accept<T>() -> Result<(Line, T), WireError> {
+        Err(WireError::Io(super::NEEDS_LINUX))
+    }
+}
+
 /// Ctrl-C as a question, which takes signals that can be read like a file.
 pub mod interrupt {
     use super::Never;
@@ -308,6 +346,11 @@ pub mod supervisor {
     /// A sandbox that waits for its first command.
     #[derive(Debug)]
     pub struct Sandbox(Never);
+
+    /// Nothing is launched here, whatever threads there are.
+    pub fn one_thread() -> Result<(), LaunchError> {
+        Ok(())
+    }
 
     /// Refuses.
     pub fn launch(_plan: &Plan, _handles: &Handles<'_>) -> Result<Sandbox, LaunchError> {

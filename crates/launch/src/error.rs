@@ -9,6 +9,8 @@ use crate::wire::{Failure, WireError};
 /// Why a sandbox could not be launched. Nothing has run.
 #[derive(Debug, thiserror::Error)]
 pub enum LaunchError {
+    #[error("a sandbox can be launched only by a process that has one thread, and this one has more")]
+    Threads,
     #[error("cannot make the namespaces of a sandbox")]
     Namespaces(#[source] Errno),
     #[error("cannot {step}")]

@@ -16,7 +16,9 @@ pub mod wire;
 #[cfg(not(target_os = "linux"))]
 mod elsewhere;
 #[cfg(not(target_os = "linux"))]
-pub use elsewhere::{attach, cgroup, container, detach, interrupt, landlock_abi, relay, supervisor};
+pub use elsewhere::{
+    attach, cgroup, container, delegate, detach, interrupt, landlock_abi, relay, supervisor,
+};
 
 #[cfg(target_os = "linux")]
 pub mod attach;
@@ -26,6 +28,8 @@ pub mod cgroup;
 mod confine;
 #[cfg(target_os = "linux")]
 pub mod container;
+#[cfg(target_os = "linux")]
+pub mod delegate;
 #[cfg(target_os = "linux")]
 pub mod detach;
 #[cfg(target_os = "linux")]

@@ -3,6 +3,7 @@
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{Mode, OFlags, open};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
@@ -20,7 +21,7 @@ use crate::report::{Control, Report};
 use crate::setup::{range_map, set_up};
 use crate::step::Context as _;
 use crate::sys::mount::{Attributes, set_attributes};
-use crate::sys::process::{Side, clone_into, exit_now};
+use crate::sys::process::{Side, clone_into, exit_now, has_one_thread};
 use crate::wire::{self, Ask, Failure, Tell};
 
 /// A sandbox whose PID 1 waits for its first command. Dropping it ends the sandbox.
@@ -34,8 +35,27 @@ pub struct Sandbox {
     group: Option<Group>,
 }
 
-/// Launches PID 1 and returns when it has reported what holds. The process must have one thread.
+/// How long a thread that was joined may take to be gone.
+const JOINED: Duration = Duration::from_secs(1);
+
+/// Refuses in a process that has more than one thread.
+///
+/// PID 1 is a fork that goes on with ordinary code: a lock that another thread holds, the allocator's for one, would never
+/// be released there.
+pub fn one_thread() -> Result<(), LaunchError> {
+    let asked = Instant::now();
+    while !has_one_thread() {
+        if asked.elapsed() > JOINED {
+            return Err(LaunchError::Threads);
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    Ok(())
+}
+
+/// Launches PID 1 and returns when it has reported what holds.
 pub fn launch(plan: &Plan, handles: &Handles<'_>) -> Result<Sandbox, LaunchError> {
+    one_thread()?;
     let host = HostView::look().context(|| "look at the host".to_owned())?;
     let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)
         .context(|| "make a socket".to_owned())?;

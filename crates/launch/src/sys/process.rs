@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::ffi::{CStr, CString};
 use std::os::fd::RawFd;
 
-use rustix::io::Result;
+use rustix::io::{Errno, Result};
 use rustix::process::Pid;
 
 use super::check;
@@ -26,6 +26,13 @@ pub(crate) fn clone_into(flags: u64) -> Result<Side> {
     // from here on its own stack. `clone` rather than `clone3`, because some containers filter the latter.
     let pid = unsafe { libc::syscall(libc::SYS_clone, flags, 0, 0, 0, 0) };
     check(pid).map(side)
+}
+
+/// Whether no thread but this one is left. The kernel counts a thread until it is gone entirely, which may be a moment
+/// after it was joined.
+pub(crate) fn has_one_thread() -> bool {
+    // SAFETY: a process with one thread is what the flag asks for already, and for any other the call fails.
+    check(unsafe { libc::unshare(libc::CLONE_THREAD) }.into()) != Err(Errno::INVAL)
 }
 
 /// An ordinary fork, of a process with one thread.

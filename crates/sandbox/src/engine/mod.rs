@@ -16,6 +16,7 @@ use std::time::Instant;
 
 use sandtable_launch::attach::{self, AttachError, Ending, FreezeError, Frozen, Invocation};
 use sandtable_launch::report::Report;
+use sandtable_launch::supervisor::one_thread;
 use serde::{Deserialize, Serialize};
 
 pub use nat::Error as NetworkError;
@@ -180,10 +181,13 @@ pub trait Running: fmt::Debug {
     }
 }
 
-/// Refuses where this executable can make plans but start nothing, before anything is made.
+/// Refuses where this executable can make plans but start nothing, and in a process with several threads, before
+/// anything is made.
 pub fn can_start() -> Result<(), LaunchError> {
-    let system = std::env::consts::OS;
-    if os::starts_sandboxes() { Ok(()) } else { Err(LaunchError::NotHere { system }) }
+    if !os::starts_sandboxes() {
+        return Err(LaunchError::NotHere { system: std::env::consts::OS });
+    }
+    Ok(one_thread()?)
 }
 
 /// Removes what a launch for the sandbox in `directory` left outside it when its supervisor was killed.

@@ -303,9 +303,10 @@ pub(super) const CHANGED_WAY: &str = "a command of a sandbox has put a file or a
 
 /// What helps against a failed launch.
 pub(super) fn remedy(error: &supervisor::LaunchError) -> Option<String> {
-    use supervisor::LaunchError::{Namespaces, Step};
+    use supervisor::LaunchError::{Namespaces, Step, Threads};
     let errno = match error {
         Namespaces(errno) | Step { cause: Some(errno), .. } => *errno,
+        Threads => return Some("a program with several threads uses `session::spawn`".to_owned()),
         Step { cause: None, .. } | supervisor::LaunchError::Lost(_) => return None,
     };
     match (error, errno) {

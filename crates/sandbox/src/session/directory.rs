@@ -10,6 +10,7 @@ use rustix::net::{SocketAddrUnix, bind, connect, listen};
 use rustix::process::test_kill_process;
 use sandtable_store::lock::FileLock;
 use sandtable_store::remove::{clear_tree, remove_tree_and_last};
+use serde::{Deserialize, Serialize};
 
 use super::error::Error;
 use super::files::{OUTCOME, RECORD};
@@ -19,7 +20,7 @@ use crate::model::path::HostPath;
 use crate::os::{self, Waiting};
 
 /// The directory of all sandboxes.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Sandboxes {
     root: HostPath,
     /// The user's own list of ignored files.
@@ -111,7 +112,7 @@ impl Sandboxes {
     }
 
     /// Names of all sandboxes, sorted. What is not a sandbox's name is passed over.
-    pub(super) fn names(&self) -> Result<Vec<SandboxName>, Error> {
+    pub fn names(&self) -> Result<Vec<SandboxName>, Error> {
         let mut names: Vec<SandboxName> =
             self.entries()?.iter().filter_map(|name| name.parse().ok()).collect();
         names.sort();

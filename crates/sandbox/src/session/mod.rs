@@ -26,6 +26,7 @@ mod prune;
 pub mod record;
 mod removal;
 mod run;
+pub mod spawn;
 pub mod states;
 mod supervise;
 mod task;

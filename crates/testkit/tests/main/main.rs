@@ -49,6 +49,7 @@ mod removed;
 mod seatbelt;
 mod shared_mounts;
 mod snapshots;
+mod spawned;
 mod ssh_agent;
 mod ssh_tunnel;
 mod states;

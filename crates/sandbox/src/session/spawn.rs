@@ -1,0 +1,312 @@
+//! Running a command in a new sandbox from any process, with as many threads as it likes.
+//!
+//! A launch forks and goes on with ordinary code in the child, which only a process with one thread may do; every other one
+//! is refused by [`can_start`](crate::engine::can_start). [`spawn`] starts our executable as [`SUBCOMMAND`], which is
+//! such a process. It gets the resolved request, supervises the sandbox as the command line would, and sends back what
+//! happens. The sandbox ends with the caller: a [`Spawned`] that is dropped, or whose process dies, stops it.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStderr, ChildStdout, Command, ExitCode, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use sandtable_launch::attach::Terminal;
+use sandtable_launch::delegate::{self, Line};
+use sandtable_launch::wire::WireError;
+use serde::{Deserialize, Serialize};
+
+use super::directory::Sandboxes;
+use super::error::{Error, chained};
+use super::manage::stop;
+use super::record::Outcome;
+use super::run::{Request, Streams, run};
+use super::watcher::{CopyNews, Watcher};
+use crate::model::blame::Blame;
+use crate::model::id::SandboxName;
+use crate::model::resolved::ResolvedSpec;
+
+/// The word that makes our executable supervise a sandbox for another process.
+pub const SUBCOMMAND: &str = "__supervise";
+
+/// How long the command may take to end when its caller is gone.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// A command for a new sandbox.
+#[derive(Debug)]
+pub struct Job {
+    pub resolved: ResolvedSpec,
+    /// A random one if there is none.
+    pub name: Option<SandboxName>,
+    pub command: Vec<OsString>,
+    pub streams: JobStreams,
+}
+
+/// What the command of a [`Job`] reads and writes.
+#[derive(Debug)]
+pub enum JobStreams {
+    /// Nothing to read; what it writes is kept for `logs`.
+    Log,
+    /// Nothing to read; what it writes is kept whole, a file for each stream.
+    Files,
+    /// Nothing to read; what it writes can be taken from the [`Spawned`].
+    Piped,
+    /// These, and nothing to read where there is no input.
+    Given { input: Option<io::PipeReader>, output: Stdio, errors: Stdio },
+}
+
+/// Why a command did not run, or why its end is not known.
+#[derive(Debug, thiserror::Error)]
+pub enum SpawnError {
+    #[error("cannot start `{}`", executable.display())]
+    Start {
+        executable: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    #[error("the process that supervises the sandbox ended without an answer")]
+    Lost(#[source] WireError),
+    /// What [`run`] answered there.
+    #[error("{}", .0.text)]
+    Failed(Failed),
+}
+
+impl SpawnError {
+    pub fn blame(&self) -> Blame {
+        match self {
+            Self::Start { .. } | Self::Lost(_) => Blame::Machine,
+            Self::Failed(failed) => failed.blame,
+        }
+    }
+
+    /// A stable word for scripts.
+    pub fn code(&self) -> &str {
+        match self {
+            Self::Start { .. } | Self::Lost(_) => "supervisor",
+            Self::Failed(failed) => &failed.code,
+        }
+    }
+}
+
+/// An [`Error`] on its way between processes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failed {
+    pub code: String,
+    pub blame: Blame,
+    /// What failed and why.
+    pub text: String,
+}
+
+/// From the caller. Sent once.
+#[derive(Debug, Serialize, Deserialize)]
+struct Start {
+    sandboxes: Sandboxes,
+    resolved: ResolvedSpec,
+    name: Option<SandboxName>,
+    command: Vec<OsString>,
+    streams: Kind,
+}
+
+/// What is left of [`JobStreams`] when the descriptors are in their places.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+enum Kind {
+    Log,
+    Files,
+    Descriptors,
+}
+
+/// To the caller: what a [`Watcher`] is told, and last how it ended.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum News {
+    Copying { files: u64, bytes: u64 },
+    Copied,
+    Fetching { image: String, line: String },
+    Started { name: SandboxName },
+    Recording { entries: u64, bytes: u64 },
+    Recorded,
+    Waiting { others: usize },
+    Ended(Box<Outcome>),
+    Failed(Failed),
+}
+
+/// A command that was started by [`spawn`]. Dropped before its end, it is stopped and waited for.
+#[derive(Debug)]
+pub struct Spawned {
+    child: Child,
+    /// Closed to say that nobody waits any more.
+    line: Option<Line>,
+    name: Option<SandboxName>,
+    sandboxes: Sandboxes,
+}
+
+/// Starts `executable`, which is `sandtable`, and has it run a command in a new sandbox.
+pub fn spawn(executable: &Path, sandboxes: &Sandboxes, job: Job) -> Result<Spawned, SpawnError> {
+    let Job { resolved, name, command, streams } = job;
+    let (kind, input, output, errors) = match streams {
+        JobStreams::Log => (Kind::Log, None, Stdio::null(), Stdio::null()),
+        JobStreams::Files => (Kind::Files, None, Stdio::null(), Stdio::null()),
+        JobStreams::Piped => (Kind::Descriptors, None, Stdio::piped(), Stdio::piped()),
+        JobStreams::Given { input, output, errors } => (Kind::Descriptors, input, output, errors),
+    };
+    let start = Start { sandboxes: sandboxes.clone(), resolved, name, command, streams: kind };
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "it is no tool that is asked: it has our environment and its own streams"
+    )]
+    let mut supervisor = Command::new(executable);
+    supervisor.arg(SUBCOMMAND).stdout(output).stderr(errors);
+    let (child, line) = delegate::start(supervisor, input.map(Into::into), &start)
+        .map_err(|source| SpawnError::Start { executable: executable.to_owned(), source })?;
+    Ok(Spawned { child, line: Some(line), name: None, sandboxes: start.sandboxes })
+}
+
+impl Spawned {
+    /// Waits until the command runs, and returns the sandbox's name.
+    pub fn started(&mut self, watcher: &dyn Watcher) -> Result<SandboxName, SpawnError> {
+        loop {
+            if let Some(name) = &self.name {
+                return Ok(name.clone());
+            }
+            if let Some(ended) = self.hear(watcher)? {
+                // Nothing ends without having started.
+                return Ok(ended.name);
+            }
+        }
+    }
+
+    /// Waits for the end of the command and of its sandbox. Streams that nobody reads should be taken before.
+    pub fn wait(mut self, watcher: &dyn Watcher) -> Result<Outcome, SpawnError> {
+        loop {
+            if let Some(outcome) = self.hear(watcher)? {
+                return Ok(outcome);
+            }
+        }
+    }
+
+    /// Ends the command: `SIGTERM` to everything in its sandbox, `SIGKILL` after `grace`. Returns when it has ended;
+    /// [`wait`](Self::wait) says how. A command that does not run yet is waited for first.
+    pub fn stop(&mut self, grace: Duration) -> Result<(), SpawnError> {
+        let name = self.started(&super::Deaf)?;
+        match stop(&self.sandboxes, &name, grace) {
+            Ok(()) | Err(Error::NotRunning(_) | Error::Unknown(_)) => Ok(()),
+            Err(error) => Err(SpawnError::Failed(Failed::from(&error))),
+        }
+    }
+
+    /// What the command writes, if its streams are [`JobStreams::Piped`]. There is something to take once.
+    pub fn take_output(&mut self) -> Option<ChildStdout> {
+        self.child.stdout.take()
+    }
+
+    pub fn take_errors(&mut self) -> Option<ChildStderr> {
+        self.child.stderr.take()
+    }
+
+    /// Hears one piece of news. The last one is the outcome.
+    fn hear(&mut self, watcher: &dyn Watcher) -> Result<Option<Outcome>, SpawnError> {
+        let line = self.line.as_ref().ok_or(SpawnError::Lost(WireError::Closed))?;
+        match line.receive().map_err(SpawnError::Lost)? {
+            News::Copying { files, bytes } => watcher.copying(CopyNews::Going { files, bytes }),
+            News::Copied => watcher.copying(CopyNews::Over),
+            News::Fetching { image, line } => watcher.fetching(&image, &line),
+            News::Started { name } => {
+                watcher.started(&name);
+                self.name = Some(name);
+            }
+            News::Recording { entries, bytes } => watcher.recording(entries, bytes),
+            News::Recorded => watcher.recorded(),
+            News::Waiting { others } => watcher.waiting(others),
+            News::Ended(outcome) => return Ok(Some(*outcome)),
+            News::Failed(failed) => return Err(SpawnError::Failed(failed)),
+        }
+        Ok(None)
+    }
+}
+
+impl Drop for Spawned {
+    fn drop(&mut self) {
+        self.line = None;
+        // It ends by itself, now that it hears that nobody waits; what it wrote last is lost with the streams.
+        let _status = self.child.wait();
+    }
+}
+
+impl From<&Error> for Failed {
+    fn from(error: &Error) -> Self {
+        Self { code: error.code().to_owned(), blame: error.blame(), text: chained(error) }
+    }
+}
+
+/// Is the process that [`spawn`] started.
+pub fn serve() -> ExitCode {
+    let Ok((line, start)) = delegate::accept::<Start>() else { return ExitCode::FAILURE };
+    let reporter = Reporter { line: Arc::new(line), sending: Mutex::new(()), sandboxes: start.sandboxes };
+    let streams = match start.streams {
+        Kind::Log => Streams::Log,
+        Kind::Files => Streams::Files,
+        Kind::Descriptors => Streams::Caller(Terminal::Never),
+    };
+    let request = Request { command: &start.command, resolve_ms: 0, streams, watcher: &reporter };
+    let ended = run(&reporter.sandboxes, start.resolved, start.name.as_ref(), request);
+    reporter.tell(&match &ended {
+        Ok(outcome) => News::Ended(Box::new(outcome.clone())),
+        Err(error) => News::Failed(Failed::from(error)),
+    });
+    if ended.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Passes on what happens.
+#[derive(Debug)]
+struct Reporter {
+    line: Arc<Line>,
+    /// Held by one thread at a time, so that messages do not mix.
+    sending: Mutex<()>,
+    sandboxes: Sandboxes,
+}
+
+impl Reporter {
+    fn tell(&self, news: &News) {
+        let _one_at_a_time = self.sending.lock();
+        // A caller that is gone hears nothing.
+        let _heard = self.line.send(news);
+    }
+}
+
+impl Watcher for Reporter {
+    fn copying(&self, news: CopyNews) {
+        self.tell(&match news {
+            CopyNews::Going { files, bytes } => News::Copying { files, bytes },
+            CopyNews::Over => News::Copied,
+        });
+    }
+
+    fn fetching(&self, image: &str, line: &str) {
+        self.tell(&News::Fetching { image: image.to_owned(), line: line.to_owned() });
+    }
+
+    fn started(&self, name: &SandboxName) {
+        self.tell(&News::Started { name: name.clone() });
+        // From here on this process may have threads. This one ends with it. Where it cannot be made, the command goes on
+        // although nobody waits.
+        let (line, sandboxes, name) = (Arc::clone(&self.line), self.sandboxes.clone(), name.clone());
+        let _attentive = std::thread::Builder::new().spawn(move || {
+            line.closed();
+            // If it has ended meanwhile, there is nothing left to stop.
+            let _stopped = stop(&sandboxes, &name, GRACE);
+        });
+    }
+
+    fn recording(&self, entries: u64, bytes: u64) {
+        self.tell(&News::Recording { entries, bytes });
+    }
+
+    fn recorded(&self) {
+        self.tell(&News::Recorded);
+    }
+
+    fn waiting(&self, others: usize) {
+        self.tell(&News::Waiting { others });
+    }
+}
