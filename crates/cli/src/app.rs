@@ -68,8 +68,7 @@ impl App {
     /// nobody from what has nothing to do with it; whoever works on the same files fails by it again.
     pub(crate) fn recover(&self) {
         let Ok(data) = self.environment.data() else { return };
-        let home = || self.environment.host().ok().and_then(|host| host.home);
-        let means = || commands::merge::found(data.join("merges"), home());
+        let means = || commands::merge::found(data.join("merges"), &self.environment);
         let (mut done, mut left) = (Vec::new(), Vec::new());
         for found in recovery::recover(&data, &means) {
             match found {

@@ -8,6 +8,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use sandtable_sandbox::host::Host;
+use sandtable_sandbox::merge::CONFIGURING;
 use sandtable_sandbox::model::path::HostPath;
 
 use crate::config::key::Key;
@@ -200,6 +201,28 @@ impl Environment {
 
     pub(crate) fn home(&self) -> Result<Option<HostPath>, Error> {
         self.path(HOME)
+    }
+
+    /// What the variables say about git's configuration. A path in one of them is from the current directory, as for git.
+    pub(crate) fn git_variables(&self) -> Vec<(OsString, OsString)> {
+        let here = std::env::current_dir().unwrap_or_default();
+        let known = |name: &str| {
+            CONFIGURING
+                .iter()
+                .any(|known| name == *known || (known.ends_with('_') && name.starts_with(known)))
+        };
+        let value = |name: &str| match name {
+            "XDG_CONFIG_HOME" => {
+                self.get(name).map(OsStr::to_owned).filter(|path| Path::new(path).is_absolute())
+            }
+            "GIT_CONFIG_GLOBAL" | "GIT_CONFIG_SYSTEM" => {
+                let path = self.0.get(OsStr::new(name));
+                path.map(|path| if path.is_empty() { path.clone() } else { here.join(path).into_os_string() })
+            }
+            _ => self.0.get(OsStr::new(name)).cloned(),
+        };
+        let names = self.0.keys().filter_map(|name| name.to_str()).filter(|name| known(name));
+        names.filter_map(|name| Some((name.into(), value(name)?))).collect()
     }
 
     /// Where sandboxes are kept.

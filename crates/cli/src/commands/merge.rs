@@ -21,6 +21,7 @@ use sandtable_sandbox::session::{self, back};
 
 use super::target::{ends, sandbox, state};
 use crate::app::{App, real};
+use crate::env::Environment;
 use crate::error::CliError;
 use crate::exit::{Own, after_signal};
 use crate::ui::{Ui, merge as view};
@@ -215,16 +216,17 @@ fn request(args: &WorkArgs, work: &Work, mode: Mode) -> Result<MergeRequest, Cli
 /// What merges, and their way back, work with.
 pub(super) fn means(app: &App) -> Result<Means, CliError> {
     let state = app.environment.data()?.join("merges");
-    let home = app.environment.host()?.home;
-    Ok(found(state, home)?)
+    Ok(found(state, &app.environment)?)
 }
 
 /// The same, for whoever knows where things are.
 pub(crate) fn found(
     state: HostPath,
-    home: Option<HostPath>,
+    environment: &Environment,
 ) -> Result<Means, sandtable_sandbox::merge::Error> {
-    Ok(Means { git: Git::find_known(FOLDERS, &state)?, state, home })
+    let home = environment.home().ok().flatten();
+    let git_variables = environment.git_variables();
+    Ok(Means { git: Git::find_known(FOLDERS, &state)?, state, home, git_variables })
 }
 
 fn told(app: &App, args: &WorkArgs, outcome: &MergeOutcome) -> Result<ExitCode, CliError> {

@@ -12,7 +12,7 @@ use super::approval::Seal;
 use super::blobs;
 use super::error::Error;
 use super::request::Means;
-use super::review::{Links, Surroundings, places};
+use super::review::{Links, OtherNames, Surroundings, places};
 use super::scratch::Scratch;
 use super::target::Target;
 use super::tree::{Change, Entry, Mode, foreign};
@@ -31,13 +31,14 @@ pub(super) fn surroundings(
 ) -> Result<Surroundings, Error> {
     let root = target.root().map(HostPath::as_path);
     let mut links = Links::new(root);
+    links.other_names = root.map(|root| OtherNames::of(root, means.home.as_ref())).unwrap_or_default();
     let mut found = all(scratch, base)?;
     if let Some(head) = head {
         found.extend(of_changes(&scratch.changes(base, head)?));
     }
     links.add(with_texts(scratch, found)?.into_iter().chain(root.into_iter().flat_map(on_disk)));
     let places = match target {
-        Target::Repository(repository) => places(repository, means.home.as_ref()),
+        Target::Repository(repository) => places(repository, means),
         Target::Plain { .. } => Vec::new(),
     };
     let attention = means.git.attention().clone();

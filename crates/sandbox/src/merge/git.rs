@@ -238,6 +238,11 @@ impl Call {
         self
     }
 
+    /// How many settings it has on its command line.
+    pub(super) fn settings_given(&self) -> usize {
+        HARDENING.settings.len() + self.settings.len()
+    }
+
     /// Takes attributes from a tree and from nowhere else.
     pub(super) fn attributes(self, tree: &ObjectId) -> Self {
         self.variable("GIT_ATTR_SOURCE", tree.to_string())

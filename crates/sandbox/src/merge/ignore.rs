@@ -10,9 +10,9 @@ use sandtable_store::object::{EntryMode, TreeEntry};
 use sandtable_store::regular;
 
 use super::error::Error;
+use super::request::Means;
 use super::scratch::Scratch;
 use super::target::Repository;
-use crate::model::path::HostPath;
 
 /// The paths that the rules in `tree`, and those of the user, ignore. The paths come sorted.
 ///
@@ -20,13 +20,13 @@ use crate::model::path::HostPath;
 pub(super) fn ignored(
     scratch: &Scratch,
     repository: &Repository,
-    home: Option<&HostPath>,
+    means: &Means,
     (tree, paths): (&ObjectId, &[&RelPath]),
 ) -> Result<BTreeSet<RelPath>, Error> {
     if paths.is_empty() {
         return Ok(BTreeSet::new());
     }
-    let rules = Rules::default().and(&users_rules(repository, home), b"").unwrap_or_default();
+    let rules = Rules::default().and(&users_rules(repository, means), b"").unwrap_or_default();
     let mut walk = Walk { scratch, folder: Vec::new(), levels: Vec::new() };
     walk.enter(Some(*tree), (rules, Verdict::Kept))?;
     let mut ignored = BTreeSet::new();
@@ -110,14 +110,13 @@ impl Level {
 }
 
 /// Rules that are in no tree.
-fn users_rules(repository: &Repository, home: Option<&HostPath>) -> Vec<u8> {
-    let global = match (repository.settings.excludes_file(), home) {
-        (Some(path), home) => match (path.strip_prefix("~/"), home) {
+fn users_rules(repository: &Repository, means: &Means) -> Vec<u8> {
+    let global = match repository.settings.excludes_file() {
+        Some(path) => match (path.strip_prefix("~/"), &means.home) {
             (Some(rest), Some(home)) => Some(home.as_path().join(rest)),
             _ => Some(PathBuf::from(path)),
         },
-        (None, Some(home)) => Some(home.as_path().join(".config/git/ignore")),
-        (None, None) => None,
+        None => means.config_home().map(|place| place.join("git/ignore")),
     };
     let files = [global, Some(repository.common_dir.join("info/exclude"))];
     let mut rules = Vec::new();

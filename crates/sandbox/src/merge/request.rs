@@ -1,6 +1,8 @@
 //! What is asked of a merge.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::path::PathBuf;
 
 use sandtable_store::RelPath;
 use sandtable_store::id::ObjectId;
@@ -194,6 +196,18 @@ impl Identity {
     }
 }
 
+/// The variables, or beginnings of their names, that say which configuration git has. No other one gets to git.
+pub const CONFIGURING: [&str; 8] = [
+    "XDG_CONFIG_HOME",
+    "GIT_CONFIG_GLOBAL",
+    "GIT_CONFIG_SYSTEM",
+    "GIT_CONFIG_NOSYSTEM",
+    "GIT_CONFIG_COUNT",
+    "GIT_CONFIG_KEY_",
+    "GIT_CONFIG_VALUE_",
+    "GIT_CONFIG_PARAMETERS",
+];
+
 /// What an operation works with, the same for every target.
 #[derive(Clone, Debug)]
 pub struct Means {
@@ -202,4 +216,27 @@ pub struct Means {
     pub state: HostPath,
     /// Where the user's own git configuration is, which is read as data.
     pub home: Option<HostPath>,
+    /// What the user's variables say about that configuration ([`CONFIGURING`]), with absolute paths.
+    pub git_variables: Vec<(OsString, OsString)>,
+}
+
+impl Means {
+    /// Where programs of the user keep their settings.
+    pub(super) fn config_home(&self) -> Option<PathBuf> {
+        let named = self.variable("XDG_CONFIG_HOME").map(PathBuf::from);
+        named.or_else(|| Some(self.home.as_ref()?.as_path().join(".config")))
+    }
+
+    /// The files that git reads as the user's own configuration, whether they are there or not.
+    pub(super) fn own_configuration(&self) -> Vec<PathBuf> {
+        if let Some(named) = self.variable("GIT_CONFIG_GLOBAL") {
+            return vec![named.into()];
+        }
+        let home = self.home.as_ref().map(|home| home.as_path().join(".gitconfig"));
+        home.into_iter().chain(self.config_home().map(|place| place.join("git/config"))).collect()
+    }
+
+    fn variable(&self, name: &str) -> Option<&OsString> {
+        self.git_variables.iter().find(|(known, _)| known == name).map(|(_, value)| value)
+    }
 }

@@ -9,6 +9,7 @@ mod alias;
 mod content;
 mod name;
 mod named;
+mod other_names;
 mod pattern;
 mod rules;
 mod secret;
@@ -30,6 +31,7 @@ use crate::attention::Attention;
 use alias::Amount;
 pub use alias::Links;
 pub use named::{Place, places};
+pub use other_names::OtherNames;
 use pattern::{Folded, Pattern};
 use rules::{Described, Level, PATTERNS, PathRule, RULES, When};
 

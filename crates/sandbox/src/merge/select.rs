@@ -129,8 +129,7 @@ impl Selector<'_> {
             changes.iter().filter(|change| change.new.is_some()).map(|change| &change.path).collect();
         let known = lookup(self.scratch, head, present.iter().copied())?;
         let unknown: Vec<&RelPath> = present.into_iter().filter(|path| !known.contains_key(*path)).collect();
-        let home = self.means.home.as_ref();
-        let ignored = ignored(self.scratch, repository, home, (tree, &unknown))?;
+        let ignored = ignored(self.scratch, repository, self.means, (tree, &unknown))?;
         report.leave_out(ignored.iter(), LeftOutWhy::Ignored);
         Ok(changes.into_iter().filter(|change| !ignored.contains(&change.path)).collect())
     }

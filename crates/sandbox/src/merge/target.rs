@@ -15,6 +15,7 @@ use sandtable_store::regular;
 
 pub(super) use refs::Place as Reference;
 pub use settings::Settings;
+pub(super) use settings::Value;
 
 use super::error::Error;
 use super::git::Git;

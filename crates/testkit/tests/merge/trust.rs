@@ -112,6 +112,101 @@ fn every_place_that_the_users_configuration_names_is_held() {
     world.succeeds(&world.request(base, Mode::Merge));
 }
 
+/// Work on a file that the configuration names, with the user's variables; whether git itself knows the setting is asked of it.
+fn merged_with(world: &World, variables: &[(&str, &str)], setting: &str) -> MergeOutcome {
+    let mut world_git = sandtable_testkit::process::Run::new("git", &world.repo());
+    world_git =
+        world_git.variable("PATH", sandtable_testkit::env::PATH).variable("HOME", world.root().join("home"));
+    for (name, value) in variables {
+        world_git = world_git.variable(name, value);
+    }
+    let oracle =
+        world_git.args(["config", "--list", "--show-origin", "--includes"]).ended().expect_code(0).stdout;
+    assert!(oracle.to_lowercase().contains(setting), "git knows it: {oracle}");
+    let mut means = world.means.clone();
+    means.git_variables = variables.iter().map(|(name, value)| (name.into(), value.into())).collect();
+    let base = world.enter();
+    world.inside_write("src/deep/er/util.c", "# other\n");
+    sandtable_sandbox::merge::merge(&means, &world.request(base, Mode::Merge)).unwrap()
+}
+
+#[test]
+fn configuration_that_variables_bring_counts() {
+    let hooks = "core.hookspath=src/deep";
+    let file = |world: &World, name: &str, text: &str| {
+        let path = world.root().join(name);
+        crate::world::write(&path, text.as_bytes());
+        path.display().to_string()
+    };
+    let text = "[core]\n\thooksPath = src/deep\n";
+    let world = World::new();
+    file(&world, "xdg/git/config", text);
+    let xdg = world.root().join("xdg").display().to_string();
+    assert_eq!(held(&merged_with(&world, &[("XDG_CONFIG_HOME", &xdg)], hooks)).len(), 1);
+
+    let world = World::new();
+    let global = file(&world, "other.config", text);
+    assert_eq!(held(&merged_with(&world, &[("GIT_CONFIG_GLOBAL", &global)], hooks)).len(), 1);
+
+    let world = World::new();
+    let pair = [
+        ("GIT_CONFIG_COUNT", "2"),
+        ("GIT_CONFIG_KEY_0", "core.hooksPath"),
+        ("GIT_CONFIG_VALUE_0", "src/deep"),
+        ("GIT_CONFIG_KEY_1", "credential.helper"),
+        ("GIT_CONFIG_VALUE_1", ""),
+    ];
+    assert_eq!(held(&merged_with(&world, &pair, hooks)).len(), 1);
+
+    let world = World::new();
+    assert_eq!(
+        held(&merged_with(&world, &[("GIT_CONFIG_PARAMETERS", "'core.hookspath'='src/deep'")], hooks)).len(),
+        1
+    );
+    // And none of it is ours to take where it does not say so.
+    let world = World::new();
+    let outcome = merged_with(&world, &[("GIT_CONFIG_GLOBAL", "/dev/null")], "core.bare");
+    assert!(outcome.success, "{outcome:?}");
+}
+
+#[test]
+fn a_file_that_an_included_file_includes_is_found_from_its_own_place() {
+    let world = World::new();
+    crate::world::write(&world.root().join("conf/one"), b"[include]\n\tpath = ../repo/src/deep/er/util.c\n");
+    world.write("src/deep/er/util.c", "# nothing\n");
+    world.commit("a comment");
+    let one = world.root().join("conf/one").display().to_string();
+    world.git(&["config", "--global", "include.path", &one]);
+    assert!(world.repo().ends_with("repo"), "as the file says");
+    assert_eq!(held(&merged_with(&world, &[], "include.path=../repo/src")).len(), 1);
+}
+
+#[test]
+fn the_users_configuration_is_held_where_it_is_a_file_of_the_worktree() {
+    let world = World::new();
+    world.write("src/deep/er/util.c", "# nothing\n");
+    world.commit("a comment");
+    let own = world.root().join("home/.gitconfig");
+    drop(fs_err::remove_file(&own));
+    fs_err::os::unix::fs::symlink(world.repo().join("src/deep/er/util.c"), &own).unwrap();
+    assert_eq!(held(&merged_with(&world, &[], "core.bare")).len(), 1);
+}
+
+#[test]
+fn a_link_that_names_the_repository_otherwise_gives_its_paths_names_too() {
+    let world = World::new();
+    let other = world.root().join("other");
+    fs_err::os::unix::fs::symlink(world.root(), &other).unwrap();
+    linked(&world, other.join("repo/docs").to_str().unwrap(), ".vscode");
+    world.git(&["add", "-A"]);
+    world.commit("a link");
+    let base = world.enter();
+    world.inside_write("docs/guide.txt", "one\n");
+    let outcome = world.merge(&world.request(base, Mode::Merge));
+    let expected = ("docs/guide.txt".to_owned(), ".vscode/guide.txt".to_owned());
+    assert_eq!(held(&outcome), BTreeMap::from([expected]));
+}
+
 #[test]
 fn directories_of_other_version_control_are_never_brought_over() {
     for path in [".hg/hgrc", "sub/.SVN/x", "CVS/Root", "_darcs/x"] {

@@ -60,6 +60,7 @@ impl World {
             git: Git::find(FOLDERS).unwrap(),
             state: host(&root.join("state")),
             home: Some(host(&root.join("home"))),
+            git_variables: Vec::new(),
         };
         Self { root: root.to_owned(), _dir: None, means }
     }

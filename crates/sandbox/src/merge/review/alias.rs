@@ -12,6 +12,7 @@ use std::hash::{BuildHasher as _, RandomState};
 use sandtable_store::RelPath;
 
 use super::content::refused_name;
+use super::other_names::OtherNames;
 use super::pattern::folded;
 
 /// More names than this one path has only where somebody hides something.
@@ -36,6 +37,8 @@ pub struct Links {
     /// file system to it.
     root: Vec<Spot>,
     texts: BTreeMap<RelPath, BTreeSet<Vec<u8>>>,
+    /// Other names of where the tree is.
+    pub(in crate::merge) other_names: OtherNames,
     /// The links by where they are.
     by_spot: HashMap<Spot, Vec<RelPath>>,
     /// And by what they lead to.
@@ -134,7 +137,8 @@ impl Links {
             if !here.contains(&path) {
                 here.push(path.clone());
             }
-            self.texts.entry(path).or_default().insert(text);
+            let respelled = self.other_names.respelled(&path, &text);
+            self.texts.entry(path).or_default().extend(respelled.into_iter().chain([text]));
         }
         self.forbidden.take();
         // What a link leads to can depend on any other.

@@ -1,13 +1,15 @@
 //! Files of the worktree that the user's own git configuration names: hooks, included settings, filters and other commands.
 //! The configuration is a list of words here; nothing in it is run.
 
+use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
 
 use sandtable_store::RelPath;
 
 use super::pattern::{Folded, wild};
 use super::rules::{Described, Names, RULES};
-use crate::merge::target::{Repository, Settings};
+use crate::merge::request::Means;
+use crate::merge::target::{Repository, Settings, Value};
 use crate::model::path::HostPath;
 
 /// A place in the worktree that a setting names.
@@ -45,11 +47,38 @@ struct Start<'a> {
 }
 
 /// All places that the settings of a repository name.
-pub fn places(repository: &Repository, home: Option<&HostPath>) -> Vec<Place> {
+pub fn places(repository: &Repository, means: &Means) -> Vec<Place> {
     let Some(root) = &repository.root else { return Vec::new() };
-    let start =
-        Start { root: root.as_path(), git: &repository.common_dir, home: home.map(HostPath::as_path) };
-    of_settings(&repository.settings, &start)
+    let start = Start {
+        root: root.as_path(),
+        git: &repository.common_dir,
+        home: means.home.as_ref().map(HostPath::as_path),
+    };
+    let mut found = of_settings(&repository.settings, &start);
+    found.extend(of_files(&repository.settings, &means.own_configuration(), &start));
+    found
+}
+
+/// The files that are configuration, where a link or a variable has them in the worktree. They are what files are that one
+/// of them includes.
+fn of_files(settings: &Settings, own: &[PathBuf], start: &Start<'_>) -> Vec<Place> {
+    let Some(rule) = RULES.setting.iter().find(|rule| rule.names == Names::FromGit) else {
+        return Vec::new();
+    };
+    let read = settings.all().filter_map(|(_, value)| value.file.as_deref());
+    let files: BTreeSet<&Path> = read.chain(own.iter().map(PathBuf::as_path)).collect();
+    let place = |file: &Path| {
+        let setting = file.to_string_lossy().into_owned();
+        let found = beneath(file, start.root).into_iter().filter(|path| !path.is_root());
+        let one = move |path: RelPath| Place {
+            at: Folded::new(&path),
+            names: rule.names,
+            setting: setting.clone(),
+            described: &rule.described,
+        };
+        found.map(one).collect::<Vec<_>>()
+    };
+    files.into_iter().flat_map(place).collect()
 }
 
 fn of_settings(settings: &Settings, start: &Start<'_>) -> Vec<Place> {
@@ -68,11 +97,13 @@ fn of_settings(settings: &Settings, start: &Start<'_>) -> Vec<Place> {
 }
 
 /// What a value names below the worktree. As a link on the host may lead there, what is on disk counts as well.
-fn paths(names: Names, value: &str, start: &Start<'_>) -> Vec<RelPath> {
+fn paths(names: Names, value: &Value, start: &Start<'_>) -> Vec<RelPath> {
+    let (value, file) = (value.text.as_str(), value.file.as_deref());
     let whole = |from: &Path| beneath(&from.join(expanded(value, start)), start.root);
     match names {
         Names::Path => whole(start.root),
-        Names::FromGit => whole(start.git),
+        // From the file that says so, which may be an included one itself.
+        Names::FromGit => whole(file.and_then(Path::parent).unwrap_or(start.git)),
         Names::Alias if !value.starts_with('!') => Vec::new(),
         Names::Command | Names::Alias => {
             let words = value.split(|c: char| c.is_whitespace() || "'\"`;|&()<>=!$".contains(c));

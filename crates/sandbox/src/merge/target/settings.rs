@@ -2,7 +2,9 @@
 //! ever handed to git again but the few values that say how files are written.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
 
 use sandtable_store::id::HashKind;
 
@@ -12,9 +14,16 @@ use crate::merge::request::{Identity, Means};
 /// What a repository's configuration says, all files together.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
-    values: BTreeMap<String, Vec<String>>,
+    values: BTreeMap<String, Vec<Value>>,
     /// Values that do not come from the repository itself.
     trusted: Vec<String>,
+}
+
+/// A value, and the file that says so.
+#[derive(Clone, Debug)]
+pub(in crate::merge) struct Value {
+    pub(in crate::merge) text: String,
+    pub(in crate::merge) file: Option<PathBuf>,
 }
 
 /// Settings that are data and say how files become blobs and back.
@@ -32,47 +41,49 @@ const PASSED_ON: [&str; 9] = [
 
 impl Settings {
     pub(super) fn read(means: &Means, git_dir: &Path) -> Result<Self, Error> {
-        let mut call =
-            means.git.call(git_dir).shortly().args(["config", "--list", "--includes", "--show-scope", "-z"]);
+        let mut call = means.git.call(git_dir).shortly();
+        call = call.args(["config", "--list", "--includes", "--show-scope", "--show-origin", "-z"]);
         if let Some(home) = &means.home {
             let xdg = home.as_path().join(".config");
             call = call.variable("HOME", home.as_path()).variable("XDG_CONFIG_HOME", xdg);
             call =
                 call.without("GIT_CONFIG_GLOBAL").without("GIT_CONFIG_SYSTEM").without("GIT_CONFIG_NOSYSTEM");
         }
+        call = means.git_variables.iter().fold(call, |call, (name, value)| call.variable(name, value));
         let answer = call.output()?;
         let mut settings = Self::default();
-        let mut fields = answer.split(|byte| *byte == 0);
-        while let (Some(scope), Some(pair)) = (fields.next(), fields.next()) {
-            let pair = String::from_utf8_lossy(pair);
+        let fields: Vec<&[u8]> = answer.split(|byte| *byte == 0).collect();
+        let lines: Vec<&[&[u8]]> = fields.chunks_exact(3).collect();
+        // What a command line says comes last, after what variables say, and is ours.
+        let users = lines.len().saturating_sub(call.settings_given());
+        for line in &lines[..users] {
+            let (scope, pair) = (line[0], String::from_utf8_lossy(line[2]));
             let (name, value) = pair.split_once('\n').unwrap_or((&pair, "true"));
-            if scope == b"command" {
-                continue;
-            }
+            let file = line[1].strip_prefix(b"file:").map(|file| PathBuf::from(OsStr::from_bytes(file)));
             if name == "safe.directory" && matches!(scope, b"system" | b"global") {
                 settings.trusted.push(value.to_owned());
             }
-            settings.values.entry(name.to_owned()).or_default().push(value.to_owned());
+            let value = Value { text: value.to_owned(), file };
+            settings.values.entry(name.to_owned()).or_default().push(value);
         }
         Ok(settings)
     }
 
     /// Every value of every setting, by name.
-    pub(in crate::merge) fn all(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.values
-            .iter()
-            .flat_map(|(name, values)| values.iter().map(|value| (name.as_str(), value.as_str())))
+    pub(in crate::merge) fn all(&self) -> impl Iterator<Item = (&str, &Value)> {
+        self.values.iter().flat_map(|(name, values)| values.iter().map(|value| (name.as_str(), value)))
     }
 
     #[cfg(test)]
     pub(in crate::merge) fn of<const N: usize>(pairs: [(&str, &str); N]) -> Self {
-        let values = pairs.map(|(name, value)| (name.to_owned(), vec![value.to_owned()]));
+        let value = |text: &str| Value { text: text.to_owned(), file: None };
+        let values = pairs.map(|(name, text)| (name.to_owned(), vec![value(text)]));
         Self { values: values.into(), trusted: Vec::new() }
     }
 
     /// The value that wins.
     pub fn get(&self, name: &str) -> Option<&str> {
-        self.values.get(name)?.last().map(String::as_str)
+        self.values.get(name)?.last().map(|value| value.text.as_str())
     }
 
     pub fn is_true(&self, name: &str) -> bool {
