@@ -55,6 +55,8 @@ pub(crate) enum CliError {
     NotAPerson { words: String },
     #[error("something was interrupted in `{}` and is half done", directory.display())]
     HalfDone { directory: PathBuf, began: PathBuf },
+    #[error("`--approve all` means everything that is held, and there is a file `all`")]
+    AllIsAFile,
     #[error("nothing of `{}` can be {}", root.display(), direction.done())]
     NothingBack { root: PathBuf, direction: board::Direction },
     #[error("merge `{id}` into `{}` cannot be {}: {}", root.display(), direction.done(), match direction {
@@ -156,6 +158,7 @@ impl CliError {
             | Self::NotAPerson { .. }
             | Self::NothingBack { .. }
             | Self::HalfDone { .. }
+            | Self::AllIsAFile
             | Self::MergeIntoSandbox { .. }
             | Self::MergeNotThere { .. }
             | Self::HostPath(_)
@@ -233,6 +236,9 @@ impl CliError {
                 Some(format!("`sandtable rm {}` removes them with their work, then again", names.join(" ")))
             }
             Self::HalfDone { directory, began } => Some(half_done(directory, began)),
+            Self::AllIsAFile => {
+                Some("the file is `./all`; everything is `all@PLAN`, as a merge without it says".to_owned())
+            }
             Self::NotConfirmed => Some("pass `--yes`, or look first with `--dry-run`".to_owned()),
             Self::NoTerminal => Some("choose with `--only PATH` and `--exclude PATH`".to_owned()),
             Self::MergedSince { id, direction, .. } => id.as_ref().map(|id| {

@@ -43,7 +43,7 @@ pub(crate) struct WorkArgs {
     #[arg(long, value_name = "PATH")]
     exclude: Vec<String>,
     /// Let this held path pass, or `all` of them, as last shown; with `@ID` exactly that content, or that plan for `all`; may
-    /// be repeated
+    /// be repeated. A file that is called `all` is `./all`
     #[arg(long, value_name = "PATH[@ID]")]
     approve: Vec<String>,
     /// Choose file by file and hunk by hunk, on the terminal
@@ -185,6 +185,9 @@ fn request(args: &WorkArgs, work: &Work, mode: Mode) -> Result<MergeRequest, Cli
         None => work.store.source().to_owned(),
     };
     let whose = |words: &Option<String>| words.as_deref().map(identity).transpose();
+    if args.approve.iter().any(|word| word == ALL) && work.has(ALL)? {
+        return Err(CliError::AllIsAFile);
+    }
     let (approvals, binding) = approvals(&args.approve, work.name.clone())?;
     Ok(MergeRequest {
         target: host(target)?,
@@ -242,6 +245,9 @@ fn told(app: &App, args: &WorkArgs, outcome: &MergeOutcome) -> Result<ExitCode, 
     })
 }
 
+/// The word that approves everything that is held.
+const ALL: &str = "all";
+
 /// From which state to which, and what moved in the source meanwhile.
 struct Work {
     /// What it is called, for what is remembered of it.
@@ -258,6 +264,18 @@ struct Work {
 }
 
 impl Work {
+    /// Whether there is something of this name at the top, before or after.
+    fn has(&self, name: &str) -> Result<bool, CliError> {
+        let path = path(name)?;
+        for snapshot in [&self.base, &self.newest] {
+            let state = self.store.state(&snapshot.id).map_err(board::Error::from)?;
+            if state.lookup(self.store.objects(), &path).map_err(board::Error::from)?.is_some() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// What was done, between the two states.
     fn changes(&self, options: &diff::Options) -> Result<diff::Diff, CliError> {
         let state = |snapshot: &Snapshot| self.store.state(&snapshot.id).map_err(board::Error::from);
@@ -328,7 +346,7 @@ fn approvals(words: &[String], work: String) -> Result<(Approvals, Binding), Cli
             Some((name, id)) if is_name(id) => (name, Some(id.to_owned())),
             _ => (word.as_str(), None),
         };
-        if name == "all" {
+        if name == ALL {
             all = true;
             binding.plan = id.or(binding.plan);
             continue;

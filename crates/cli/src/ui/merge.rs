@@ -110,10 +110,15 @@ fn grouped(text: &mut String, held: &[Finding], colour: Colour) {
         line(text, &format!("{}:", escape::line(group)));
         for finding in findings {
             let label = colour.paint(Role::Warning, "held");
-            let (path, id) = (escape::line(&finding.path.path), escape::line(&finding.id));
+            let (path, id) = (approvable(&finding.path.path), escape::line(&finding.id));
             line(text, &format!("  {label} {path}@{id}: {}", reason(finding)));
         }
     }
+}
+
+/// A path as `--approve` takes it: the word `all` alone means everything.
+fn approvable(path: &str) -> String {
+    if path == "all" { "./all".to_owned() } else { escape::line(path) }
 }
 
 /// Why something is held or flagged, with the name that matters where it is not its own.

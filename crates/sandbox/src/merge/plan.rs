@@ -174,7 +174,8 @@ pub(super) fn plan(
     Ok(plan)
 }
 
-/// Whether what must be approved is, in the contents that were told. What is told now is remembered.
+/// Whether what must be approved is, in the contents that were told. What is told now is remembered; a refusal names the
+/// contents and tells none of them, so that the same words are refused again.
 fn settle(place: &Place, request: &MergeRequest, report: &mut Report) -> Result<(), Halt> {
     let work = request.binding.work.as_deref();
     let shown = work.and_then(|work| Shown::read(place, work));
@@ -183,10 +184,10 @@ fn settle(place: &Place, request: &MergeRequest, report: &mut Report) -> Result<
     if checked.is_ok() && report.held.is_empty() {
         return Ok(());
     }
+    checked?;
     if let Some(work) = work {
         Shown::of(report.held.iter().chain(&report.approved)).write(place, work)?;
     }
-    checked?;
     Err(Halt::Held(std::mem::take(&mut report.held)))
 }
 

@@ -379,7 +379,10 @@ impl Reason {
             Self::BranchExists | Self::BranchName | Self::FileExists => &["choose another name"],
             Self::Unsafe => &["`--exclude` these paths"],
             Self::CaseCollision => &["`--exclude` one of each pair"],
-            Self::Approval => &["look at them again with `diff`, then `--approve` them again"],
+            Self::Approval => &[
+                "the same without `--approve` shows what is there now; look at it with `diff`, then `--approve` it, or",
+                "name the content that is to pass: `--approve PATH@ID`",
+            ],
             Self::Mixed => &[
                 "leave out `--history`: the files come without these changes, or",
                 "make the commits again in a sandbox with `--base store`, which does not see them",

@@ -320,11 +320,11 @@ fn an_approval_does_not_let_through_what_took_the_place_of_what_was_shown() {
 
         let untouched = env.fingerprint(&source);
         let pinned = format!("run.sh@{id}");
-        for approve in ["run.sh", &pinned, "all@0123456789ab"] {
+        for approve in ["run.sh", "run.sh", "all", &pinned, "all@0123456789ab", "run.sh"] {
             let only = ["merge", "box", "--only", "run.sh", "--approve", approve];
             let refused = call(env, &source, &only).expect_code(1);
             assert!(refused.stdout.contains("nothing was touched"), "{approve}: {}", refused.stdout);
-            assert!(approve.starts_with("all") || refused.stdout.contains(&format!("it was `{id}`")));
+            assert!(approve.starts_with("all@") || refused.stdout.contains(&format!("it was `{id}`")));
             assert_eq!(untouched.differences(&env.fingerprint(&source)), [""; 0], "{approve}");
         }
         call(env, &source, &["stop", "box"]).expect_code(0).unused();
@@ -454,4 +454,34 @@ fn hunks_are_chosen_on_a_terminal() {
         tmux.shows("code 1");
         assert_eq!(env.git(&source, &["status", "--porcelain"]), "");
     });
+}
+
+#[test]
+fn a_file_called_all_has_another_spelling_than_everything() {
+    let Some(env) = TestEnv::of_the_executable() else { return };
+    let source = env.repository("r");
+    let script = "printf '#!/bin/sh\\n' > all; chmod +x all; echo 'x: ; true' > Makefile";
+    env.run_script(&source, &["-q", "--name", "box"], script).expect_code(0).unused();
+    let held = call(&env, &source, &["merge", "box"]).expect_code(1);
+    let line = held.stdout.lines().find(|line| line.contains("held ./all@")).expect("it is spelled so");
+    let named = line.split_whitespace().nth(1).unwrap().trim_end_matches(':');
+    let plan = held.stdout.split("`--approve all@").nth(1).and_then(|rest| rest.split('`').next()).unwrap();
+    let before = env.git(&source, &["rev-parse", "HEAD"]);
+    let refused = call(&env, &source, &["merge", "box", "--approve", "all"]).expect_code(2);
+    assert!(refused.stderr.contains("`./all`"), "{}", refused.stderr);
+    assert_eq!(env.git(&source, &["rev-parse", "HEAD"]), before);
+    // The file alone is not everything.
+    for word in ["./all", named] {
+        let more = call(&env, &source, &["merge", "box", "--approve", word]).expect_code(1);
+        assert!(
+            more.stdout.contains("held Makefile@") && !more.stdout.contains("held ./all@"),
+            "{}",
+            more.stdout
+        );
+    }
+    call(&env, &source, &["merge", "box", "--dry-run", "--approve", &format!("all@{plan}")])
+        .expect_code(0)
+        .unused();
+    call(&env, &source, &["merge", "box", "--only", "all", "--approve", named]).expect_code(0).unused();
+    assert!(source.join("all").exists() && !source.join("Makefile").exists());
 }

@@ -239,6 +239,11 @@ fn asked(world: &World) -> (sandtable_sandbox::merge::ObjectId, sandtable_sandbo
     (base, request)
 }
 
+/// The content that a refusal names as the one that is there.
+fn id_now(why: &sandtable_sandbox::merge::outcome::Named) -> String {
+    why.why.split('`').nth(3).unwrap().to_owned()
+}
+
 #[test]
 fn an_approval_is_of_what_was_shown() {
     for approvals in [Approvals::Paths(BTreeSet::from([rel("Makefile")])), Approvals::All] {
@@ -254,7 +259,16 @@ fn an_approval_is_of_what_was_shown() {
         let Outcome::Refused { refusal } = &outcome.outcome else { panic!("{outcome:?}") };
         let why = &refusal.paths[0];
         assert!(why.path.path == "Makefile" && why.why.contains("it was `"), "{refusal:?}");
-        // It was told now: whoever approves it again has been told.
+        // That it was refused has shown nobody what is there: the same words are refused again.
+        world.refused(&other, Reason::Approval);
+        let mut named = other.clone();
+        named.effect = Effect::Plan;
+        named.binding.contents.insert(rel("Makefile"), BTreeSet::from([id_now(why)]));
+        assert!(world.merge(&named).success);
+        world.refused(&other, Reason::Approval);
+        let mut again = other.clone();
+        again.approvals = Approvals::None;
+        assert_eq!(held(&world.merge(&again)).len(), 1);
         world.succeeds(&other);
         assert!(world.read("Makefile").contains("FIRED"));
     }
