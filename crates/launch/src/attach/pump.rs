@@ -83,6 +83,24 @@ impl Sink {
     }
 }
 
+/// The pumps that wait for something, in order. Of those that write to a terminal one goes on until it has written all that
+/// it holds, which ends outside of any control sequence: what another one writes never comes to lie within one.
+pub(super) fn waiting(pumps: &[Pump]) -> impl Iterator<Item = (usize, PollFd<'_>)> {
+    let writer = pumps.iter().position(|pump| pump.is_screen() && !pump.held.is_empty());
+    pumps.iter().enumerate().filter_map(move |(number, pump)| {
+        let may = writer.is_none_or(|writer| writer == number) || !pump.is_screen();
+        pump.interest().filter(|_| may).map(|interest| (number, interest))
+    })
+}
+
+/// Lets those go on that poll found ready; `ready` is in the order of [`waiting`].
+pub(super) fn carry(pumps: &mut [Pump], ready: &[bool]) {
+    let numbers: Vec<usize> = waiting(pumps).map(|(number, _)| number).collect();
+    for (number, _) in numbers.into_iter().zip(ready).filter(|(_, ready)| **ready) {
+        pumps[number].turn();
+    }
+}
+
 impl Pump {
     pub(super) fn new(from: OwnedFd, to: Sink) -> Self {
         let bulk = if matches!(to, Sink::Plain(_)) { Bulk::Yes } else { Bulk::No };
@@ -97,7 +115,7 @@ impl Pump {
     }
 
     /// What to wait for: room when something is held, else something to read.
-    pub(super) fn interest(&self) -> Option<PollFd<'_>> {
+    fn interest(&self) -> Option<PollFd<'_>> {
         match (&self.from, &self.to) {
             (_, Some(to)) if !self.held.is_empty() || self.bulk == Bulk::NoRoom => {
                 to.descriptor().map(|to| PollFd::new(to, PollFlags::OUT))
@@ -112,8 +130,12 @@ impl Pump {
         self.flow == Flow::Out
     }
 
+    fn is_screen(&self) -> bool {
+        matches!(self.to, Some(Sink::Screen(..)))
+    }
+
     /// Does what poll said is possible.
-    pub(super) fn turn(&mut self) {
+    fn turn(&mut self) {
         if self.bulk == Bulk::NoRoom {
             self.bulk = Bulk::Yes;
             self.fill();
@@ -169,7 +191,7 @@ impl Pump {
         self.to = None;
     }
 
-    fn flush(&mut self) {
+    pub(super) fn flush(&mut self) {
         while !self.held.is_empty() && self.to.is_some() {
             self.empty();
         }
@@ -262,5 +284,39 @@ impl Pump {
                 self.to = None;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::pipe::pipe;
+
+    use super::*;
+
+    /// Both streams are the caller's terminal. The title of the first is longer than what is written at once.
+    #[test]
+    fn a_stream_never_writes_into_a_sequence_of_another() {
+        let (terminal, screen) = pipe().unwrap();
+        unblock(&terminal).unwrap();
+        let title = [b"\x1b]2;", vec![b'x'; 10_000].as_slice(), b"\x07"].concat();
+        let texts = [title.clone(), vec![b'y'; 10_000]];
+        let mut pumps: Vec<Pump> = Vec::new();
+        for text in &texts {
+            let (from, command) = pipe().unwrap();
+            assert_eq!(write(&command, text), Ok(text.len()));
+            let screen = Sink::Screen(screen.try_clone().unwrap(), Box::default());
+            pumps.push(Pump::new(from, screen));
+        }
+        let mut seen: Vec<u8> = Vec::new();
+        while waiting(&pumps).next().is_some() {
+            let count = waiting(&pumps).count();
+            carry(&mut pumps, &vec![true; count]);
+            let mut room = vec![0_u8; 1 << 16];
+            let arrived = read(&terminal, &mut room).unwrap_or(0);
+            seen.extend(&room[..arrived]);
+        }
+        let of = |byte: u8| seen.split(|found| *found == byte).count() - 1;
+        assert_eq!((of(b'x'), of(b'y')), (10_000, 10_000));
+        assert!(seen.windows(title.len()).any(|piece| piece == title), "the title is whole");
     }
 }

@@ -13,7 +13,7 @@ use rustix::process::geteuid;
 use rustix::stdio::{stderr, stdin, stdout};
 use rustix::termios::{Winsize, isatty};
 
-use super::pump::{Flow, Pump, Sink, unblock};
+use super::pump::{self, Flow, Pump, Sink, unblock};
 use super::terminal::{self, RawMode};
 use super::{Carrier, Terminal};
 use crate::log::{Stream, Writer};
@@ -138,26 +138,23 @@ impl Streams {
 
     /// One entry per pump that waits for something, in order.
     pub(super) fn interests(&self) -> impl Iterator<Item = PollFd<'_>> {
-        self.pumps.iter().filter_map(Pump::interest)
+        pump::waiting(&self.pumps).map(|(_, interest)| interest)
     }
 
     /// Lets those pumps go on that poll found ready; `ready` is in the order of [`Self::interests`].
     pub(super) fn carry(&mut self, ready: &[bool]) {
-        let waiting = self.pumps.iter_mut().filter(|pump| pump.interest().is_some());
-        for (pump, ready) in waiting.zip(ready) {
-            if *ready {
-                pump.turn();
-            }
-        }
+        pump::carry(&mut self.pumps, ready);
     }
 
     /// After the end: everything the command wrote must arrive.
     pub(super) fn finish(&mut self) {
+        self.outward().for_each(Pump::flush);
         self.pumps.iter_mut().for_each(Pump::finish);
     }
 
     /// The command stopped: the caller's shell gets its terminal back.
     pub(super) fn pause(&mut self) {
+        self.outward().for_each(Pump::flush);
         self.outward().for_each(Pump::drain);
         if let Wiring::Terminal { raw, .. } = &mut self.wiring {
             *raw = None;
