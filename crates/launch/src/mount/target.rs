@@ -11,6 +11,7 @@ use rustix::io::Errno;
 use rustix::mount::{MoveMountFlags, move_mount};
 
 use super::Done;
+use crate::failpoint::follows_links;
 use crate::step::Context as _;
 use crate::wire::Failure;
 
@@ -94,7 +95,8 @@ fn parent(root: BorrowedFd<'_>, target: &Path) -> Done<(OwnedFd, std::ffi::OsStr
 }
 
 fn enter(parent: BorrowedFd<'_>, name: &std::ffi::OsStr) -> rustix::io::Result<OwnedFd> {
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let follow = if follows_links() { OFlags::empty() } else { OFlags::NOFOLLOW };
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC | follow;
     match openat(parent, name, flags, Mode::empty()) {
         Err(Errno::NOENT) => {
             mkdirat(parent, name, Mode::from_raw_mode(0o755))?;

@@ -5,6 +5,7 @@
 //! is harmless even where nothing is enforced. It judges only what it sees itself and says so in one line
 //! of JSON; whether a write that `works` reached the host is for the caller to find out.
 
+mod again;
 mod each;
 mod files;
 mod finding;
@@ -53,7 +54,7 @@ pub struct Line {
     pub detail: String,
 }
 
-/// Every probe, in the order of the threat model.
+/// Every probe that shows something by itself, in the order of the threat model.
 pub fn all() -> impl Iterator<Item = &'static Probe> {
     [
         files::PROBES,
@@ -68,9 +69,9 @@ pub fn all() -> impl Iterator<Item = &'static Probe> {
     .flatten()
 }
 
-/// The probe of that name.
+/// The probe of that name, those for the next start of a sandbox among them.
 pub fn find(name: &str) -> Option<&'static Probe> {
-    all().find(|probe| probe.name == name)
+    all().chain(again::PROBES).find(|probe| probe.name == name)
 }
 
 /// `__probe CASE [ARG…]`, `__probe --list`, or `__probe --each CASES ANSWERS` for many at once. The exit status is 0 if the probe could be made at all.

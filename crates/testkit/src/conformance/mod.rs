@@ -141,7 +141,7 @@ mod tests {
         let tried: BTreeSet<&str> =
             cases::ALL.iter().flat_map(|case| case.probe().attacks).copied().collect();
         let elsewhere: BTreeSet<String> = scope::table().attack.into_iter().map(|entry| entry.id).collect();
-        let groups = (1..=24).map(|n| format!("box/F{n}")).chain((1..=23).map(|n| format!("box/P{n}")));
+        let groups = (1..=25).map(|n| format!("box/F{n}")).chain((1..=23).map(|n| format!("box/P{n}")));
         let wanted = groups.chain(["box/N1", "box/N10", "box/N17", "box/N20"].map(String::from));
         let missing: Vec<_> =
             wanted.filter(|id| !tried.contains(id.as_str()) && !elsewhere.contains(id)).collect();

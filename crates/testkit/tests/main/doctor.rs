@@ -45,6 +45,9 @@ fn everything_holds(env: &TestEnv) {
         attacks.iter().partition(|attack| attack["got"] != attack["expected"]);
     assert!(bad.iter().all(|attack| attack["got"] == "unsupported"), "{bad:#?}");
     assert!(tried.len() > 100 && bad.len() < 5, "{} tried, {} not", tried.len(), bad.len());
+    let place = attack(&answer, "mount-point");
+    assert_eq!(place["got"], "blocked", "{place:#}");
+    assert!(place["detail"].as_str().unwrap().contains("the next start was refused"), "{place:#}");
     for id in
         ["kernel.version", "kernel.user-namespaces", "kernel.landlock", "machine.proc", "state.directory"]
     {
@@ -182,6 +185,30 @@ fn a_control_that_does_not_hold_is_found() {
     assert!(attacks.iter().any(|attack| attack["got"] == "leak"), "{attacks:#?}");
 }
 
+/// An executable that follows links to the place of a mount is found out by the attack that takes two starts, and only by that.
+#[test]
+fn a_mount_that_a_sandbox_can_lead_elsewhere_is_found() {
+    let Some(binary) = require::sandtable_with_failpoints() else {
+        return require::skip("no executable with fail points: set SANDTABLE_FAILPOINT_BIN");
+    };
+    for caller in [Caller::Same, Caller::ordinary()] {
+        let env = TestEnv::new(&binary, caller);
+        let doctor = |words: &[&str]| {
+            let run = env.sandtable().variable("SANDTABLE_FAIL_SKIP", "mount-points");
+            run.args(["doctor", "--attack"]).args(words).ended()
+        };
+        let answer = answer(&doctor(&["--json"]), 1);
+        assert_eq!(answer["works"], true, "every control holds");
+        let leaks: Vec<&Value> =
+            answer["attacks"].as_array().unwrap().iter().filter(|attack| attack["got"] == "leak").collect();
+        assert_eq!(leaks, [attack(&answer, "mount-point")]);
+        let said = doctor(&[]).expect_code(1).stdout;
+        let line =
+            said.lines().find(|line| line.contains(" mount-point ")).unwrap_or_else(|| panic!("{said}"));
+        assert!(line.contains("WENT THROUGH") && line.contains("box/F25"), "{line}");
+    }
+}
+
 #[test]
 fn on_a_terminal_no_attack_reaches_it() {
     let Some(env) = TestEnv::of_the_executable() else { return };
@@ -195,8 +222,7 @@ fn on_a_terminal_no_attack_reaches_it() {
     let answer = answer(&ended, 0);
     let terminal = check(&answer, "machine.terminal");
     assert!(terminal["why"].as_str().unwrap().contains("a terminal of its own"), "{terminal:#}");
-    let attacks = answer["attacks"].as_array().unwrap();
-    let host = attacks.iter().find(|attack| attack["probe"] == "host-terminal").unwrap();
+    let host = attack(&answer, "host-terminal");
     assert_eq!(host["detail"], "only a terminal of its own", "{host:#}");
 }
 
@@ -227,6 +253,13 @@ fn people_can_read_it_and_the_profile_is_one() {
 fn answer(ended: &Ended, code: i32) -> Value {
     assert_eq!(ended.code, code, "{}{}", ended.stdout, ended.stderr);
     serde_json::from_str(&ended.stdout).unwrap_or_else(|error| panic!("{error}: {}", ended.stdout))
+}
+
+/// The attack of that name.
+#[track_caller]
+fn attack<'a>(answer: &'a Value, name: &str) -> &'a Value {
+    let attacks = answer["attacks"].as_array().unwrap();
+    attacks.iter().find(|attack| attack["probe"] == name).unwrap_or_else(|| panic!("no {name}: {attacks:#?}"))
 }
 
 fn engine<'a>(answer: &'a Value, name: &str) -> &'a Value {

@@ -20,6 +20,8 @@ use crate::config::layer::Layer;
 use crate::error::CliError;
 use crate::exit::Own;
 
+#[cfg(target_os = "linux")]
+mod again;
 mod answer;
 #[cfg(target_os = "linux")]
 mod attacks;

@@ -1,6 +1,7 @@
 //! A sandbox launched for trial: a small source of our own, the executable itself as its command, and a
 //! directory to which it writes what it found. All of it is gone afterwards.
 
+use std::ffi::OsString;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
@@ -11,7 +12,7 @@ use sandtable_sandbox::session::{self, Deaf, Request, Streams, Terminal};
 
 pub(super) use super::attacks::Attack;
 use super::attacks::{self, Stage};
-use super::{Depth, Trial};
+use super::{Depth, Trial, again};
 use crate::app::App;
 use crate::config::{self, Loaded};
 use crate::env;
@@ -33,32 +34,30 @@ pub(super) fn launch(app: &App, engine: EngineChoice, depth: Depth) -> Result<Tr
         Depth::Attack => stage.cases(),
     };
     place.write_cases(&cases).map_err(failed)?;
-    let (source, out) = (place.source(), place.out());
-    let path = |path: PathBuf| path.into_os_string();
-    let command = vec![
-        path(source.join(PROGRAM)),
-        "__probe".into(),
-        "--each".into(),
-        path(source.join(CASES)),
-        path(out.join(ANSWERS)),
-    ];
+    let command = place.command();
     let streams = Streams::Caller(Terminal::Auto);
     let request = Request { command: &command, resolve_ms: app.elapsed_ms(), streams, watcher: &Deaf };
     let outcome = session::run(&app.sandboxes()?, resolved, None, request)?;
     if outcome.exit.code != 0 {
         return Err(CliError::TrialCommand { code: outcome.exit.code });
     }
-    let answers = fs_err::read_to_string(out.join(ANSWERS)).map_err(failed)?;
+    let mut attacks = attacks::judged(&cases, read_answers(&place)?);
+    if depth == Depth::Attack {
+        attacks.push(again::attack(app, &place, engine));
+    }
+    Ok(Trial { enforcement: outcome.enforcement, start_ms: outcome.timings_ms.start, attacks })
+}
+
+/// What the command of [`Place::command`] found.
+pub(super) fn read_answers(place: &Place) -> Result<Vec<Line>, CliError> {
+    let failed = |source| CliError::Trial { place: place.0.clone(), source };
+    let answers = fs_err::read_to_string(place.out().join(ANSWERS)).map_err(failed)?;
     let lines = answers.lines().map(serde_json::from_str::<Line>).collect::<Result<Vec<_>, _>>();
-    Ok(Trial {
-        enforcement: outcome.enforcement,
-        start_ms: outcome.timings_ms.start,
-        attacks: attacks::judged(&cases, lines.map_err(CliError::Json)?),
-    })
+    lines.map_err(CliError::Json)
 }
 
 /// A directory of our own, gone when dropped.
-struct Place(PathBuf);
+pub(super) struct Place(PathBuf);
 
 impl Place {
     fn make(base: &Path) -> std::io::Result<Self> {
@@ -73,7 +72,19 @@ impl Place {
         Ok(place)
     }
 
-    fn source(&self) -> PathBuf {
+    pub(super) fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// Makes the attempts of the list in the source, and answers into the directory that it may write.
+    pub(super) fn command(&self) -> Vec<OsString> {
+        let (source, out) = (self.source(), self.out());
+        let words =
+            [source.join(PROGRAM), "__probe".into(), "--each".into(), source.join(CASES), out.join(ANSWERS)];
+        words.map(PathBuf::into_os_string).into()
+    }
+
+    pub(super) fn source(&self) -> PathBuf {
         self.0.join("source")
     }
 
@@ -81,12 +92,12 @@ impl Place {
         self.0.join("out")
     }
 
-    fn write_cases(&self, cases: &[sandtable_launch::probe::Case]) -> std::io::Result<()> {
+    pub(super) fn write_cases(&self, cases: &[sandtable_launch::probe::Case]) -> std::io::Result<()> {
         fs_err::write(self.source().join(CASES), serde_json::to_vec(cases)?)
     }
 
     /// Every default, but that a missing control is told instead of ending the trial, and nothing is kept.
-    fn request(&self, engine: EngineChoice) -> Loaded {
+    pub(super) fn request(&self, engine: EngineChoice) -> Loaded {
         let (out, plain) = (self.out(), config::plain(self.source()));
         let spec = Spec {
             engine: Setting::default_value(engine),
