@@ -4,6 +4,7 @@ use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use clap::builder::StyledStr;
 use sandtable_sandbox::board::Board;
 use sandtable_sandbox::facts::{Facts, MachineFacts, Recorded};
 use sandtable_sandbox::merge::Recovered;
@@ -16,11 +17,13 @@ use sandtable_sandbox::resolve;
 use sandtable_sandbox::session::{self, Sandboxes};
 
 use crate::commands;
+use crate::config::key::closest;
 use crate::config::{self, Loaded};
 use crate::env::Environment;
 use crate::error::CliError;
 use crate::exit::Own;
-use crate::ui::Ui;
+use crate::ui::style::Colour;
+use crate::ui::{Ui, escape};
 
 /// The directory itself, whatever links lead to it.
 pub(crate) fn real(path: &Path) -> Result<PathBuf, CliError> {
@@ -61,6 +64,25 @@ impl App {
             started: Instant::now(),
             recovered: OnceCell::new(),
             unfinished: OnceCell::new(),
+        }
+    }
+
+    /// Help, with colours where the answer goes to a terminal that has them.
+    pub(crate) fn help(&self, text: &StyledStr) -> Result<(), CliError> {
+        match Ui::answer_colour(&self.environment) {
+            Colour::Ansi => self.ui.answer(&text.ansi().to_string()),
+            Colour::Never => self.ui.answer(&text.to_string()),
+        }
+    }
+
+    /// What went wrong, why, and what can be done; for the name of a sandbox that does not exist, the one most like it.
+    pub(crate) fn error(&self, error: &CliError) {
+        self.ui.error(error);
+        let names = error.unknown_sandbox().and_then(|_| self.sandboxes().ok()?.names().ok());
+        let names: Vec<String> = names.into_iter().flatten().map(|name| name.to_string()).collect();
+        let meant = error.unknown_sandbox().and_then(|word| closest(word, names.iter().map(String::as_str)));
+        if let Some(meant) = meant {
+            self.ui.write(&format!("  try: did you mean `{}`?\n", escape::line(meant)));
         }
     }
 

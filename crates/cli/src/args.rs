@@ -4,32 +4,29 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use clap::builder::{PossibleValuesParser, TypedValueParser as _, ValueParser};
+use clap::builder::{PossibleValuesParser, StyledStr, TypedValueParser as _, ValueParser};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use sandtable_sandbox::model::choice::UnknownWord;
 use sandtable_sandbox::model::id::SandboxName;
 use sandtable_sandbox::model::limits::{Cpus, Disk, Limits, Memory, Pids, Timeout};
 use sandtable_sandbox::model::profile::Profile;
-use sandtable_sandbox::model::seatbelt::SeatbeltProfile;
 use sandtable_sandbox::model::setting::{Origin, Setting};
-use sandtable_sandbox::model::spec::{
-    Base, EngineChoice, GitConfig, Lifetime, Network, Secrets, SourceGuard, SshAgent, Strictness,
-    WorkspaceMode,
-};
+use sandtable_sandbox::model::spec::{Base, Lifetime, Network, SourceGuard, Strictness, WorkspaceMode};
 
 use crate::commands;
 use crate::config;
-use crate::config::key::Key;
+use crate::config::key::{Key, closest};
 use crate::config::layer::Layer;
 use crate::error::CliError;
 use crate::exit;
 
 mod container;
+pub(crate) mod help;
 mod inside;
 mod profile;
 
-use container::ContainerArgs;
+use container::{ContainerArgs, ContainerNetworkArgs};
 use inside::InsideArgs;
 use profile::ProfileParser;
 
@@ -51,66 +48,66 @@ pub(crate) struct Cli {
 /// One command each, in a file of its own below `commands`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Run a command in a new sandbox on the repository around the current directory
+    /// Run a command in a new sandbox of this repository
     Run(Box<commands::run::RunArgs>),
-    /// Run your shell in a new sandbox, as `run` would
+    /// Run your shell in a new sandbox
     Shell(Box<commands::shell::ShellArgs>),
-    /// Run another command in an existing sandbox
+    /// Run a command in an existing sandbox
     Exec(commands::exec::ExecArgs),
-    /// List the sandboxes
+    /// List sandboxes
     Ls(commands::ls::LsArgs),
-    /// Show what a sandbox is and what its last command did
+    /// Show a sandbox and the result of its last command
     Inspect(commands::inspect::InspectArgs),
-    /// Show what a detached command wrote
+    /// Show the output of a detached command
     Logs(commands::logs::LogsArgs),
     /// Show what happened to sandboxes
     Events(commands::events::EventsArgs),
-    /// Show what differs between two states
+    /// Show the changes between two states
     Diff(commands::diff::DiffArgs),
-    /// Show what was recorded of a source, a sandbox or a directory, newest first
+    /// Show the history of a sandbox, a directory or this repository
     Log(commands::log::LogArgs),
-    /// Record the state of a sandbox or a directory now, and print its id
+    /// Record the state of a sandbox or a directory, and print its id
     Snapshot(commands::snapshot::SnapshotArgs),
     /// Record the first state of a directory, and print its id
     Onboard(commands::snapshot::OnboardArgs),
     /// Write a recorded state into an empty directory
     Checkout(commands::turn::CheckoutArgs),
-    /// Bring a sandbox or a directory back to a recorded state
+    /// Restore a sandbox or a directory to a recorded state
     Rollback(commands::turn::RollbackArgs),
-    /// Take back the last operation on a sandbox, a directory or this source: a command, a rollback, a merge
+    /// Undo the last operation: a command, a rollback or a merge
     Undo(commands::turn::StepArgs),
-    /// Do again what was undone
+    /// Redo what was undone
     Redo(commands::turn::StepArgs),
-    /// Make a new sandbox that is in a recorded state; no command runs
+    /// Create a sandbox from a recorded state, without running a command
     Fork(Box<commands::fork::ForkArgs>),
-    /// Check a recorded state; prove what a command does on it, or check such a proof
+    /// Check a recorded state, or prove what a command does to it
     Verify(Box<commands::verify::VerifyArgs>),
-    /// Merge what a sandbox did into your repository's current branch, as one commit
+    /// Merge a sandbox's changes into the current branch as one commit
     Merge(commands::merge::MergeArgs),
-    /// Bring what a sandbox did into your files, uncommitted
+    /// Apply a sandbox's changes to your files, uncommitted
     Apply(commands::merge::WorkArgs),
-    /// Hand over what a sandbox did as a branch, a patch or a bundle
+    /// Export a sandbox's changes as a branch, a patch or a bundle
     Export(commands::merge::ExportArgs),
-    /// Look after what is recorded
+    /// Check and clean up the recorded states
     #[command(subcommand)]
     Store(commands::store::StoreCommand),
-    /// End what runs in a sandbox; its state stays
+    /// Stop what runs in a sandbox; its files stay
     Stop(commands::stop::StopArgs),
-    /// Remove sandboxes and everything in them
+    /// Remove sandboxes and their files
     Rm(commands::rm::RmArgs),
-    /// Remove sandboxes that do not run and changed nothing
+    /// Remove stopped sandboxes that changed nothing
     Prune(commands::prune::PruneArgs),
-    /// Show the policy that would hold, and where each line of it comes from
+    /// Show the effective policy and where each setting comes from
     #[command(subcommand)]
     Policy(commands::policy::PolicyCommand),
-    /// Make tools from recipes and plans, for sandboxes
+    /// Build tools from recipes and plans, for use in sandboxes
     #[command(subcommand)]
     Tool(commands::tool::ToolCommand),
-    /// Consent to a project's file as it is now, so that it may widen the policy
+    /// Trust a project's configuration file as it is now
     Trust(commands::trust::TrustArgs),
-    /// Find out what can be enforced here, what not, and what mends it
+    /// Check what this machine can enforce, and how to fix what it cannot
     Doctor(commands::doctor::DoctorArgs),
-    /// Print the completions of a shell
+    /// Print the completion script of a shell
     Completions(commands::completions::CompletionsArgs),
     /// Print a manual page, or write all of them
     Man(commands::man::ManArgs),
@@ -119,102 +116,117 @@ pub(crate) enum Command {
 /// What a sandbox shall be like.
 #[derive(Debug, Default, Args)]
 pub(crate) struct SettingArgs {
-    /// What runs the sandbox
-    #[arg(long, value_name = "ENGINE", value_parser = words(EngineChoice::ALL, EngineChoice::word))]
-    engine: Option<EngineChoice>,
+    #[command(flatten)]
+    workspace: WorkspaceArgs,
+    #[command(flatten)]
+    inside: InsideArgs,
+    #[command(flatten)]
+    network: NetworkArgs,
+    #[command(flatten)]
+    limits: LimitArgs,
     #[command(flatten)]
     container: ContainerArgs,
-    /// With engine `seatbelt`: what is open besides files, and which connections are
-    #[arg(long, value_name = "PROFILE", value_parser = words(SeatbeltProfile::ALL, SeatbeltProfile::word))]
-    seatbelt_profile: Option<SeatbeltProfile>,
-    /// A named bundle of settings
-    #[arg(long, value_name = "PROFILE", value_parser = ProfileParser)]
-    profile: Option<Profile>,
-    /// Name of the sandbox instead of one made up
+    #[command(flatten)]
+    policy: PolicyArgs,
+}
+
+/// The files that the command works on.
+#[derive(Debug, Default, Args)]
+#[command(next_help_heading = help::WORKSPACE)]
+struct WorkspaceArgs {
+    /// Name of the sandbox; generated by default
     #[arg(long, value_name = "NAME")]
     name: Option<SandboxName>,
     /// Start in DIR; the repository around it is the source
     #[arg(short = 'C', long, value_name = "DIR")]
     directory: Option<PathBuf>,
-    /// How the workspace is kept apart from the source
-    #[arg(long, value_name = "MODE", value_parser = words(WorkspaceMode::ALL, WorkspaceMode::word))]
+    /// How changes are kept apart: `auto`, `overlay`, `copy`, `live`
+    ///
+    /// `overlay` is a copy-on-write view, `copy` a complete copy. With `live` the command works on the
+    /// source itself. `auto` takes an overlay where the file system has one, else a copy.
+    #[arg(long, value_name = "MODE", hide_possible_values = true, value_parser = words(WorkspaceMode::ALL, WorkspaceMode::word))]
     mode: Option<WorkspaceMode>,
-    /// What the workspace stands on: the source, seen as it moves, or its recorded state
-    #[arg(long, value_name = "BASE", value_parser = words(Base::ALL, Base::word))]
+    /// The base of the workspace: `source` or `store`
+    ///
+    /// With `source`, files that you edit while a command runs are visible inside. With `store` the base
+    /// is the recorded state of the source, written out for this sandbox.
+    #[arg(long, value_name = "BASE", hide_possible_values = true, value_parser = words(Base::ALL, Base::word))]
     base: Option<Base>,
-    #[command(flatten)]
-    inside: InsideArgs,
-    /// Which network the command sees
-    #[arg(long, value_name = "NETWORK", value_parser = words(Network::ALL, Network::word))]
-    network: Option<Network>,
-    #[command(flatten)]
-    limits: LimitArgs,
-    /// Whether the command may use your ssh-agent
-    #[arg(long, value_name = "WHETHER", value_parser = words(SshAgent::ALL, SshAgent::word))]
-    ssh_agent: Option<SshAgent>,
-    /// How much of your git configuration the command sees
-    #[arg(long, value_name = "HOW", value_parser = words(GitConfig::ALL, GitConfig::word))]
-    git_config: Option<GitConfig>,
-    /// What happens to files of the source whose names say secret
-    #[arg(long, value_name = "HOW", value_parser = words(Secrets::ALL, Secrets::word))]
-    secrets: Option<Secrets>,
-    /// Keep nothing: the sandbox goes when the command ends
+    /// Remove the sandbox and its changes when the command ends
     #[arg(long)]
     rm: bool,
+}
+
+/// What the command can connect to.
+#[derive(Debug, Default, Args)]
+#[command(next_help_heading = help::NETWORK)]
+struct NetworkArgs {
+    /// Network access: `none`, `proxied`, `nat`, `host`
+    #[arg(long, value_name = "NETWORK", hide_possible_values = true, value_parser = words(Network::ALL, Network::word))]
+    network: Option<Network>,
     #[command(flatten)]
-    consent: ConsentArgs,
+    container: ContainerNetworkArgs,
 }
 
 /// How much of the machine the sandbox may use. What cannot be enforced stops the launch.
 #[derive(Debug, Default, Args)]
+#[command(next_help_heading = help::LIMITS)]
 struct LimitArgs {
     /// Processors, such as 2 or 0.5
     #[arg(long, value_name = "NUMBER")]
     cpus: Option<Cpus>,
-    /// Memory with swap, such as 512m or 2g; everything in memory file systems counts
+    /// Memory including swap and memory file systems, such as 2g
     #[arg(short, long, value_name = "SIZE")]
     memory: Option<Memory>,
     /// Processes and threads
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, value_name = "NUMBER", hide_short_help = true)]
     pids: Option<Pids>,
-    /// Disk for everything the sandbox writes, such as 500m or 20g, or none; by default half of what is free
+    /// Disk space, such as 20g, or none; default: half of what is free
     #[arg(long, value_name = "SIZE")]
     disk: Option<Disk>,
-    /// End the command after this time, such as 90s or 5m, with exit code 124
+    /// Time, such as 90s or 5m; then the command ends with code 124
     #[arg(long, value_name = "TIME")]
     timeout: Option<Timeout>,
 }
 
-/// What weakens a promise.
+/// How the settings come about, and what weakens a promise.
 #[derive(Debug, Default, Args)]
-struct ConsentArgs {
-    /// Start even if a control cannot be enforced; what is lost is listed
+#[command(next_help_heading = help::POLICY)]
+struct PolicyArgs {
+    /// A set of defaults: `none`, `dev`, `safe`, `tight`, `offline`
+    ///
+    /// Your configuration file can define more.
+    #[arg(long, value_name = "PROFILE", hide_possible_values = true, value_parser = ProfileParser)]
+    profile: Option<Profile>,
+    /// Start even if a control cannot be enforced, and list which
     #[arg(long)]
     best_effort: bool,
     /// Allow `/`, the home directory or a tree with credentials as the source
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     dangerously_allow_source: bool,
 }
 
 /// What is shown of a command's end, and where.
 #[derive(Debug, Default, Args)]
+#[command(next_help_heading = help::OUTPUT)]
 pub(crate) struct OutputArgs {
-    /// Write what was done and changed to FILE, as JSON
+    /// Write what was done and what changed to FILE, as JSON
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
-    /// Say nothing but errors
+    /// Print errors only, and what was not recorded
     #[arg(short, long)]
     quiet: bool,
 }
 
 /// What the command talks to.
 #[derive(Debug, Default, Args)]
+#[command(next_help_heading = help::OUTPUT)]
 pub(crate) struct StreamArgs {
-    /// Give the command a terminal even if you have none here
+    /// Give the command a terminal even if there is none here
     #[arg(short, long, overrides_with = "no_tty")]
     tty: bool,
     /// Give the command no terminal
-    #[arg(short = 'T', long, overrides_with = "tty")]
+    #[arg(short = 'T', long, overrides_with = "tty", hide_short_help = true)]
     no_tty: bool,
 }
 
@@ -228,27 +240,23 @@ impl StreamArgs {
 impl SettingArgs {
     pub(crate) fn layer(self) -> Result<Layer, config::Error> {
         let mut layer = Layer {
-            engine: flag(Key::Engine, self.engine),
-            seatbelt_profile: flag(Key::SeatbeltProfile, self.seatbelt_profile),
-            profile: flag(Key::Profile, self.profile),
-            name: flag(Key::Name, self.name),
-            directory: flag(Key::Directory, self.directory),
-            mode: flag(Key::Mode, self.mode),
-            base: flag(Key::Base, self.base),
-            network: flag(Key::Network, self.network),
+            profile: flag(Key::Profile, self.policy.profile),
+            name: flag(Key::Name, self.workspace.name),
+            directory: flag(Key::Directory, self.workspace.directory),
+            mode: flag(Key::Mode, self.workspace.mode),
+            base: flag(Key::Base, self.workspace.base),
+            network: flag(Key::Network, self.network.network),
             limits: self.limits.limits(),
-            ssh_agent: flag(Key::SshAgent, self.ssh_agent),
-            git_config: flag(Key::GitConfig, self.git_config),
-            secrets: flag(Key::Secrets, self.secrets),
-            lifetime: flag(Key::Rm, self.rm.then_some(Lifetime::Discard)),
-            strictness: flag(Key::BestEffort, self.consent.best_effort.then_some(Strictness::BestEffort)),
+            lifetime: flag(Key::Rm, self.workspace.rm.then_some(Lifetime::Discard)),
+            strictness: flag(Key::BestEffort, self.policy.best_effort.then_some(Strictness::BestEffort)),
             source_guard: flag(
                 Key::AllowSource,
-                self.consent.dangerously_allow_source.then_some(SourceGuard::Allow),
+                self.policy.dangerously_allow_source.then_some(SourceGuard::Allow),
             ),
             ..Layer::default()
         };
         self.container.add(&mut layer)?;
+        self.network.container.add(&mut layer)?;
         self.inside.add(&mut layer)?;
         Ok(layer)
     }
@@ -283,8 +291,9 @@ pub(crate) fn flag<T>(key: Key, value: Option<T>) -> Option<Setting<T>> {
 
 /// Reads the command line. Help and version come back as text for standard output.
 pub(crate) fn parse(args: &[OsString]) -> Result<Cli, Stop> {
-    Cli::try_parse_from(args).map_err(|error| match error.kind() {
-        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Stop::Answer(error.render().to_string()),
+    let parsed = help::command().try_get_matches_from(args).and_then(|words| Cli::from_arg_matches(&words));
+    parsed.map_err(|error| match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Stop::Answer(error.render()),
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             let text = format!("which command?\n\n{}", error.render().to_string().trim_end());
             Stop::Refused(CliError::Usage { text, hint: None })
@@ -296,7 +305,8 @@ pub(crate) fn parse(args: &[OsString]) -> Result<Cli, Stop> {
 /// Why no command is run.
 #[derive(Debug)]
 pub(crate) enum Stop {
-    Answer(String),
+    /// Help, whose colours its reader may not want.
+    Answer(StyledStr),
     Refused(CliError),
 }
 
@@ -313,10 +323,23 @@ fn usage(error: &clap::Error, args: &[OsString]) -> CliError {
         let middle = if start == "exec" { " NAME" } else { "" };
         format!("the command goes behind `--`: sandtable {start}{middle} [options] -- CMD…")
     });
+    let hint = hint.or_else(|| misspelt(error).map(|meant| format!("did you mean `sandtable {meant}`?")));
     let text = error.render().to_string();
     let text = text.trim_end().trim_end_matches("For more information, try '--help'.").trim_end();
     let text = text.strip_prefix("error: ").unwrap_or(text).to_owned();
     CliError::Usage { text, hint }
+}
+
+/// The command that a misspelt one was meant to be, where clap has no tip of its own.
+fn misspelt(error: &clap::Error) -> Option<String> {
+    let (word, None) =
+        (error.get(ContextKind::InvalidSubcommand)?, error.get(ContextKind::SuggestedSubcommand))
+    else {
+        return None;
+    };
+    let command = Cli::command();
+    let ContextValue::String(word) = word else { return None };
+    closest(word, command.get_subcommands().map(clap::Command::get_name)).map(str::to_owned)
 }
 
 pub(crate) fn words<T>(all: &'static [T], word: fn(T) -> &'static str) -> ValueParser

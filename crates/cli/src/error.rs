@@ -264,6 +264,22 @@ impl CliError {
         }
     }
 
+    /// The word that was taken for the name of a sandbox, and is none.
+    pub(crate) fn unknown_sandbox(&self) -> Option<&str> {
+        match self {
+            Self::NoTarget { word } => Some(word),
+            Self::Session(error) => match &**error {
+                session::Error::Unknown(name) => Some(name.as_str()),
+                _ => None,
+            },
+            Self::Board(error) => match &**error {
+                board::Error::Unknown(word) => Some(word),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
     /// The message for the terminal: what, why, and what to do, nothing in it that steers a terminal.
     pub(crate) fn rendered(&self, colour: Colour) -> String {
         let label = colour.paint(Role::Error, "error");

@@ -63,14 +63,14 @@ pub(crate) fn after_signal(signal: i32) -> ExitCode {
 pub(crate) const TABLE: &str = "\
 Exit codes:
   N      the command's own code
-  128+N  the command died by signal N
+  128+N  the command was killed by signal N
   130    interrupted while the source was copied; nothing ran
-  128+N  a state command was ended by signal N, after it put everything back or, too late for that, finished
+  128+N  a state command was interrupted by signal N; everything was put back, or is complete
   127    the command was not found in the sandbox
   126    the command was found and cannot be executed
-  124    the command's time (`--timeout`) was up
-  123    the sandbox had used up its disk budget (`--disk`)
+  124    the time limit (`--timeout`) was reached
+  123    the disk budget (`--disk`) was used up
   125    the machine must change: the sandbox could not be started, or was lost
   2      the input must change: usage, configuration, missing consent
   1      a state command could not do what it was asked for
-A number of Sandtable's own is marked as such in the report (`exit.origin`).";
+Codes of Sandtable's own are marked as such in the report (`exit.origin`).";

@@ -42,11 +42,11 @@ fn main() -> ExitCode {
     let app = App::new(Environment::of_process());
     let result = match args::parse(&args) {
         Ok(cli) => dispatch(&app, cli.command),
-        Err(Stop::Answer(text)) => app.ui.answer(&text).map(|()| ExitCode::SUCCESS),
+        Err(Stop::Answer(text)) => app.help(&text).map(|()| ExitCode::SUCCESS),
         Err(Stop::Refused(error)) => Err(error),
     };
     result.unwrap_or_else(|error| {
-        app.ui.error(&error);
+        app.error(&error);
         error.signal().map_or_else(|| error.exit().into(), exit::after_signal)
     })
 }

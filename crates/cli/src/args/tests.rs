@@ -1,5 +1,3 @@
-use clap::CommandFactory as _;
-
 use super::*;
 
 fn refused(words: &[&str]) -> CliError {
@@ -15,7 +13,7 @@ fn answer(words: &[&str]) -> String {
     let args: Vec<OsString> =
         std::iter::once("sandtable").chain(words.iter().copied()).map(Into::into).collect();
     match parse(&args) {
-        Err(Stop::Answer(text)) => text,
+        Err(Stop::Answer(text)) => text.to_string(),
         other => panic!("no answer: {other:?}"),
     }
 }
@@ -98,13 +96,20 @@ fn unknown_words_are_refused_with_the_known_ones() {
 
 #[test]
 fn no_command_is_an_error_that_helps() {
-    for words in [&[][..], &["policy"]] {
+    for (words, heading) in [(&[][..], "\nInspect:\n"), (&["policy"], "\nCommands:\n")] {
         let text = rendered(words);
-        assert!(
-            text.starts_with("sandtable: error: which command?\n") && text.contains("Commands:"),
-            "{text}"
-        );
+        assert!(text.starts_with("sandtable: error: which command?\n") && text.contains(heading), "{text}");
     }
+}
+
+#[test]
+fn a_misspelt_command_is_recognised() {
+    for (word, meant) in [("rnu", "run"), ("mrege", "merge"), ("snapshto", "snapshot"), ("undoo", "undo")] {
+        let text = rendered(&[word]);
+        let tip = text.contains(&format!("'{meant}'")) || text.contains(&format!("`sandtable {meant}`"));
+        assert!(tip, "{text}");
+    }
+    assert!(!rendered(&["frobnicate"]).contains("did you mean"));
 }
 
 #[test]
@@ -140,36 +145,46 @@ fn help_of_the_program() {
 
     Usage: sandtable <COMMAND>
 
-    Commands:
-      run          Run a command in a new sandbox on the repository around the current directory
-      shell        Run your shell in a new sandbox, as `run` would
-      exec         Run another command in an existing sandbox
-      ls           List the sandboxes
-      inspect      Show what a sandbox is and what its last command did
-      logs         Show what a detached command wrote
+    Run:
+      run          Run a command in a new sandbox of this repository
+      shell        Run your shell in a new sandbox
+      exec         Run a command in an existing sandbox
+      stop         Stop what runs in a sandbox; its files stay
+      rm           Remove sandboxes and their files
+      prune        Remove stopped sandboxes that changed nothing
+
+    Inspect:
+      ls           List sandboxes
+      inspect      Show a sandbox and the result of its last command
+      diff         Show the changes between two states
+      logs         Show the output of a detached command
       events       Show what happened to sandboxes
-      diff         Show what differs between two states
-      log          Show what was recorded of a source, a sandbox or a directory, newest first
-      snapshot     Record the state of a sandbox or a directory now, and print its id
+
+    History:
+      log          Show the history of a sandbox, a directory or this repository
+      snapshot     Record the state of a sandbox or a directory, and print its id
       onboard      Record the first state of a directory, and print its id
       checkout     Write a recorded state into an empty directory
-      rollback     Bring a sandbox or a directory back to a recorded state
-      undo         Take back the last operation on a sandbox, a directory or this source: a command, a rollback, a merge
-      redo         Do again what was undone
-      fork         Make a new sandbox that is in a recorded state; no command runs
-      verify       Check a recorded state; prove what a command does on it, or check such a proof
-      merge        Merge what a sandbox did into your repository's current branch, as one commit
-      apply        Bring what a sandbox did into your files, uncommitted
-      export       Hand over what a sandbox did as a branch, a patch or a bundle
-      store        Look after what is recorded
-      stop         End what runs in a sandbox; its state stays
-      rm           Remove sandboxes and everything in them
-      prune        Remove sandboxes that do not run and changed nothing
-      policy       Show the policy that would hold, and where each line of it comes from
-      tool         Make tools from recipes and plans, for sandboxes
-      trust        Consent to a project's file as it is now, so that it may widen the policy
-      doctor       Find out what can be enforced here, what not, and what mends it
-      completions  Print the completions of a shell
+      rollback     Restore a sandbox or a directory to a recorded state
+      undo         Undo the last operation: a command, a rollback or a merge
+      redo         Redo what was undone
+      fork         Create a sandbox from a recorded state, without running a command
+      verify       Check a recorded state, or prove what a command does to it
+      store        Check and clean up the recorded states
+
+    Merge:
+      merge        Merge a sandbox's changes into the current branch as one commit
+      apply        Apply a sandbox's changes to your files, uncommitted
+      export       Export a sandbox's changes as a branch, a patch or a bundle
+
+    Tools:
+      tool         Build tools from recipes and plans, for use in sandboxes
+
+    Setup:
+      doctor       Check what this machine can enforce, and how to fix what it cannot
+      policy       Show the effective policy and where each setting comes from
+      trust        Trust a project's configuration file as it is now
+      completions  Print the completion script of a shell
       man          Print a manual page, or write all of them
 
     Options:
@@ -181,83 +196,83 @@ fn help_of_the_program() {
 
     Exit codes:
       N      the command's own code
-      128+N  the command died by signal N
+      128+N  the command was killed by signal N
       130    interrupted while the source was copied; nothing ran
-      128+N  a state command was ended by signal N, after it put everything back or, too late for that, finished
+      128+N  a state command was interrupted by signal N; everything was put back, or is complete
       127    the command was not found in the sandbox
       126    the command was found and cannot be executed
-      124    the command's time (`--timeout`) was up
-      123    the sandbox had used up its disk budget (`--disk`)
+      124    the time limit (`--timeout`) was reached
+      123    the disk budget (`--disk`) was used up
       125    the machine must change: the sandbox could not be started, or was lost
       2      the input must change: usage, configuration, missing consent
       1      a state command could not do what it was asked for
-    A number of Sandtable's own is marked as such in the report (`exit.origin`).
+    Codes of Sandtable's own are marked as such in the report (`exit.origin`).
     ");
 }
 
 #[test]
 fn help_of_run() {
     insta::assert_snapshot!(answer(&["run", "-h"]), @r#"
-    Run a command in a new sandbox on the repository around the current directory
+    Run a command in a new sandbox of this repository
 
     Usage: sandtable run [OPTIONS] -- <CMD>...
 
     Arguments:
-      <CMD>...  The command and its arguments, passed on as they are, never through a shell
+      <CMD>...  The command and its arguments; no shell interprets them
 
     Options:
-          --engine <ENGINE>                What runs the sandbox [possible values: auto, native, docker, podman, seatbelt]
-          --image <IMAGE>                  What the command sees as its system: an image by the name that docker or podman knows; natively a directory, a tar archive or an OCI layout by its path
-          --pull <WHEN>                    Whether the image is fetched [possible values: missing, never, always]
-          --build                          Build the image first, from the project's `.sandtable/Dockerfile` or `.llxprt/sandbox.Dockerfile`
-      -p, --publish <PORT[:PORT]>          Show a port of the container on this machine's loopback address
-          --engine-flags <FLAGS>           Options for docker or podman in one text, such as '--shm-size=1g --ulimit nofile=1024'
-          --proxy-command <COMMAND>        The command of a proxy that is the only way out, such as 'node proxy.js': run beside the sandbox, it listens on port 8877
-          --dangerously-engine-flags       Allow options for docker or podman that undo the sandbox, like `--privileged`
-          --support-url <ADDRESS>          Where to send people whose image cannot be had
-          --seatbelt-profile <PROFILE>     With engine `seatbelt`: what is open besides files, and which connections are [possible values: permissive-open, permissive-closed, permissive-proxied, restrictive-open, restrictive-closed, restrictive-proxied]
-          --profile <PROFILE>              A named bundle of settings [possible values: none, dev, safe, tight, offline]
-          --name <NAME>                    Name of the sandbox instead of one made up
-      -C, --directory <DIR>                Start in DIR; the repository around it is the source
-          --mode <MODE>                    How the workspace is kept apart from the source [possible values: auto, overlay, copy, live]
-          --base <BASE>                    What the workspace stands on: the source, seen as it moves, or its recorded state [possible values: source, store]
-      -v, --mount <SRC[:DST[:ro|rw|cow]]>  Show a file or directory of the host inside: read-only, writable, or copy-on-write
-          --expose <PATH|NAME>             Show a path, or a bundle of credentials like `gcloud` or `aws`, read-only at its own place
-          --tool <NAME[@VERSION]>          Show a tool of ours, like `node` or `ninja@1.13`, with its programs on PATH; made when it is not there yet
-          --agent-home <NAME|PATH>         Show an agent's own settings, like `claude` or `codex`, as a private copy-on-write view
-          --hide <PATTERN>                 Hide what fits in the workspace: a name at any depth, or a path from its top, with `*` and `**`
-      -e, --env <NAME[=VALUE]>             Set a variable for the command, or pass yours on by its name
-          --env-file <FILE>                Set the variables that a file lists, one NAME=VALUE per line
-          --network <NETWORK>              Which network the command sees [possible values: none, proxied, nat, host]
-          --cpus <NUMBER>                  Processors, such as 2 or 0.5
-      -m, --memory <SIZE>                  Memory with swap, such as 512m or 2g; everything in memory file systems counts
-          --pids <NUMBER>                  Processes and threads
-          --disk <SIZE>                    Disk for everything the sandbox writes, such as 500m or 20g, or none; by default half of what is free
-          --timeout <TIME>                 End the command after this time, such as 90s or 5m, with exit code 124
-          --ssh-agent <WHETHER>            Whether the command may use your ssh-agent [possible values: auto, on, off, required]
-          --git-config <HOW>               How much of your git configuration the command sees [possible values: literal, sanitized, off]
-          --secrets <HOW>                  What happens to files of the source whose names say secret [possible values: warn, mask]
-          --rm                             Keep nothing: the sandbox goes when the command ends
-          --best-effort                    Start even if a control cannot be enforced; what is lost is listed
-          --dangerously-allow-source       Allow `/`, the home directory or a tree with credentials as the source
-          --dry-run                        Show the policy and the plan, and do nothing
-          --json                           With --dry-run: as JSON
-      -t, --tty                            Give the command a terminal even if you have none here
-      -T, --no-tty                         Give the command no terminal
-      -d, --detach                         Return at once and print the name; the command goes on in the background
-          --report <FILE>                  Write what was done and changed to FILE, as JSON
-      -q, --quiet                          Say nothing but errors
-      -h, --help                           Print help (see more with '--help')
+      -h, --help  Print help (see more with '--help')
+
+    Workspace:
+          --name <NAME>      Name of the sandbox; generated by default
+      -C, --directory <DIR>  Start in DIR; the repository around it is the source
+          --mode <MODE>      How changes are kept apart: `auto`, `overlay`, `copy`, `live`
+          --base <BASE>      The base of the workspace: `source` or `store`
+          --rm               Remove the sandbox and its changes when the command ends
+
+    Visibility:
+      -v, --mount <SRC[:DST[:ro|rw|cow]]>  Show a file or directory of the host; read-only by default
+          --expose <PATH|NAME>             Show a path, or credentials such as `gcloud`, read-only
+          --tool <NAME[@VERSION]>          Show a tool, such as `node` or `ninja@1.13`, on PATH
+          --agent-home <NAME|PATH>         Show an agent's settings, such as `claude`, copy-on-write
+          --hide <PATTERN>                 Hide files of the workspace: a name, or a path from its top
+      -e, --env <NAME[=VALUE]>             Set a variable, or pass on yours by its name
+          --ssh-agent <WHETHER>            Access to your ssh-agent: `auto`, `on`, `off`, `required`
+          --git-config <HOW>               Your git configuration: `literal`, `sanitized`, `off`
+          --secrets <HOW>                  Files that look like secrets: `warn` or `mask`
+
+    Network:
+          --network <NETWORK>      Network access: `none`, `proxied`, `nat`, `host`
+      -p, --publish <PORT[:PORT]>  Publish a port of the container on the loopback address
+
+    Limits:
+          --cpus <NUMBER>   Processors, such as 2 or 0.5
+      -m, --memory <SIZE>   Memory including swap and memory file systems, such as 2g
+          --disk <SIZE>     Disk space, such as 20g, or none; default: half of what is free
+          --timeout <TIME>  Time, such as 90s or 5m; then the command ends with code 124
+
+    Containers:
+          --engine <ENGINE>  Engine: `auto`, `native`, `docker`, `podman`, `seatbelt`
+          --image <IMAGE>    Image that the command sees as its system
+
+    Policy:
+          --profile <PROFILE>  A set of defaults: `none`, `dev`, `safe`, `tight`, `offline`
+          --best-effort        Start even if a control cannot be enforced, and list which
+          --dry-run            Print the policy and the plan, and do nothing
+
+    Output:
+      -t, --tty            Give the command a terminal even if there is none here
+      -d, --detach         Run in the background; print the name and return
+          --report <FILE>  Write what was done and what changed to FILE, as JSON
+      -q, --quiet          Print errors only, and what was not recorded
 
     Examples:
-      sandtable run -- make test                      run, then list what changed; the source stays as it is
-      sandtable run --profile safe -- ./install.sh    no network, masked secrets, filtered git configuration
-      sandtable run --rm -v ~/data -- ./report        show a directory read-only, keep nothing
-      sandtable run --name try -- sh -c 'rm -rf src'  then: sandtable exec try -- git status
-      sandtable run --dry-run -- true                 show the policy and the plan, do nothing
+      sandtable run -- make test                     run, then list the changes; the source is unchanged
+      sandtable run --profile safe -- ./install.sh   no network, masked secrets, filtered git settings
+      sandtable run --name try -- sh -c 'a && b'     then: sandtable exec try -- git status
 
-    Every option can also be set by a variable (`--git-config` is SANDTABLE_GIT_CONFIG) and in
-    ~/.config/sandtable/config.toml (`git_config = "off"`). A project's .sandtable.toml can only narrow.
+    Each option is also a variable (SANDTABLE_GIT_CONFIG) and a key of ~/.config/sandtable/config.toml
+    (`git_config = "off"`). A project's .sandtable.toml can only narrow the policy.
     "#);
     assert!(answer(&["run", "--help"]).contains(exit::TABLE));
 }

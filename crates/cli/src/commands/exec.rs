@@ -24,13 +24,13 @@ pub(crate) struct ExecArgs {
     /// Start in DIR, an absolute path inside the sandbox
     #[arg(short = 'C', long, value_name = "DIR")]
     directory: Option<PathBuf>,
+    /// The command and its arguments; no shell interprets them
+    #[arg(last = true, required = true, value_name = "CMD")]
+    command: Vec<OsString>,
     #[command(flatten)]
     streams: StreamArgs,
     #[command(flatten)]
     output: OutputArgs,
-    /// The command and its arguments, passed on as they are, never through a shell
-    #[arg(last = true, required = true, value_name = "CMD")]
-    command: Vec<OsString>,
 }
 
 pub(crate) fn run(app: &App, args: ExecArgs) -> Result<ExitCode, CliError> {

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::{Attentive, SCHEMA, background, finish};
 use crate::app::App;
-use crate::args::{OutputArgs, SettingArgs, StreamArgs, flag};
+use crate::args::{OutputArgs, SettingArgs, StreamArgs, flag, help};
 use crate::config::key::Key;
 use crate::config::layer::Layer;
 use crate::config::{self, Loaded};
@@ -21,43 +21,42 @@ use crate::ui::{escape, policy};
 
 const EXAMPLES: &str = "\
 Examples:
-  sandtable run -- make test                      run, then list what changed; the source stays as it is
-  sandtable run --profile safe -- ./install.sh    no network, masked secrets, filtered git configuration
-  sandtable run --rm -v ~/data -- ./report        show a directory read-only, keep nothing
-  sandtable run --name try -- sh -c 'rm -rf src'  then: sandtable exec try -- git status
-  sandtable run --dry-run -- true                 show the policy and the plan, do nothing
+  sandtable run -- make test                     run, then list the changes; the source is unchanged
+  sandtable run --profile safe -- ./install.sh   no network, masked secrets, filtered git settings
+  sandtable run --name try -- sh -c 'a && b'     then: sandtable exec try -- git status
 
-Every option can also be set by a variable (`--git-config` is SANDTABLE_GIT_CONFIG) and in
-~/.config/sandtable/config.toml (`git_config = \"off\"`). A project's .sandtable.toml can only narrow.";
+Each option is also a variable (SANDTABLE_GIT_CONFIG) and a key of ~/.config/sandtable/config.toml
+(`git_config = \"off\"`). A project's .sandtable.toml can only narrow the policy.";
 
 /// What `run` takes.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES, after_long_help = format!("{EXAMPLES}\n\n{}", crate::exit::TABLE))]
 pub(crate) struct RunArgs {
+    /// The command and its arguments; no shell interprets them
+    #[arg(last = true, required = true, value_name = "CMD")]
+    command: Vec<OsString>,
     #[command(flatten)]
     settings: SettingArgs,
     #[command(flatten)]
     preview: PreviewArgs,
     #[command(flatten)]
     streams: StreamArgs,
-    /// Return at once and print the name; the command goes on in the background
-    #[arg(short, long, conflicts_with = "tty")]
+    /// Run in the background; print the name and return
+    #[arg(short, long, conflicts_with = "tty", help_heading = help::OUTPUT)]
     detach: bool,
     #[command(flatten)]
     output: OutputArgs,
-    /// The command and its arguments, passed on as they are, never through a shell
-    #[arg(last = true, required = true, value_name = "CMD")]
-    command: Vec<OsString>,
 }
 
-/// Looking before leaping.
+/// What is shown instead of running anything.
 #[derive(Debug, Args)]
+#[command(next_help_heading = help::POLICY)]
 struct PreviewArgs {
-    /// Show the policy and the plan, and do nothing
+    /// Print the policy and the plan, and do nothing
     #[arg(long)]
     dry_run: bool,
-    /// With --dry-run: as JSON
-    #[arg(long)]
+    /// With --dry-run: print JSON
+    #[arg(long, hide_short_help = true)]
     json: bool,
 }
 

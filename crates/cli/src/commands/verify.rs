@@ -41,11 +41,11 @@ pub(crate) struct VerifyArgs {
     /// Answer as JSON; a proof always is
     #[arg(long)]
     json: bool,
-    #[command(flatten)]
-    settings: SettingArgs,
-    /// The command and its arguments, passed on as they are, never through a shell
+    /// The command and its arguments; no shell interprets them
     #[arg(last = true, value_name = "CMD")]
     command: Vec<OsString>,
+    #[command(flatten)]
+    settings: SettingArgs,
 }
 
 /// What `--json` answers without a command.

@@ -235,25 +235,10 @@ impl Key {
 pub(crate) fn closest<'a>(given: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let limit = given.len() / 3;
     candidates
-        .map(|candidate| (distance(given, candidate), candidate))
+        .map(|candidate| (strsim::osa_distance(given, candidate), candidate))
         .filter(|(distance, _)| *distance <= limit.max(1))
         .min()
         .map(|(_, candidate)| candidate)
-}
-
-/// How many single-character edits lie between two words.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, from) in a.chars().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
-        for (j, to) in b.iter().enumerate() {
-            let replaced = diagonal + usize::from(from != *to);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
-        }
-    }
-    row[b.len()]
 }
 
 #[cfg(test)]

@@ -23,6 +23,11 @@ pub(super) fn session_hint(error: &session::Error) -> Option<String> {
     match (error, error.remedy()) {
         (session::Error::Launch(_), Some(remedy)) => Some(format!("{remedy}\n{more}")),
         (session::Error::Launch(_), None) => Some(more.to_owned()),
+        (session::Error::CommandNotFound { program }, _) if program.contains([' ', ';', '|', '&', '>']) => {
+            Some(
+                "no shell reads the command; to run a line of shell: `sandtable run -- sh -c '…'`".to_owned(),
+            )
+        }
         (_, remedy) => remedy,
     }
 }

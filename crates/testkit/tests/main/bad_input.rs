@@ -162,3 +162,21 @@ fn assert_refused(env: &TestEnv, ended: &Ended, value: &str) {
     assert!(!ended.stdout.contains("it-ran"), "it ran");
     assert_nothing_made(env);
 }
+
+#[test]
+fn a_name_that_is_almost_right_and_a_line_of_shell_are_recognised() {
+    let Some(env) = TestEnv::of_the_executable() else { return };
+    let source = env.repository("r");
+    env.run_script(&source, &["-q", "--name", "tryout"], "true").expect_code(0).unused();
+    let said = |code: i32, args: &[&str]| {
+        env.sandtable().directory(&source).args(args).ended().expect_code(code).stderr
+    };
+    for args in [&["exec", "tryuot", "--", "true"][..], &["diff", "tryot"], &["log", "tryou"]] {
+        let text = said(2, args);
+        assert!(text.contains("did you mean `tryout`?"), "{text}");
+    }
+    assert!(!said(2, &["log", "something-else"]).contains("did you mean"));
+    let text = said(127, &["run", "-q", "--", "true && false"]);
+    assert!(text.contains("sh -c"), "{text}");
+    assert!(!said(127, &["run", "-q", "--", "no-such-program"]).contains("sh -c"));
+}

@@ -77,9 +77,9 @@ fn manual_pages_render_and_none_is_missing() {
 /// The commands that the help lists.
 fn commands(env: &TestEnv) -> Vec<String> {
     let help = env.sandtable().arg("-h").ended().expect_code(0).stdout;
-    let list = help.split("Commands:").nth(1).and_then(|rest| rest.split("Options:").next()).unwrap();
+    let command = |line: &str| Some(line.strip_prefix("  ")?.split_whitespace().next()?.to_owned());
     let names: Vec<String> =
-        list.lines().filter_map(|line| Some(line.split_whitespace().next()?.to_owned())).collect();
-    assert!(names.len() >= 10, "{help}");
+        help.lines().take_while(|line| *line != "Options:").filter_map(command).collect();
+    assert!(names.len() >= 30, "{help}");
     names
 }
