@@ -1,8 +1,12 @@
 //! The comparison of two states against the simplest one, and its patches against git.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::process::Stdio;
+
+use rustix::io::Errno;
 
 use crate::states::{self, Plain, Thing, Zoo, changed, look, path, put_on_disk, random, set, state};
 use crate::support::{Dice, setting};
@@ -126,12 +130,24 @@ fn git_applies_an_exact_patch_to_the_same_tree() {
         }
         let dir = tempfile::tempdir().unwrap();
         put_on_disk(dir.path(), &old);
+        if blocked_by_a_loop(dir.path(), &new) {
+            continue;
+        }
         let said = git_apply(dir.path(), &out);
         let text = String::from_utf8_lossy(&out);
         assert_eq!(files(&look(dir.path())), files(&new), "round {round}: {said}\n{text}");
         applied += 1;
     }
     assert!(applied > 20, "only {applied} patches were exact");
+}
+
+/// Where the old tree has a link to itself and the new one a directory, git applies not even its own patch: it looks
+/// for `link/file` before it removes `link`.
+fn blocked_by_a_loop(dir: &Path, new: &Plain) -> bool {
+    new.keys().any(|path| {
+        let looked = std::fs::symlink_metadata(dir.join(OsStr::from_bytes(path.as_bytes())));
+        looked.is_err_and(|error| error.raw_os_error() == Some(Errno::LOOP.raw_os_error()))
+    })
 }
 
 fn mentions_directory(diff: &Diff) -> bool {

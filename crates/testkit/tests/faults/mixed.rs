@@ -160,9 +160,10 @@ impl Game {
         let at = usize::from(number % 3 == 2);
         self.yard.prepare(at, &mut self.dice);
         let source = self.yard.sources[at].path.clone();
+        // All are chosen before one begins: a sandbox that is asked about is not removed meanwhile.
+        let calls: Vec<_> = (0..=self.dice.below(3)).map(|_| self.yard.choose(at, &mut self.dice)).collect();
         let mut victims = Vec::new();
-        for _ in 0..=self.dice.below(3) {
-            let words = self.yard.choose(at, &mut self.dice);
+        for words in calls {
             let run = self.yard.ground.call(&source, &words);
             let longest = self.longest.get(&words[0]).copied().unwrap_or(self.yard.ground.usual());
             victims.push(Victim::start(run, words, (longest, odds), &mut self.dice));
@@ -182,7 +183,8 @@ impl Game {
         }
         self.remember(&fates);
         let mut wrong = self.yard.check(at, &mut self.dice);
-        wrong.extend(fates.iter().filter(|fate| failed(fate)).map(|fate| format!("failed: {}", fate.stderr)));
+        let failed = fates.iter().filter(|fate| failed(fate) && !lost_with_another(fate, &fates));
+        wrong.extend(failed.map(|fate| format!("failed: {}", fate.stderr)));
         if !wrong.is_empty() {
             wrong.extend(fates.iter().map(told));
         }
@@ -205,6 +207,15 @@ impl Game {
 fn failed(fate: &Fate) -> bool {
     let never_ended = fate.words.last().is_some_and(|word| word.starts_with('('));
     never_ended || fate.hit.is_none() && fate.code.is_none_or(|code| FAILURES.contains(&code))
+}
+
+/// Whether a command ended because somebody killed the call that had started its sandbox. A command that joins a running
+/// sandbox ends with it, and says so.
+fn lost_with_another(fate: &Fate, fates: &[Fate]) -> bool {
+    let [verb, sandbox, ..] = fate.words.as_slice() else { return false };
+    let same =
+        |other: &Fate| other.hit.is_some() && other.words[0] == "exec" && other.words.get(1) == Some(sandbox);
+    verb == "exec" && fate.stderr.contains("[lost]") && fates.iter().any(same)
 }
 
 fn told(fate: &Fate) -> String {
