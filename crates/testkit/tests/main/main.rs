@@ -28,6 +28,7 @@ mod git_mixed;
 mod git_story;
 mod going_back;
 mod ground;
+mod guides;
 mod half_done;
 mod hostile_trees;
 mod hosts;
