@@ -116,6 +116,8 @@ pub enum Error {
     NotEmpty(RelPath),
     #[error("cannot write `{}`", path.display_escaped())]
     Write { path: RelPath, source: io::Error },
+    #[error("cannot read `{}`", path.display_escaped())]
+    Look { path: RelPath, source: io::Error },
     #[error("cannot read what `{}` shall hold", path.display_escaped())]
     Read { path: RelPath, source: ReadError },
     #[error("the state has `{}`, which stands for `.git` on some system", .0.display_escaped())]
@@ -151,6 +153,11 @@ pub(crate) fn must_be_empty(target: BorrowedFd<'_>) -> Result<(), Error> {
 
 pub(crate) fn write_error(path: &RelPath, errno: rustix::io::Errno) -> Error {
     Error::Write { path: path.clone(), source: errno.into() }
+}
+
+/// What is there could not be looked at.
+pub(crate) fn read_error(path: &RelPath, errno: rustix::io::Errno) -> Error {
+    Error::Look { path: path.clone(), source: errno.into() }
 }
 
 pub(crate) fn make_error(path: &RelPath, error: MakeError) -> Error {

@@ -182,7 +182,7 @@ pub fn rollback(
         return Err(checkout::Error::Git(path).into());
     }
     let verifier = Verifier { objects, tree: Tree::new(site.root), verify: options.verify };
-    let changed = verifier.changed(&plan, MOST).map_err(|errno| write_error(&RelPath::root(), errno))?;
+    let changed = verifier.changed(&plan, MOST)?;
     if !changed.is_empty() {
         return Err(Error::Changed(changed));
     }

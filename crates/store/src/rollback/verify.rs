@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use rustix::io::{Errno, Result};
 
+use super::Error;
 use super::disk::{self, Known, Tree};
 use super::plan::{Plan, Step};
-use crate::checkout::Way;
+use crate::checkout::{Way, read_error};
 use crate::dir::{Kind, Meta, names, open_dir, open_file, stat_at};
 use crate::id::ObjectId;
 use crate::object::ReadObjects;
@@ -52,7 +53,11 @@ pub(super) const MOST: usize = 100;
 
 impl Verifier<'_> {
     /// The paths that are something else, about so many at most; an empty list is good news.
-    pub(super) fn changed<'p>(&self, plan: &'p Plan, most: usize) -> Result<Vec<RelPath>> {
+    pub(super) fn changed<'p>(
+        &self,
+        plan: &'p Plan,
+        most: usize,
+    ) -> std::result::Result<Vec<RelPath>, Error> {
         let touched = |step: &'p Step| Some((Arc::as_ptr(step.way.parent()?), step.way.name()?));
         let touched: Touched<'p> = plan.steps.iter().filter_map(touched).collect();
         let mut changed = Vec::new();
@@ -60,10 +65,11 @@ impl Verifier<'_> {
             if changed.len() >= most {
                 break;
             }
-            if !self.fits(step)? {
+            let read = |errno| read_error(&step.way.path(), errno);
+            if !self.fits(step).map_err(read)? {
                 changed.push(step.way.path());
             }
-            changed.extend(self.strangers(step, &touched)?);
+            changed.extend(self.strangers(step, &touched).map_err(read)?);
         }
         Ok(changed)
     }
