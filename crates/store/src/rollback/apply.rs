@@ -26,16 +26,21 @@ pub(super) struct Apply<'a> {
     pub(super) verify: Verify<'a>,
     /// Called after every step.
     pub(super) progress: &'a dyn Fn(),
+    /// Asked before every step on the way there.
+    pub(super) cancelled: &'a dyn Fn() -> bool,
 }
 
 impl Apply<'_> {
+    /// Whether to go on.
+    pub(super) fn heed(&self) -> Result<(), Error> {
+        if (self.cancelled)() { Err(Error::Cancelled) } else { Ok(()) }
+    }
+
     /// Makes all new files and symlinks aside.
-    pub(super) fn stage(&self, plan: &Plan, cancelled: &dyn Fn() -> bool) -> Result<Vec<Skipped>, Error> {
+    pub(super) fn stage(&self, plan: &Plan) -> Result<Vec<Skipped>, Error> {
         let mut skipped = Vec::new();
         for (index, step) in plan.steps.iter().enumerate() {
-            if cancelled() {
-                return Err(Error::Cancelled);
-            }
+            self.heed()?;
             let lost = self.stage_one(index, step)?;
             let reason = |lost| Skipped { path: step.way.path(), why: SkipReason::Without(lost) };
             skipped.extend(lost.into_iter().map(reason));
@@ -68,6 +73,7 @@ impl Apply<'_> {
         let mut outcome = Outcome::default();
         self.unlock(&plan.locked)?;
         for (index, step) in plan.steps.iter().enumerate().rev() {
+            self.heed()?;
             self.clear(index, step, &mut outcome)?;
             (self.progress)();
         }
@@ -75,6 +81,7 @@ impl Apply<'_> {
         for symlinks in [false, true] {
             for (index, step) in plan.steps.iter().enumerate() {
                 if is_symlink(step) == symlinks && !step.way.is_root() {
+                    self.heed()?;
                     self.place(index, step, &mut outcome)?;
                     (self.progress)();
                 }

@@ -81,9 +81,10 @@ pub struct Options<'a> {
     pub times: Times,
     pub limits: Limits,
     pub durability: Durability,
-    /// Called after every step.
+    /// Called after every step, on the way there and on the way back. Letting owners into directories, and taking down the list of
+    /// what waits aside, are no steps.
     pub progress: &'a dyn Fn(),
-    /// Asked as long as nothing was touched.
+    /// Asked before every step until the new state stands. Once it says yes everything is put back, without asking again.
     pub cancelled: &'a dyn Fn() -> bool,
     /// For the journal: what [`recover`] hands back should this process not come to its end.
     pub note: Option<&'a str>,
@@ -181,7 +182,8 @@ pub fn rollback(
     if let Some(path) = plan.refused {
         return Err(checkout::Error::Git(path).into());
     }
-    let verifier = Verifier { objects, tree: Tree::new(site.root), verify: options.verify };
+    let (verify, cancelled) = (options.verify, options.cancelled);
+    let verifier = Verifier { objects, tree: Tree::new(site.root), verify, cancelled };
     let changed = verifier.changed(&plan, MOST)?;
     if !changed.is_empty() {
         return Err(Error::Changed(changed));
@@ -241,6 +243,8 @@ impl Turn<'_> {
         let apply = self.apply(&aside);
         let applied = apply.apply(plan).and_then(|outcome| {
             self.sync()?;
+            // Writing everything out may have taken long.
+            apply.heed()?;
             self.note(&staging, Phase::Done)?;
             Ok(outcome)
         });
@@ -276,7 +280,7 @@ impl Turn<'_> {
             unlocked.map_err(|errno| write_error(&RelPath::root(), errno))?;
         }
         let aside = aside::make(self.site.root, staging).map_err(write)?;
-        let skipped = self.apply(&aside).stage(plan, self.options.cancelled)?;
+        let skipped = self.apply(&aside).stage(plan)?;
         let list = List::take_down((self.site.root, aside.as_fd()), plan, self.states.to.tree.kind());
         let list = list.map_err(write)?;
         list.write(aside.as_fd(), plan).map_err(Error::Journal)?;
@@ -292,6 +296,7 @@ impl Turn<'_> {
             id: self.site.id,
             verify: self.options.verify,
             progress: self.options.progress,
+            cancelled: self.options.cancelled,
         }
     }
 

@@ -168,8 +168,9 @@ impl Broken<'_> {
         let list = List::read(aside.as_fd(), &forth).map_err(Error::Journal)?;
         let taken = list.as_ref().map(|list| list.taken_up(root, &forth, to.tree.kind())).unwrap_or_default();
         let maker = Maker::new(objects, aside.as_fd(), record.times);
-        let apply =
-            Apply { maker, tree: Tree::new(root), staging: aside.as_fd(), id, verify, progress: &|| {} };
+        let (tree, staging_fd) = (Tree::new(root), aside.as_fd());
+        let (progress, cancelled): (&dyn Fn(), &dyn Fn() -> bool) = (&|| {}, &|| false);
+        let apply = Apply { maker, tree, staging: staging_fd, id, verify, progress, cancelled };
         let back = Back { apply: &apply, plan: &forth, reverse: &reverse, list: list.as_ref(), taken };
         let (left, now, became) = match phase {
             Phase::Done => (back.sweep()?, to, Recovery::Finished),

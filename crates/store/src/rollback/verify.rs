@@ -43,6 +43,8 @@ pub(super) struct Verifier<'a> {
     pub(super) objects: &'a dyn ReadObjects,
     pub(super) tree: Tree<'a>,
     pub(super) verify: Verify<'a>,
+    /// Asked before every step.
+    pub(super) cancelled: &'a dyn Fn() -> bool,
 }
 
 /// What is touched, by its directory and its name.
@@ -64,6 +66,9 @@ impl Verifier<'_> {
         for step in plan.steps.iter().filter(|step| !step.way.is_root()) {
             if changed.len() >= most {
                 break;
+            }
+            if (self.cancelled)() {
+                return Err(Error::Cancelled);
             }
             let read = |errno| read_error(&step.way.path(), errno);
             if !self.fits(step).map_err(read)? {

@@ -222,14 +222,35 @@ fn a_symlink_in_the_way_is_not_followed() {
 
 #[test]
 fn it_stops_when_told_with_the_old_state_in_place() {
-    let dir = tempfile::tempdir().unwrap();
-    let scene = edited(dir.path());
-    let asked = Cell::new(0);
-    let cancelled = || asked.replace(asked.get() + 1) == 2;
-    let stopped = scene.roll(&Options { cancelled: &cancelled, ..quick() });
-    assert!(matches!(stopped, Err(Error::Cancelled)), "{stopped:?}");
-    assert_eq!(timeless(&look(&scene.root())), timeless(&scene.old));
-    assert!(scene.journal_is_empty());
+    for verify in [Verify::Check(&|_, _| None), Verify::Trust] {
+        let mut moments = 0;
+        loop {
+            let dir = tempfile::tempdir().unwrap();
+            let scene = edited(dir.path());
+            let (asked, seen) = (Cell::new(0), Cell::new(false));
+            let cancelled = || {
+                assert!(asked.get() <= moments, "it was cancelled before");
+                let half = look(&scene.root());
+                seen.set(
+                    seen.get() || !half.contains_key(&path("goes")) || half.contains_key(&path("comes")),
+                );
+                asked.replace(asked.get() + 1) == moments
+            };
+            let stopped = scene.roll(&Options { cancelled: &cancelled, verify, ..quick() });
+            assert!(scene.journal_is_empty());
+            if asked.get() <= moments {
+                assert!(seen.get(), "asked while files change places too");
+                stopped.unwrap();
+                assert_eq!(timeless(&look(&scene.root())), timeless(&scene.new));
+                break;
+            }
+            assert!(matches!(stopped, Err(Error::Cancelled)), "{stopped:?}");
+            assert_eq!(timeless(&look(&scene.root())), timeless(&scene.old));
+            moments += 1;
+        }
+        // Four steps, each looked at, staged, cleared and placed, and once before it stands.
+        assert!(moments > 4 * 4, "{moments}");
+    }
 }
 
 pub(crate) fn contains(path: &Path, text: &str) -> bool {
@@ -246,11 +267,8 @@ fn a_journal_that_cannot_go_on_leaves_the_old_state_and_nothing_else() {
     let scene = fixed(dir.path()).on_disk();
     // New files are being made by now, so only the second version of the record meets the directory in its way.
     let in_the_way = scene.dir.join("journal/one.new");
-    let cancelled = || {
-        let _again = fs_err::create_dir(&in_the_way);
-        false
-    };
-    let failed = scene.roll(&Options { cancelled: &cancelled, ..quick() });
+    let progress = || drop(fs_err::create_dir(&in_the_way));
+    let failed = scene.roll(&Options { progress: &progress, ..quick() });
     assert!(matches!(failed, Err(Error::Journal(_))), "{failed:?}");
     assert_eq!(timeless(&look(&scene.root())), timeless(&scene.old));
     fs_err::remove_dir(&in_the_way).unwrap();

@@ -394,10 +394,12 @@ fn a_signal_during_a_rollback_ends_with_the_old_or_the_new_state() {
     each(|env| {
         let (source, id, old) = recorded(env, "d");
         let new = files(&source);
-        // The signal comes with a call of the phase before the point of no return, then with one after it.
-        for (what, code, wanted) in
-            [("mkdirat:signal=SIGINT:when=1", 130, &new), ("renameat2:signal=SIGTERM:when=4", 143, &old)]
-        {
+        // The signal comes while new files are made, while files change places, and after the point of no return.
+        for (what, code, wanted) in [
+            ("mkdirat:signal=SIGINT:when=1", 130, &new),
+            ("renameat2:signal=SIGTERM:when=4", 143, &new),
+            ("unlinkat:signal=SIGTERM:when=4", 143, &old),
+        ] {
             let ended = injected(env, &source, what, &["rollback", &id, "."]);
             assert_eq!(ended.code, code, "{what}: {}", ended.stderr);
             assert_eq!(&files(&source), wanted, "{what}: {}", ended.stderr);
