@@ -96,7 +96,8 @@ impl Way {
         }
         let mut path = RelPath::root();
         for name in names.into_iter().rev() {
-            path.push(name).expect("it was looked at when the way was made");
+            path.push(name)
+                .expect("a way has names of states only, and those are never empty and have no slash");
         }
         path
     }
