@@ -39,7 +39,7 @@ impl Board {
         let subject = Subject::directory(target);
         let dir = open(target)?;
         // Nobody else writes into it from here on, and what a checkout that was broken off left is gone.
-        let journal = Journal::open(&found.store)?;
+        let journal = Journal::open(&found.store, target)?;
         let known = found.store.meta().head(&subject.to_string())?.is_some();
         if !is_empty(&dir, target)? {
             if !known {
@@ -79,7 +79,7 @@ impl Board {
     /// lost, and only paths that differ are touched.
     pub fn rollback(&self, found: &Found, worktree: &Path) -> Result<Turned, Error> {
         // Nobody else turns the directory between the record and the way back.
-        back_to(found, worktree, &Journal::open(&found.store)?)
+        back_to(found, worktree, &Journal::open(&found.store, worktree)?)
     }
 
     /// Takes back the last operation on a directory, or does it again. One that only looked at the directory changed no
@@ -87,7 +87,7 @@ impl Board {
     pub fn step(&self, directory: &Path, direction: Direction) -> Result<(Move, Turned), Error> {
         let subject = Subject::directory(directory);
         let store = self.keeping(&subject)?.ok_or_else(|| Error::NoStates(directory.to_owned()))?;
-        let journal = Journal::open(&store)?;
+        let journal = Journal::open(&store, directory)?;
         let step = match direction {
             Direction::Undo => store.meta().undo(&subject.to_string())?,
             Direction::Redo => store.meta().redo(&subject.to_string())?,

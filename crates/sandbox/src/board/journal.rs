@@ -130,12 +130,17 @@ pub(super) struct Journal<'a> {
 }
 
 impl<'a> Journal<'a> {
-    /// Waits until nobody else has it. What somebody left in it is finished or undone first.
-    pub(super) fn open(store: &'a Store) -> Result<Self, Error> {
+    /// Waits until nobody else has it. What somebody left in it is finished or undone first. This fails only for what may
+    /// concern `directory`: what is left of another one stays, and every command warns of it ([`crate::recovery`]).
+    pub(super) fn open(store: &'a Store, directory: &Path) -> Result<Self, Error> {
         let lock = FileLock::exclusive(&lock_of(store)).map_err(StoreError::from)?;
         let (journal, found) = Self::with(store, lock)?;
         for one in found {
-            one.result.map_err(|error| turn_error(&one.target, error))?;
+            let concerns = one.result.is_err() && one.concerns(directory);
+            match one.result {
+                Err(error) if concerns => return Err(turn_error(&one.target, error)),
+                _ => {}
+            }
         }
         Ok(journal)
     }
@@ -217,11 +222,11 @@ fn mark_of(store: &Store) -> Result<Mark, Error> {
 }
 
 /// Keeps everybody from turning a directory of a store while one is recorded. Many can hold it at once. What somebody left in
-/// the journal is finished or undone first.
-pub(super) fn keep_still(store: &Store) -> Result<FileLock, Error> {
+/// the journal is finished or undone first, and it fails only for what may concern `directory`.
+pub(super) fn keep_still(store: &Store, directory: &Path) -> Result<FileLock, Error> {
     loop {
-        mend(store)?;
-        // What waits for a directory that is not there now.
+        mend(store, directory)?;
+        // What waits for a directory that is not there now, or cannot be finished.
         let known = records(store)?;
         let lock = FileLock::shared(&lock_of(store)).map_err(StoreError::from)?;
         if records(store)?.is_subset(&known) {
@@ -231,10 +236,10 @@ pub(super) fn keep_still(store: &Store) -> Result<FileLock, Error> {
     }
 }
 
-/// Finishes or undoes what somebody left in the journal of a store, before anything is read from a directory that it may
+/// Finishes or undoes what somebody left in the journal of a store, before anything is read from `directory`, which it may
 /// be about.
-pub(crate) fn mend(store: &Store) -> Result<(), Error> {
-    if records(store)?.is_empty() { Ok(()) } else { Journal::open(store).map(drop) }
+pub(crate) fn mend(store: &Store, directory: &Path) -> Result<(), Error> {
+    if records(store)?.is_empty() { Ok(()) } else { Journal::open(store, directory).map(drop) }
 }
 
 fn records(store: &Store) -> Result<BTreeSet<OsString>, Error> {
@@ -275,7 +280,7 @@ pub(crate) fn turn(
     change: ((&State, &State), &Entry),
     verify: Verify<'_>,
 ) -> Result<rollback::Outcome, Error> {
-    Journal::open(store)?.turn(directory, change, verify)
+    Journal::open(store, directory)?.turn(directory, change, verify)
 }
 
 #[cfg(test)]
@@ -299,7 +304,7 @@ mod tests {
         fs_err::create_dir(&root).unwrap();
         let _first = recorded(&board, &root, "one");
         let store = board.of_source(&root).unwrap().unwrap();
-        let journal = Journal::open(&store).unwrap();
+        let journal = Journal::open(&store, &root).unwrap();
         let hearing = Silent::default();
         let taking = Taking::of(Ignored::All, "onboard", &hearing);
         std::thread::scope(|scope| {
@@ -312,6 +317,50 @@ mod tests {
             assert!(waiting.iter().all(|one| !one.is_finished()), "it is recorded while it is turned");
             drop(journal);
         });
+    }
+
+    #[test]
+    fn a_record_that_cannot_be_recovered_stops_only_its_own_directory() {
+        let place = tempfile::tempdir().unwrap();
+        let board = Board::new(&HostPath::new(place.path().join("data")).unwrap());
+        let root = place.path().join("root");
+        fs_err::create_dir(&root).unwrap();
+        let first = recorded(&board, &root, "one");
+        let out = |name: &str| {
+            let found = board.snapshot(&first.to_string()).unwrap();
+            let target = place.path().join(name);
+            board.checkout_snapshot(&found, &target).unwrap();
+            target
+        };
+        let (half, other) = (out("half"), out("other"));
+        let store = board.of_source(&root).unwrap().unwrap();
+        let record = |name: &str, target: &Path| {
+            let target: String =
+                target.as_os_str().as_encoded_bytes().iter().map(|b| format!("{b:02x}")).collect();
+            let text = format!("sandtable-journal 9\n{target}\nof another version\n");
+            fs_err::write(store.dir().join("journal").join(name), text).unwrap();
+        };
+        record("of-another-version", &half);
+        let hearing = Silent::default();
+        let taking = Taking::of(Ignored::All, "snapshot", &hearing);
+        let unreadable = |done: Result<(), Error>| {
+            assert!(
+                matches!(done, Err(Error::Rollback { source: rollback::Error::Unreadable, .. })),
+                "{done:?}"
+            );
+        };
+        for directory in [&root, &other] {
+            board.onboard_changed(directory, &taking).unwrap();
+            let _taken = board.snapshot_directory(directory, &taking).unwrap();
+            let found = board.snapshot(&first.to_string()).unwrap();
+            let _turned = board.rollback(&found, directory).unwrap();
+            let _outcome = board.step(directory, Direction::Undo).unwrap();
+        }
+        unreadable(board.snapshot_directory(&half, &taking).map(drop));
+        unreadable(keep_still(&store, &half.join("below")).map(drop));
+        assert!(!records(&store).unwrap().is_empty(), "nobody removed it");
+        record("of-nobody-knows-what", Path::new(""));
+        unreadable(board.snapshot_directory(&root, &taking).map(drop));
     }
 
     #[test]

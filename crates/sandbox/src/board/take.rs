@@ -94,7 +94,7 @@ impl Board {
         let rules = self.users_rules();
         let taking = &Taking { began: Some(Moment::now()), rules: &rules, ..*taking };
         let store = self.open(source, hash_kind(source)?)?;
-        let _still = keep_still(&store)?;
+        let _still = keep_still(&store, source)?;
         take(&store, &Subject::directory(source), source, taking)
     }
 
@@ -114,7 +114,7 @@ impl Board {
         let before = began.and_then(|began| Some((Before::look(source, began.moment, hash)?, began.listing)));
         let store = self.open(source, hash)?;
         let subject = Subject::directory(source);
-        let _still = keep_still(&store)?;
+        let _still = keep_still(&store, source)?;
         let batch = store.begin()?;
         let (index, rules) = (before.as_ref().map(|(before, _)| before.index()), self.users_rules());
         let taking = &Taking { index, rules: &rules, ..*taking };
@@ -154,7 +154,7 @@ impl Board {
         let subject = Subject::directory(directory);
         match self.keeping(&subject)? {
             Some(store) => {
-                let _still = keep_still(&store)?;
+                let _still = keep_still(&store, directory)?;
                 let rules = self.users_rules();
                 take(&store, &subject, directory, &Taking { rules: &rules, ..*taking })
             }

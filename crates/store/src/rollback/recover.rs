@@ -2,7 +2,7 @@
 
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
 
@@ -36,6 +36,20 @@ pub struct Recovered {
     pub left_alone: Vec<RelPath>,
 }
 
+impl Recovered {
+    /// Whether it may be of this directory, or of one that this one lies in: by path, by identity, or because the record
+    /// does not say.
+    pub fn concerns(&self, directory: &Path) -> bool {
+        let is_it = |path: &Path| {
+            let meta = open_named(path).and_then(|dir| stat_fd(dir.as_fd()));
+            meta.is_ok_and(|meta| Some((meta.dev, meta.ino)) == self.identity)
+        };
+        self.target.as_os_str().is_empty()
+            || directory.starts_with(&self.target)
+            || directory.ancestors().any(is_it)
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recovery {
     /// The directory is in the state it was to get.
@@ -67,19 +81,15 @@ pub fn recover(
             place.remove()?;
             continue;
         }
-        let record = match place.read()? {
-            Found::Record(record) => record,
-            Found::Unreadable { target } => {
-                let result = Err(Error::Unreadable);
-                let target = target.unwrap_or_default();
-                all.push(Recovered {
-                    id: name,
-                    what: "rollback",
-                    target,
-                    identity: None,
-                    result,
-                    left_alone: Vec::new(),
-                });
+        let record = match place.read() {
+            Ok(Found::Record(record)) => record,
+            Ok(Found::Unreadable { target }) => {
+                all.push(unreadable(name, target));
+                continue;
+            }
+            // One that cannot be read keeps nobody from the others.
+            Err(_) => {
+                all.push(unreadable(name, None));
                 continue;
             }
         };
@@ -104,6 +114,11 @@ pub fn recover(
         all.push(Recovered { id: name.clone(), what, target: record.target, identity, result, left_alone });
     }
     Ok(all)
+}
+
+fn unreadable(id: String, target: Option<PathBuf>) -> Recovered {
+    let (target, result) = (target.unwrap_or_default(), Err(Error::Unreadable));
+    Recovered { id, what: "rollback", target, identity: None, result, left_alone: Vec::new() }
 }
 
 type Mended = (Recovery, Vec<RelPath>);

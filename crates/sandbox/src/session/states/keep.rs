@@ -60,8 +60,8 @@ pub(in crate::session) fn keep(
     };
     let base = state(&store, &stands_on.snapshot)?;
     let before = head(&store, record)?;
-    if plain::root(directory, record).is_some() {
-        board::mend(&store)?;
+    if let Some(root) = plain::root(directory, record) {
+        board::mend(&store, &root)?;
     }
     let batch = store.begin().map_err(board::Error::from)?;
     let (ignored, outcome) = if plain::root(directory, record).is_some() {

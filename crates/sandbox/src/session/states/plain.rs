@@ -129,11 +129,9 @@ pub(super) fn look(
 
 /// Carries a rollback of such a workspace that was killed to its end, before anything is done with the files.
 pub(in crate::session) fn whole(directory: &SandboxDirectory, record: &Record) -> Result<(), Error> {
-    if root(directory, record).is_none() {
-        return Ok(());
-    }
+    let Some(root) = root(directory, record) else { return Ok(()) };
     match directory.standing(record) {
-        Ok((_, store)) => Ok(board::mend(&store)?),
+        Ok((_, store)) => Ok(board::mend(&store, &root)?),
         // Where the store is lost, so is the journal.
         Err(Error::NoBase(_)) => Ok(()),
         Err(error) => Err(error),

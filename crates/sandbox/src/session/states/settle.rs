@@ -57,9 +57,11 @@ pub(in crate::session) fn settle(
     directory: &SandboxDirectory,
     record: &mut Record,
 ) -> Result<Settled, Error> {
-    if plain::root(directory, record).is_some() && directory.read_base()?.is_some() {
+    if let Some(root) = plain::root(directory, record)
+        && directory.read_base()?.is_some()
+    {
         // A way back that was killed is gone to its end before anything runs on half of it.
-        board::mend(&directory.standing(record)?.1)?;
+        board::mend(&directory.standing(record)?.1, &root)?;
         return Ok(Settled::Pinned(0));
     }
     let overlay = record.resolved.mode.value == WorkspaceMode::Overlay;
