@@ -1,7 +1,7 @@
 //! Finishes or undoes what was broken off.
 
 use std::io;
-use std::os::fd::{AsFd as _, BorrowedFd};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
@@ -14,7 +14,7 @@ use super::journal::{Found, Phase, Place, Record, UNFINISHED, Work};
 use super::plan::Plan;
 use super::verify::Verify;
 use super::{Durability, Error, Move, Unknown, settle_root};
-use crate::checkout::{Maker, take_away, write_error};
+use crate::checkout::{Maker, read_error, take_away, write_error};
 use crate::dir::{names, open_named, reopen, stat_fd};
 use crate::object::ReadObjects;
 use crate::path::RelPath;
@@ -81,7 +81,7 @@ pub fn recover(
             place.remove()?;
             continue;
         }
-        let record = match place.read() {
+        let mut record = match place.read() {
             Ok(Found::Record(record)) => record,
             Ok(Found::Unreadable { target }) => {
                 all.push(unreadable(name, target));
@@ -93,7 +93,11 @@ pub fn recover(
                 continue;
             }
         };
-        let result = mend(objects, (&name, &record), verify).and_then(|(done, left)| {
+        let ended = find(&mut record, &place).and_then(|root| match root {
+            Some(root) => mend(objects, (&name, &record), (root.as_fd(), verify)),
+            None => Ok((not_there(&record), Vec::new())),
+        });
+        let result = ended.and_then(|(done, left)| {
             if let (Recovery::Finished, Some(note)) = (done, &record.note) {
                 noted(note).map_err(Error::Journal)?;
             }
@@ -123,35 +127,59 @@ fn unreadable(id: String, target: Option<PathBuf>) -> Recovered {
 
 type Mended = (Recovery, Vec<RelPath>);
 
+/// Opens the directory of a record; none if it is not there, or if another one has its name.
+///
+/// A disk may get another device number when the machine starts again or when it is plugged in again. So a directory with the
+/// same inode at the same path is accepted as well if it holds our directory aside, and the record gets the new number.
+fn find(record: &mut Record, place: &Place<'_>) -> Result<Option<OwnedFd>, Error> {
+    let read = |errno| Error::from(read_error(&RelPath::root(), errno));
+    let root = match open_named(&record.target) {
+        Err(Errno::NOENT | Errno::NOTDIR) => return Ok(None),
+        opened => opened.map_err(read)?,
+    };
+    let meta = stat_fd(root.as_fd()).map_err(read)?;
+    let (found, known) = ((meta.dev, meta.ino), record.identity);
+    if found == known {
+        return Ok(Some(root));
+    }
+    let holds_ours = match &record.work {
+        // A checkout puts nothing into its directory but what it writes there.
+        Work::Checkout { .. } => false,
+        Work::Rollback { staging, .. } => aside::open(root.as_fd(), staging).map_err(read)?.is_some(),
+    };
+    if found.1 != known.1 || !holds_ours {
+        return Ok(None);
+    }
+    record.identity = found;
+    place.write(record).map_err(Error::Journal)?;
+    Ok(Some(root))
+}
+
+/// What becomes of a record whose directory is not there.
+fn not_there(record: &Record) -> Recovery {
+    match record.work {
+        Work::Checkout { .. } => Recovery::Gone,
+        Work::Rollback { .. } => Recovery::Missing,
+    }
+}
+
 fn mend(
     objects: &dyn ReadObjects,
     (id, record): (&str, &Record),
-    verify: Verify<'_>,
+    (root, verify): (BorrowedFd<'_>, Verify<'_>),
 ) -> Result<Mended, Error> {
-    let gone = match record.work {
-        Work::Checkout { .. } => (Recovery::Gone, Vec::new()),
-        Work::Rollback { .. } => (Recovery::Missing, Vec::new()),
-    };
-    let root = match open_named(&record.target) {
-        Err(Errno::NOENT | Errno::NOTDIR) => return Ok(gone),
-        opened => opened.map_err(|errno| write_error(&RelPath::root(), errno))?,
-    };
-    let meta = stat_fd(root.as_fd()).map_err(|errno| write_error(&RelPath::root(), errno))?;
-    if (meta.dev, meta.ino) != record.identity {
-        return Ok(gone);
-    }
     match &record.work {
         Work::Checkout { to } => {
-            take_away(objects, to, root.as_fd())?;
+            take_away(objects, to, root)?;
             Ok((Recovery::Undone, Vec::new()))
         }
         Work::Rollback { from, staging, phase: Phase::Staging, .. } => {
-            aside::remove(root.as_fd(), staging).map_err(|errno| write_error(staging, errno))?;
-            settle_root(objects, from, root.as_fd(), record.times)?;
+            aside::remove(root, staging).map_err(|errno| write_error(staging, errno))?;
+            settle_root(objects, from, root, record.times)?;
             Ok((Recovery::Undone, Vec::new()))
         }
         Work::Rollback { from, to, staging, phase } => {
-            let broken = Broken { objects, root: root.as_fd(), record, staging, states: Move { from, to } };
+            let broken = Broken { objects, root, record, staging, states: Move { from, to } };
             broken.end(*phase, (id, verify))
         }
     }

@@ -142,16 +142,33 @@ impl Journal {
         }
     }
 
-    /// Whether the directory is there, and not another one in its place.
-    pub(super) fn is_there(&self) -> Result<bool, Error> {
-        let Some(identity) = &self.identity else { return Ok(fs::exists(&self.root)?) };
-        let is = |path: &Path, known: &Which| match which(path) {
-            Ok(found) => Ok(found == *known),
-            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(false),
-            Err(error) => Err(error),
-        };
-        let git = identity.git.as_ref().map_or(Ok(true), |git| is(&git.path, &git.which));
-        Ok(is(&self.root, &identity.root)? && git?)
+    /// Whether the directory is there, and not another one in its place. `path` is where the journal is kept.
+    ///
+    /// A disk may get another device number when the machine starts again or when it is plugged in again. So directories with the
+    /// same inodes at the same paths are accepted as well if something of this delivery is in them, and the journal gets the new
+    /// numbers.
+    pub(super) fn find(&mut self, path: &Path) -> Result<bool, Error> {
+        let Some(known) = &self.identity else { return Ok(fs::exists(&self.root)?) };
+        let Some(found) = known.again(&self.root)? else { return Ok(false) };
+        if found == *known {
+            return Ok(true);
+        }
+        if !found.is_like(known) || !self.holds_ours(&found)? {
+            return Ok(false);
+        }
+        self.identity = Some(found);
+        self.write(path)?;
+        Ok(true)
+    }
+
+    /// Whether a directory of this delivery is there, or a lock with its word.
+    fn holds_ours(&self, found: &Whereabouts) -> Result<bool, Error> {
+        if fs::symlink_metadata(&self.holding).is_ok_and(|meta| meta.is_dir()) {
+            return Ok(true);
+        }
+        let Some(git) = &found.git else { return Ok(false) };
+        let word = self.word(&git.path);
+        Ok(word.is_in(&git.path.join("index.lock"))? || word.is_in(&git.path.join("HEAD.lock"))?)
     }
 
     /// The lock of the index, if somebody else has it.
@@ -220,13 +237,13 @@ impl Journal {
 type Which = (u64, u64);
 
 /// The directories of a target.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Whereabouts {
     root: Which,
     git: Option<GitDirectory>,
 }
 
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct GitDirectory {
     #[serde(with = "hex_path")]
     path: PathBuf,
@@ -240,6 +257,29 @@ impl Whereabouts {
             None => None,
         };
         Some(Self { root: which(root).ok()?, git })
+    }
+
+    /// What has the same paths now; none if something is not there.
+    fn again(&self, root: &Path) -> std::io::Result<Option<Self>> {
+        let now = |path: &Path| match which(path) {
+            Ok(found) => Ok(Some(found)),
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
+            Err(error) => Err(error),
+        };
+        let git = match &self.git {
+            Some(GitDirectory { path, .. }) => match now(path)? {
+                Some(which) => Some(GitDirectory { path: path.clone(), which }),
+                None => return Ok(None),
+            },
+            None => None,
+        };
+        Ok(now(root)?.map(|root| Self { root, git }))
+    }
+
+    /// Whether the inodes are the same, on whatever device.
+    fn is_like(&self, other: &Self) -> bool {
+        let inodes = |one: &Self| (one.root.1, one.git.as_ref().map(|git| git.which.1));
+        inodes(self) == inodes(other)
     }
 
     /// Whether a directory, or the git directory in it, is the one that is meant, whatever its name is by now.
@@ -318,5 +358,54 @@ mod hex_rel {
             return Ok(RelPath::root());
         }
         RelPath::new(bytes).map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A target with a git directory, and the journal of a delivery into it from before the device had another number.
+    fn renumbered(place: &Path) -> (Journal, PathBuf) {
+        let (root, git) = (place.join("root"), place.join("root/.git"));
+        fs::create_dir_all(&git).unwrap();
+        let mut journal = Journal::new("0123456789abcdef".to_owned(), &root, Some(&git));
+        let identity = journal.identity.as_mut().unwrap();
+        identity.root.0 += 1;
+        identity.git.as_mut().unwrap().which.0 += 1;
+        (journal, place.join("journal"))
+    }
+
+    #[test]
+    fn a_device_with_another_number_is_known_by_what_is_in_the_directory() {
+        let marks: [fn(&Journal, &Path); 3] = [
+            |journal, _| fs::create_dir(&journal.holding).unwrap(),
+            |journal, git| journal.word(git).lock(&git.join("index.lock")).unwrap(),
+            |journal, git| journal.word(git).lock(&git.join("HEAD.lock")).unwrap(),
+        ];
+        for mark in marks {
+            let place = tempfile::tempdir().unwrap();
+            let (mut journal, path) = renumbered(place.path());
+            let root = journal.root.clone();
+            assert!(!journal.find(&path).unwrap(), "nothing of ours is there");
+            Word::of("another", &root.join(".git")).lock(&root.join(".git/index.lock")).unwrap();
+            assert!(!journal.find(&path).unwrap(), "a lock of somebody else's");
+            fs::remove_file(root.join(".git/index.lock")).unwrap();
+            mark(&journal, &root.join(".git"));
+            assert!(journal.find(&path).unwrap());
+            let written = Journal::read(&path).unwrap().unwrap().identity.unwrap();
+            assert!(written.is(&root) && Some(written) == journal.identity);
+        }
+    }
+
+    #[test]
+    fn another_directory_is_not_taken_for_it_whatever_is_in_it() {
+        let place = tempfile::tempdir().unwrap();
+        let (mut journal, path) = renumbered(place.path());
+        fs::rename(&journal.root, place.path().join("elsewhere")).unwrap();
+        assert!(!journal.find(&path).unwrap());
+        fs::create_dir_all(&journal.holding).unwrap();
+        assert!(!journal.find(&path).unwrap());
+        assert!(!path.exists());
     }
 }

@@ -36,9 +36,9 @@ pub(super) enum When {
 /// Finishes or undoes what an earlier call left, if it left anything.
 pub(in crate::merge) fn recover(git: &Git, place: &Place) -> Result<Option<Recovery>, Error> {
     let path = place.journal();
-    let Some(journal) = Journal::read(&path)? else { return Ok(None) };
+    let Some(mut journal) = Journal::read(&path)? else { return Ok(None) };
     let target = journal.root.clone();
-    if !journal.is_there()? {
+    if !journal.find(&path)? {
         // It may be on a disk that is not there now, or have another name.
         return Err(Error::Missing { target, journal: path, identity: journal.identity.map(Box::new) });
     }
