@@ -4,7 +4,7 @@ use sandtable_store::RelPath;
 use sandtable_store::id::ObjectId;
 
 use super::approval::Shown;
-use super::deliver::{self, Delivery, Move, Standing, Stop};
+use super::deliver::{self, Delivery, Move, Rest, Standing, Stop};
 pub use super::deliver::{Recovery, Whereabouts};
 use super::error::Error;
 use super::outcome::{Delivered, LeftOut, MergeOutcome, Note, Outcome, Reason, Recovered, Refusal, SCHEMA};
@@ -58,8 +58,8 @@ pub fn merge_watched(
                     let id = new_id();
                     let delivery =
                         Delivery { id: &id, means, place: &place, plan: &plan, attention: &attention };
-                    let (outcome, note) = delivered(deliver::deliver(&delivery, request), &attention);
-                    report.notes.extend(note);
+                    let (outcome, notes) = delivered(deliver::deliver(&delivery, request), &attention);
+                    report.notes.extend(notes);
                     if let Some(work) = request.binding.work.as_deref().filter(|_| outcome.is_success()) {
                         Shown::forget(&place, work);
                     }
@@ -155,8 +155,8 @@ fn turned(means: &Means, request: &Undo, way: Way) -> Result<Turn, Error> {
             let delivery = Delivery { id: &id, means, place: &place, plan: &plan, attention: &attention };
             let outcome = Outcome::FastForward { branch: branch_of(&plan), commit: Some(new) };
             let moved = delivery.move_branch(&to, request.log.as_ref());
-            let (outcome, note) = delivered(moved.map(|((), left)| (outcome, left)), &attention);
-            notes.extend(note);
+            let (outcome, told) = delivered(moved.map(|((), rest)| (outcome, rest)), &attention);
+            notes.extend(told);
             outcome
         }
     };
@@ -200,19 +200,29 @@ fn would_be(plan: &Plan, request: &MergeRequest) -> Outcome {
     }
 }
 
-/// How it ended, and what is still to be done.
-fn delivered(result: Result<Standing<Outcome>, Stop>, attention: &Attention) -> (Outcome, Option<Note>) {
+/// Where to find what somebody wrote to a file that was replaced, and what is still to be done.
+fn notes(Rest { beside, failed }: &Rest) -> Vec<Note> {
+    let kept = beside.iter().map(|path| {
+        let path = path.display_escaped();
+        let text = format!("`{path}` has what was written meanwhile to a file that was replaced");
+        Note { code: "kept-beside", text }
+    });
+    let incomplete = failed.iter().map(|error| {
+        let text = format!("the work is there, but {}; the next command completes it", chain(error));
+        Note { code: "incomplete", text }
+    });
+    kept.chain(incomplete).collect()
+}
+
+/// How it ended, and what there is to tell.
+fn delivered(result: Result<Standing<Outcome>, Stop>, attention: &Attention) -> (Outcome, Vec<Note>) {
     let reason = |error: &Error| match attention.signal() {
         // Whatever failed then failed because of it.
         Some(signal) => format!("signal {signal} came"),
         None => chain(error),
     };
     let outcome = match result {
-        Ok((outcome, None)) => outcome,
-        Ok((outcome, Some(error))) => {
-            let text = format!("the work is there, but {}; the next command completes it", chain(&error));
-            return (outcome, Some(Note { code: "incomplete", text }));
-        }
+        Ok((outcome, rest)) => return (outcome, notes(&rest)),
         Err(Stop::Refused(refusal)) => Outcome::Refused { refusal },
         Err(Stop::RolledBack(reason)) => Outcome::RolledBack { reason },
         Err(Stop::Interrupted) => {
@@ -222,7 +232,7 @@ fn delivered(result: Result<Standing<Outcome>, Stop>, attention: &Attention) -> 
         Err(Stop::Failed(error)) => Outcome::RolledBack { reason: reason(&error) },
         Err(Stop::Unfinished(error)) => Outcome::Unfinished { reason: chain(&error) },
     };
-    (outcome, None)
+    (outcome, Vec::new())
 }
 
 fn halted(halt: Halt) -> Result<Outcome, Error> {
@@ -391,5 +401,22 @@ impl Reason {
             Self::Missing => &["fetch the missing objects with git, or `export --patch FILE`"],
             _ => &[],
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_note_says_where_to_find_what_was_written_to_a_file_that_was_replaced() {
+        let kept = RelPath::new("d/f.sandtable-1").unwrap();
+        let failed = Some(Error::Interrupted(15));
+        let rest = Rest { beside: vec![kept], failed };
+        let (outcome, notes) = delivered(Ok((Outcome::Applied, rest)), &Attention::hold());
+        assert!(outcome.is_success());
+        let codes: Vec<_> = notes.iter().map(|note| note.code).collect();
+        assert_eq!(codes, ["kept-beside", "incomplete"]);
+        assert!(notes[0].text.contains("`d/f.sandtable-1`"), "{notes:?}");
     }
 }

@@ -9,7 +9,7 @@ use std::io::{Read as _, Write as _};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
 use rustix::fs::{
-    AtFlags, Mode, OFlags, RenameFlags, linkat, mkdirat, openat, renameat, renameat_with, unlinkat,
+    AtFlags, Mode, OFlags, RenameFlags, fchmod, linkat, mkdirat, openat, renameat, renameat_with, unlinkat,
 };
 use rustix::io::{Errno, Result};
 
@@ -51,10 +51,10 @@ fn parent<'p>(root: BorrowedFd<'_>, path: &'p RelPath) -> Result<Option<(OwnedFd
 /// Makes the directory. One that is there was left by somebody who was broken off.
 pub(super) fn make(root: BorrowedFd<'_>, path: &RelPath) -> Result<OwnedFd> {
     let (parent, name) = parent(root, path)?.ok_or(Errno::NOENT)?;
-    match mkdirat(&parent, name, Mode::RWXU) {
+    match within(parent.as_fd(), || mkdirat(&parent, name, Mode::RWXU)) {
         Err(Errno::EXIST) => {
             remove(root, path)?;
-            mkdirat(&parent, name, Mode::RWXU)?;
+            within(parent.as_fd(), || mkdirat(&parent, name, Mode::RWXU))?;
         }
         made => made?,
     }
@@ -77,7 +77,7 @@ pub(super) fn remove(root: BorrowedFd<'_>, path: &RelPath) -> Result<()> {
         unlinkat(&aside, entry.bytes.as_slice(), AtFlags::empty())?;
     }
     let Some((parent, name)) = parent(root, path)? else { return Ok(()) };
-    unlinkat(&parent, name, AtFlags::REMOVEDIR)
+    within(parent.as_fd(), || unlinkat(&parent, name, AtFlags::REMOVEDIR))
 }
 
 /// The name of a new file, and later of what it took the place of.
@@ -246,6 +246,52 @@ pub(super) fn put(from: At<'_>, to: At<'_>) -> Result<()> {
         Err(Errno::EXIST) if is_same(from, to)? => unlinkat(from.0, from.1, AtFlags::empty()),
         done => done,
     }
+}
+
+/// Does something in a directory whose permissions may keep even its owner from that, and leaves them as they were.
+pub(super) fn within<T>(directory: BorrowedFd<'_>, act: impl Fn() -> Result<T>) -> Result<T> {
+    match act() {
+        Err(Errno::ACCESS) => {}
+        done => return done,
+    }
+    let bits = Mode::from_raw_mode(u32::from(stat_fd(directory)?.mode) & 0o7777);
+    fchmod(directory, bits | Mode::RWXU)?;
+    let done = act();
+    fchmod(directory, bits)?;
+    done
+}
+
+/// The longest name that every usual file system takes.
+const LONGEST_NAME: usize = 255;
+
+/// Gives a file that somebody wrote to a name beside the one it had, so that it is not thrown away; returns that name, which
+/// nothing had before.
+pub fn keep_beside(
+    file: (BorrowedFd<'_>, &[u8]),
+    (directory, name): (BorrowedFd<'_>, &[u8]),
+    id: &str,
+) -> Result<Vec<u8>> {
+    let ends = (0..10).map(|again| match again {
+        0 => format!(".sandtable-{id}"),
+        again => format!(".sandtable-{id}-{again}"),
+    });
+    for end in ends {
+        let mut beside = cut(name, LONGEST_NAME.saturating_sub(end.len())).to_vec();
+        beside.extend_from_slice(end.as_bytes());
+        match put(file, (directory, &beside)) {
+            Err(Errno::EXIST) => {}
+            done => return done.map(|()| beside),
+        }
+    }
+    Err(Errno::EXIST)
+}
+
+/// The beginning of a name, without a part of a character at its end.
+fn cut(name: &[u8], most: usize) -> &[u8] {
+    let starts = |at: &usize| name.get(*at).is_none_or(|byte| byte & 0xc0 != 0x80);
+    let end = (0..=most.min(name.len())).rev().find(starts).unwrap_or(0);
+    // Bytes that are no text are cut anywhere.
+    &name[..if end == 0 { most.min(name.len()) } else { end }]
 }
 
 /// Whether two names are those of one file.

@@ -2,7 +2,7 @@
 //! what is there rather than trust how far it went, and nothing that somebody wrote is thrown away.
 
 use std::collections::HashSet;
-use std::os::fd::AsFd as _;
+use std::os::fd::{AsFd as _, BorrowedFd};
 use std::sync::Arc;
 
 use rustix::fs::{AtFlags, Mode, mkdirat, unlinkat};
@@ -10,7 +10,9 @@ use rustix::io::Errno;
 
 use super::Error;
 use super::apply::{Apply, is_symlink};
-use super::aside::{At, Exchanged, Line, List, Stamp, exchange, is_same, new_name, old_name, put};
+use super::aside::{
+    At, Exchanged, Line, List, Stamp, exchange, is_same, keep_beside, new_name, old_name, put, within,
+};
 use super::disk;
 use super::plan::{Plan, Step};
 use super::verify::is_directory;
@@ -233,25 +235,22 @@ impl Back<'_, '_> {
         Ok(beside)
     }
 
+    /// In the directory that the file was in, which may have its last permissions by now; at the top if that cannot be.
     fn keep_beside(&self, step: &Step, entry: At<'_>) -> rustix::io::Result<RelPath> {
-        let (parent, above) = match self.apply.tree.parent(&step.way) {
-            Ok(Some((parent, _))) => (parent, step.way.parent().map(|way| way.path()).unwrap_or_default()),
-            _ => (crate::dir::reopen(self.apply.tree.root)?, RelPath::root()),
+        let name = step.way.name().unwrap_or_default();
+        let keep = |directory: BorrowedFd<'_>| {
+            within(directory, || keep_beside(entry, (directory, name), self.apply.id))
         };
-        let end = format!(".sandtable-{}", self.apply.id);
-        let mut name = step.way.name().unwrap_or_default().to_vec();
-        name.truncate(255 - end.len() - 2);
-        name.extend_from_slice(end.as_bytes());
-        for again in 0..10 {
-            let mut name = name.clone();
-            if again > 0 {
-                name.extend_from_slice(format!("-{again}").as_bytes());
-            }
-            match put(entry, (parent.as_fd(), &name)) {
-                Err(Errno::EXIST) => {}
-                done => return done.and_then(|()| above.join(&name).map_err(|_| Errno::NAMETOOLONG)),
+        if let Ok(Some((parent, _))) = self.apply.tree.parent(&step.way) {
+            match keep(parent.as_fd()) {
+                // It is somebody else's directory.
+                Err(Errno::ACCESS | Errno::PERM) => {}
+                kept => {
+                    let above = step.way.parent().map(|way| way.path()).unwrap_or_default();
+                    return above.join(&kept?).map_err(|_| Errno::NAMETOOLONG);
+                }
             }
         }
-        Err(Errno::EXIST)
+        RelPath::new(keep(self.apply.tree.root)?).map_err(|_| Errno::NAMETOOLONG)
     }
 }

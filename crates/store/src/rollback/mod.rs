@@ -32,6 +32,7 @@ use std::path::Path;
 use rustix::fs::{Mode, fchmod, futimens};
 
 pub(crate) use aside::STAGING;
+pub use aside::keep_beside;
 pub(crate) use plan::{Plan, Step};
 pub use recover::{Recovered, Recovery, recover};
 pub(crate) use spare::Unknown;

@@ -5,9 +5,10 @@ use std::path::Path;
 
 use sandtable_store::rollback::{Error, Options, Verify};
 
+use crate::checkout::unlock;
 use crate::rollback::{Scene, contains, edited, quick};
 use crate::states::{Plain, Thing, at, look, path, set, timeless};
-use crate::support::Dice;
+use crate::support::{Dice, held_back};
 
 /// Whether a file somewhere below has this in it.
 fn is_kept(root: &Path, text: &str) -> bool {
@@ -114,4 +115,50 @@ fn no_edit_beside_a_turn_is_lost() {
         assert!(lost.is_empty(), "round {round}: {} of {} edits: {lost:?}", lost.len(), edits.len());
         assert!(scene.journal_is_empty());
     }
+}
+
+/// A file that gets a successor in a directory that nobody may write to afterwards, and what somebody wrote to it last.
+fn written_to(name: &str, taken: &[&str]) -> Vec<String> {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut old, mut new) = (Plain::new(), Plain::new());
+    set(&mut old, &path("d"), Thing::directory(0o755));
+    set(&mut new, &path("d"), Thing::directory(0o555));
+    for taken in taken {
+        set(&mut old, &path(&format!("d/{taken}")), Thing::file("theirs"));
+        set(&mut new, &path(&format!("d/{taken}")), Thing::file("theirs"));
+    }
+    set(&mut old, &path(&format!("d/{name}")), Thing::file("old"));
+    set(&mut new, &path(&format!("d/{name}")), Thing::file("new"));
+    let scene = Scene::new(dir.path(), old, new).on_disk();
+    let file = scene.root().join("d").join(name);
+    let handle = fs_err::OpenOptions::new().append(true).open(&file).unwrap();
+    let progress = || {
+        if contains(&file, "new") && handle.metadata().unwrap().len() == 3 {
+            std::io::Write::write_all(&mut handle.file(), b"mine").unwrap();
+        }
+    };
+    let outcome = scene.roll(&Options { progress: &progress, ..quick() }).unwrap();
+    assert!(scene.journal_is_empty());
+    for beside in &outcome.beside {
+        assert!(contains(&at(&scene.root(), beside), "oldmine"));
+    }
+    let mut found = timeless(&look(&scene.root()));
+    found.retain(|path, _| !outcome.beside.contains(path));
+    assert_eq!(found, timeless(&scene.new), "the directory has its permissions");
+    unlock(&scene.root());
+    outcome.beside.iter().map(|path| path.display_escaped()).collect()
+}
+
+#[test]
+fn what_is_kept_beside_finds_a_place_in_a_directory_that_is_locked() {
+    let beside = held_back(|| written_to("f", &[]));
+    assert_eq!(beside, ["d/f.sandtable-one"]);
+}
+
+#[test]
+fn what_is_kept_beside_finds_a_name() {
+    let taken = ["f.sandtable-one", "f.sandtable-one-1"];
+    assert_eq!(written_to("f", &taken), ["d/f.sandtable-one-2"]);
+    let long = format!("a{}", "\u{e9}".repeat(127));
+    assert_eq!(written_to(&long, &[]), [format!("d/a{}.sandtable-one", "\u{e9}".repeat(120))]);
 }

@@ -24,7 +24,7 @@ use crate::support::{Dice, setting};
 pub(crate) struct Scene {
     objects: Memory,
     pub(crate) old: Plain,
-    new: Plain,
+    pub(crate) new: Plain,
     from: State,
     to: State,
     dir: PathBuf,

@@ -9,6 +9,7 @@ use std::path::Path;
 
 use rustix::fs::{AtFlags, FileType, Mode, XattrFlags, mkdirat, mknodat, renameat, setxattr, unlinkat};
 use rustix::process::{Resource, Rlimit};
+use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
 use sandtable_store::dir::{open_dir, open_named, stat_at};
 use sandtable_store::layer::{self, Lower, Options, Outcome};
 
@@ -40,6 +41,20 @@ pub(crate) fn remove_chain(root: &Path, name: &[u8]) {
 pub(crate) fn few_descriptors() {
     let limit = rustix::process::getrlimit(Resource::Nofile);
     rustix::process::setrlimit(Resource::Nofile, Rlimit { current: Some(400), ..limit }).unwrap();
+}
+
+/// Does something as somebody whom permissions hold back, as they do an ordinary user: in a thread without the rights that let
+/// root into everything.
+pub(crate) fn held_back<T: Send>(act: impl FnOnce() -> T + Send) -> T {
+    std::thread::scope(|scope| {
+        let held_back = scope.spawn(|| {
+            let mut sets = capabilities(None).unwrap();
+            sets.effective.remove(CapabilitySet::DAC_OVERRIDE | CapabilitySet::DAC_READ_SEARCH);
+            set_capabilities(None, sets).unwrap();
+            act()
+        });
+        held_back.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
 }
 
 pub(crate) fn whiteout(path: &Path) {

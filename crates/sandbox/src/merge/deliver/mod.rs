@@ -14,6 +14,7 @@ mod staged;
 mod transfer;
 mod word;
 
+use sandtable_store::RelPath;
 use sandtable_store::id::ObjectId;
 
 use super::error::Error;
@@ -53,8 +54,17 @@ pub(super) enum Stop {
     Unfinished(Error),
 }
 
-/// What was delivered, and what kept the last steps after it from being done: the journal is still there then.
-pub(super) type Standing<T> = (T, Option<Error>);
+/// What there is to tell of a delivery that stands.
+#[derive(Debug, Default)]
+pub(super) struct Rest {
+    /// What somebody wrote meanwhile to files that were replaced, under new names beside them.
+    pub(super) beside: Vec<RelPath>,
+    /// What kept the last steps from being done: the journal is still there then.
+    pub(super) failed: Option<Error>,
+}
+
+/// What was delivered, and what else there is to tell.
+pub(super) type Standing<T> = (T, Rest);
 
 impl From<Refusal> for Stop {
     fn from(refusal: Refusal) -> Self {
@@ -87,8 +97,8 @@ pub(super) fn deliver(delivery: &Delivery<'_>, request: &MergeRequest) -> Result
         Mode::Merge => delivery.merge(request, &log),
         Mode::Apply => Ok((Outcome::Applied, delivery.files(None, log(None))?)),
         Mode::Branch(name) => delivery.branch(request, name),
-        Mode::Patch(file) => Ok((delivery.patch(file)?, None)),
-        Mode::Bundle { file, branch } => Ok((delivery.bundle(request, file, branch)?, None)),
+        Mode::Patch(file) => Ok((delivery.patch(file)?, Rest::default())),
+        Mode::Bundle { file, branch } => Ok((delivery.bundle(request, file, branch)?, Rest::default())),
     }
 }
 
@@ -144,13 +154,8 @@ impl Delivery<'_> {
         Ok(Commit::make(self.plan, request, (&author, &committer), tip)?)
     }
 
-    /// Writes the files and, with a branch, index and reference, as one step. What it may answer is why the last steps after
-    /// the point of no return are still to be done.
-    fn files(
-        &self,
-        branch: Option<(&Move, Option<Transfer>)>,
-        log: Option<LogEntry>,
-    ) -> Result<Option<Error>, Stop> {
+    /// Writes the files and, with a branch, index and reference, as one step.
+    fn files(&self, branch: Option<(&Move, Option<Transfer>)>, log: Option<LogEntry>) -> Result<Rest, Stop> {
         let id = self.id.to_owned();
         let root = self.plan.target.root().expect("preflight looked").clone();
         let worktree = Worktree::open(root.as_path())?;
@@ -174,9 +179,9 @@ impl Delivery<'_> {
     }
 
     /// Finishes what stands and undoes what does not.
-    fn end(&self, journal: &mut Journal, written: Result<(), Stop>) -> Result<Option<Error>, Stop> {
+    fn end(&self, journal: &mut Journal, written: Result<(), Stop>) -> Result<Rest, Stop> {
         let path = self.place.journal();
-        let Err(stop) = written else { return Ok(recover::finish(&path, journal).err()) };
+        let Err(stop) = written else { return Ok(recover::finish(&path, journal)) };
         if journal.phase == Phase::Done {
             // The word that it stands may be on disk though writing it failed; it must not be while files go back.
             journal.phase = Phase::Staged;
@@ -184,7 +189,7 @@ impl Delivery<'_> {
         }
         // Whatever moved the branch may have failed only after it.
         if recover::stands(&self.means.git, journal).map_err(Stop::Unfinished)? {
-            return Ok(recover::finish(&path, journal).err());
+            return Ok(recover::finish(&path, journal));
         }
         recover::undo(&path, journal, When::AtOnce).map_err(Stop::Unfinished)?;
         Err(stop)

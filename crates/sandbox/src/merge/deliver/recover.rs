@@ -6,6 +6,7 @@ use fs_err as fs;
 use sandtable_store::RelPath;
 use sandtable_store::id::ObjectId;
 
+use super::Rest;
 use super::files;
 use super::journal::{Journal, Phase};
 use super::reference::RefStep;
@@ -20,7 +21,8 @@ use crate::merge::target::Reference;
 pub struct Recovery {
     pub target: PathBuf,
     pub outcome: Recovered,
-    /// Paths that somebody changed, removed or committed since: they are as that left them.
+    /// Paths that somebody changed, removed or committed since: they are as that left them. Also what somebody wrote to files
+    /// that had been replaced already, under new names.
     pub left_alone: Vec<RelPath>,
 }
 
@@ -47,8 +49,11 @@ pub(in crate::merge) fn recover(git: &Git, place: &Place) -> Result<Option<Recov
         return Err(Error::GitAtWork { target, lock, identity: journal.identity.map(Box::new) });
     }
     if stands(git, &journal)? {
-        finish(&path, &journal)?;
-        return Ok(Some(Recovery { target, outcome: Recovered::Finished, left_alone: Vec::new() }));
+        let Rest { beside, failed } = finish(&path, &journal);
+        return match failed {
+            None => Ok(Some(Recovery { target, outcome: Recovered::Finished, left_alone: beside })),
+            Some(error) => Err(error),
+        };
     }
     let left_alone = undo(&path, &journal, When::Later)?;
     Ok(Some(Recovery { target, outcome: Recovered::Undone, left_alone }))
@@ -63,12 +68,18 @@ pub(super) fn stands(git: &Git, journal: &Journal) -> Result<bool, Error> {
 }
 
 /// The result stands: whatever is left to do is done. The journal goes last.
-pub(super) fn finish(path: &Path, journal: &Journal) -> Result<(), Error> {
+pub(super) fn finish(path: &Path, journal: &Journal) -> Rest {
+    let mut beside = Vec::new();
+    let failed = last_steps(path, journal, &mut beside).err();
+    Rest { beside, failed }
+}
+
+fn last_steps(path: &Path, journal: &Journal, beside: &mut Vec<RelPath>) -> Result<(), Error> {
     if let Some(index) = &journal.index {
         let staged = journal.staged.as_ref();
         index.finish(&|new| staged.map_or(Ok(false), |staged| staged.is_as_before(journal, new)))?;
     }
-    files::finish(journal)?;
+    beside.extend(files::finish(journal)?);
     if let Some(reference) = &journal.reference {
         reference.finish(&journal.id)?;
     }

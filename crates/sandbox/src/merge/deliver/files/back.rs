@@ -1,6 +1,7 @@
 //! The two ends of a delivery, each safe to begin again: the old files are thrown away, or everything is put back.
 //! Both look at what is there rather than trust how far it went.
 
+use std::cell::RefCell;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::{
@@ -11,6 +12,7 @@ use sandtable_store::RelPath;
 use sandtable_store::dir;
 use sandtable_store::id::HashKind;
 use sandtable_store::object::{Hasher, ObjectKind};
+use sandtable_store::rollback;
 
 use super::{name, remove_holding, rename, rename_out, whole};
 use crate::merge::deliver::journal::{Folder, Journal, Phase, Step, StepKind};
@@ -18,16 +20,18 @@ use crate::merge::deliver::staged::Since;
 use crate::merge::error::Error;
 use crate::merge::worktree::{Seen, Stamp, Worktree, see_in, stamp_in};
 
-/// The result stands: old files go, and directories that have become empty.
-pub(in crate::merge::deliver) fn finish(journal: &Journal) -> Result<(), Error> {
+/// The result stands: old files go, and directories that have become empty. What somebody wrote to an old file meanwhile is kept
+/// beside it, and returned.
+pub(in crate::merge::deliver) fn finish(journal: &Journal) -> Result<Vec<RelPath>, Error> {
     let worktree = Worktree::open(&journal.root)?;
+    let mut beside = Vec::new();
     if let Ok(holding) = dir::open_named(&journal.holding) {
         for (number, step) in journal.steps.iter().enumerate() {
             let seen = see_in(holding.as_fd(), number.to_string().as_bytes())?;
             let there = seen.content().is_some();
             // Somebody wrote to the old file through a handle of their own.
             if there && step.kind != StepKind::Add && seen.digest() != step.before {
-                keep_beside(&worktree, holding.as_fd(), (number, step), journal)?;
+                beside.push(keep_beside(&worktree, holding.as_fd(), (number, step), journal)?);
             }
         }
     }
@@ -39,14 +43,15 @@ pub(in crate::merge::deliver) fn finish(journal: &Journal) -> Result<(), Error> 
     for mode in journal.modes.iter().rev() {
         whole::set_mode(&worktree, mode)?;
     }
-    Ok(())
+    Ok(beside)
 }
 
-/// Undoes the delivery: everything goes back to where it was. What others did stays, and is returned.
+/// Undoes the delivery: everything goes back to where it was. What others did stays, and is returned, with the new names of what
+/// they wrote to old files.
 pub(in crate::merge::deliver) fn put_back(journal: &Journal) -> Result<Vec<RelPath>, Error> {
     let worktree = Worktree::open(&journal.root)?;
     let quiet = quiet_folders(&worktree, journal);
-    let mut left = Vec::new();
+    let (mut left, beside) = (Vec::new(), RefCell::new(Vec::new()));
     if let (Ok(holding), true) = (dir::open_named(&journal.holding), journal.phase != Phase::Preparing) {
         let since = Since::of(journal)?;
         let undo = |(number, step)| Undo {
@@ -56,6 +61,7 @@ pub(in crate::merge::deliver) fn put_back(journal: &Journal) -> Result<Vec<RelPa
             number,
             step,
             taken: since.took_up(step),
+            beside: &beside,
         };
         let steps = || journal.steps.iter().enumerate().rev();
         let mut each = |undo: Undo<'_>, result: Whose| {
@@ -82,6 +88,7 @@ pub(in crate::merge::deliver) fn put_back(journal: &Journal) -> Result<Vec<RelPa
     for folder in quiet.into_iter().chain(&journal.leaving) {
         restore_time(&worktree, folder);
     }
+    left.extend(beside.into_inner());
     left.sort_unstable();
     Ok(left)
 }
@@ -111,6 +118,8 @@ struct Undo<'a> {
     step: &'a Step,
     /// Whether somebody has told git of the path as it is now.
     taken: bool,
+    /// Where old files were kept that somebody wrote to.
+    beside: &'a RefCell<Vec<RelPath>>,
 }
 
 impl Undo<'_> {
@@ -137,7 +146,7 @@ impl Undo<'_> {
             _ => {
                 rename_out(place, parent.as_fd(), name(self.step), RenameFlags::EXCHANGE)?;
                 if self.aside()? != Some(new) {
-                    keep_beside(self.worktree, self.holding, (self.number, self.step), self.journal)?;
+                    self.keep_beside()?;
                 }
             }
         }
@@ -150,9 +159,15 @@ impl Undo<'_> {
         let is_old = aside.digest() == self.step.before;
         let git_has = is_old && (self.journal.reference.is_some() || self.git_has(&aside));
         if aside != Seen::Absent && !git_has {
-            keep_beside(self.worktree, self.holding, (self.number, self.step), self.journal)?;
+            self.keep_beside()?;
         }
         Ok(Whose::Theirs)
+    }
+
+    fn keep_beside(&self) -> Result<(), Error> {
+        let kept = keep_beside(self.worktree, self.holding, (self.number, self.step), self.journal)?;
+        self.beside.borrow_mut().push(kept);
+        Ok(())
     }
 
     fn removed_file(&self) -> Result<Whose, Error> {
@@ -197,15 +212,15 @@ fn keep_beside(
     holding: BorrowedFd<'_>,
     (number, step): (usize, &Step),
     journal: &Journal,
-) -> Result<(), Error> {
-    let mut beside = name(step).to_vec();
-    beside.extend_from_slice(format!(".sandtable-{}", journal.id).as_bytes());
-    let parent = match worktree.parent(&step.path) {
-        Ok(parent) => parent,
-        Err(_) => dir::reopen(worktree.root())?,
+) -> Result<RelPath, Error> {
+    let (parent, above) = match worktree.parent(&step.path) {
+        Ok(parent) => (parent, step.path.parent().unwrap_or_default()),
+        Err(_) => (dir::reopen(worktree.root())?, RelPath::root()),
     };
-    rename_out((holding, number), parent.as_fd(), &beside, RenameFlags::NOREPLACE)?;
-    Ok(())
+    let number = number.to_string();
+    let kept =
+        rollback::keep_beside((holding, number.as_bytes()), (parent.as_fd(), name(step)), &journal.id)?;
+    Ok(above.join(&kept).map_err(|_| Errno::NAMETOOLONG)?)
 }
 
 /// Removes the directories above a removed file that nothing is in any more.
@@ -254,4 +269,34 @@ fn restore_time(worktree: &Worktree, folder: &Folder) {
         last_modification: Timespec { tv_sec: seconds, tv_nsec: folder.mtime_ns.rem_euclid(1_000_000_000) },
     };
     futimens(&handle, &times).ok();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_somebody_wrote_to_an_old_file_finds_a_name_however_long_that_was() {
+        let place = tempfile::tempdir().unwrap();
+        let long = "n".repeat(255);
+        for (old, taken) in [("f", &["f.sandtable-0123456789abcdef"][..]), (&long, &[])] {
+            let root = place.path().join(&old[..1]);
+            fs_err::create_dir_all(root.join("d")).unwrap();
+            for taken in taken {
+                fs_err::write(root.join("d").join(taken), "theirs").unwrap();
+            }
+            let mut journal = Journal::new("0123456789abcdef".to_owned(), &root, None);
+            let path = RelPath::new(format!("d/{old}")).unwrap();
+            let before = "what it was".to_owned();
+            journal.steps.push(Step { path, kind: StepKind::Replace, before, new: None, staged: None });
+            fs_err::create_dir(&journal.holding).unwrap();
+            fs_err::write(journal.holding.join("0"), "mine").unwrap();
+            let beside = finish(&journal).unwrap();
+            let [kept] = beside.as_slice() else { panic!("{beside:?}") };
+            let kept = root.join(String::from_utf8_lossy(kept.as_bytes()).as_ref());
+            assert_eq!(fs_err::read_to_string(kept).unwrap(), "mine");
+            assert!(!journal.holding.exists());
+            assert_eq!(finish(&journal).unwrap(), [], "again, as after a kill");
+        }
+    }
 }
