@@ -4,8 +4,7 @@
 //! size and time each new file is known, and what the index of git said of its path: after a crash that tells our files from
 //! everybody else's. An entry that is neither what was recorded nor ours is somebody's work, and gets a name in the tree.
 
-use std::fmt::Write as _;
-use std::io::{Read as _, Write as _};
+use std::io::{BufRead, BufReader, BufWriter, Read as _, Write as _};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
 use rustix::fs::{
@@ -138,42 +137,40 @@ impl List {
     }
 
     pub(super) fn write(&self, aside: BorrowedFd<'_>, plan: &Plan) -> std::io::Result<()> {
-        let mut text = format!("{HEADER} {}\n", u8::from(self.has_index));
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = openat(aside, LIST, flags, Mode::RUSR | Mode::WUSR)?;
+        let mut text = BufWriter::new(std::fs::File::from(file));
+        writeln!(text, "{HEADER} {}", u8::from(self.has_index))?;
         for (line, step) in self.lines.iter().zip(&plan.steps) {
             let Stamp { ino, size, mtime_ns } = line.new.unwrap_or(Stamp { ino: 0, size: 0, mtime_ns: 0 });
             let (staged, path) = (line.staged.as_deref().unwrap_or("-"), label(step));
-            writeln!(text, "{ino} {size} {mtime_ns} {staged}\t{path}").expect("a string takes everything");
+            writeln!(text, "{ino} {size} {mtime_ns} {staged}\t{path}")?;
         }
-        text.push_str("end\n");
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = openat(aside, LIST, flags, Mode::RUSR | Mode::WUSR)?;
-        std::fs::File::from(file).write_all(text.as_bytes())
+        writeln!(text, "end")?;
+        text.flush()
     }
 
     /// The list of this plan; none if there is no such list.
     pub(super) fn read(aside: BorrowedFd<'_>, plan: &Plan) -> std::io::Result<Option<Self>> {
         let Some(meta) = disk::look(aside, LIST.as_bytes())? else { return Ok(None) };
-        let mut text = String::new();
-        std::fs::File::from(open_file(aside, LIST.as_bytes(), &meta)?).read_to_string(&mut text)?;
-        Ok(Self::parse(&text, plan))
+        let file = std::fs::File::from(open_file(aside, LIST.as_bytes(), &meta)?);
+        Self::parse(&mut BufReader::new(file), plan)
     }
 
-    fn parse(text: &str, plan: &Plan) -> Option<Self> {
-        let mut lines = text.strip_suffix("end\n")?.lines();
-        let has_index = lines.next()?.strip_prefix(HEADER)? == " 1";
-        let mut found = Vec::new();
+    /// One line after the other: all paths together may be long.
+    fn parse(text: &mut dyn BufRead, plan: &Plan) -> std::io::Result<Option<Self>> {
+        let mut line = String::new();
+        let has_index = next(text, &mut line)?.and_then(|line| Some(line.strip_prefix(HEADER)? == " 1"));
+        let Some(has_index) = has_index else { return Ok(None) };
+        let mut lines = Vec::with_capacity(plan.steps.len());
         for step in &plan.steps {
-            let (line, path) = lines.next()?.split_once('\t')?;
-            let mut words = line.splitn(4, ' ');
-            let ino: u64 = words.next()?.parse().ok()?;
-            let (size, mtime_ns) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
-            let staged = words.next().filter(|word| *word != "-").map(str::to_owned);
-            if path != label(step) {
-                return None;
+            match next(text, &mut line)?.and_then(|line| Line::parse(line, step)) {
+                Some(found) => lines.push(found),
+                None => return Ok(None),
             }
-            found.push(Line { new: (ino != 0).then_some(Stamp { ino, size, mtime_ns }), staged });
         }
-        lines.next().is_none().then_some(Self { lines: found, has_index })
+        let is_whole = next(text, &mut line)? == Some("end") && text.fill_buf()?.is_empty();
+        Ok(is_whole.then_some(Self { lines, has_index }))
     }
 
     /// Which steps somebody has told git something else of since.
@@ -187,6 +184,26 @@ impl List {
         };
         self.lines.iter().zip(&plan.steps).map(taken).collect()
     }
+}
+
+impl Line {
+    /// The line of this step.
+    fn parse(line: &str, step: &Step) -> Option<Self> {
+        let (line, path) = line.split_once('\t')?;
+        let mut words = line.splitn(4, ' ');
+        let ino: u64 = words.next()?.parse().ok()?;
+        let (size, mtime_ns) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+        let staged = words.next().filter(|word| *word != "-").map(str::to_owned);
+        let new = (ino != 0).then_some(Stamp { ino, size, mtime_ns });
+        (path == label(step)).then_some(Self { new, staged })
+    }
+}
+
+/// The next line, if it has an end.
+fn next<'l>(text: &mut dyn BufRead, line: &'l mut String) -> std::io::Result<Option<&'l str>> {
+    line.clear();
+    text.read_line(line)?;
+    Ok(line.strip_suffix('\n'))
 }
 
 /// A path is taken down as a whole if a program could open it. Of a longer one it is the end: all of them together would be as
