@@ -50,6 +50,7 @@ pub(crate) fn run(app: &App, args: ForkArgs) -> Result<ExitCode, CliError> {
     for entry in &outcome.skipped {
         app.ui.warning("not-written", &format!("`{}` {}", entry.path.display_escaped(), entry.why));
     }
+    super::turn::spared(app, &outcome);
     left_out::warn(app, &left_out_of_all(&found)?);
     app.ui.say(&format!("{name} is at {}; next: sandtable exec {name} -- …", found.snapshot.id.short(12)));
     app.ui.answer(&format!("{name}\n"))?;

@@ -88,6 +88,7 @@ pub(crate) fn rollback(app: &App, args: &RollbackArgs) -> Result<ExitCode, CliEr
         Target::Sandbox(name) => {
             let done = states::rollback(&app.sandboxes()?, &name, &found)?;
             not_written(app, &done.outcome.skipped);
+            spared(app, &done.outcome);
             (done.from, done.to, done.left_out)
         }
         Target::Directory(path) => {
@@ -152,6 +153,7 @@ pub(crate) fn step(app: &App, args: &StepArgs, direction: Direction) -> Result<E
 fn step_sandbox(app: &App, name: &SandboxName, direction: Direction) -> Result<ExitCode, CliError> {
     let (step, done) = states::step(&app.sandboxes()?, name, direction)?;
     not_written(app, &done.outcome.skipped);
+    spared(app, &done.outcome);
     left_out::warn(app, &done.left_out);
     said_kind(app, (&step.over.kind, &format!("in sandbox {name}")), direction);
     said(app, &name.to_string(), done.from, done.to);
@@ -233,7 +235,7 @@ fn not_written(app: &App, skipped: &[checkout::Skipped]) {
 }
 
 /// Names what stayed because the state was recorded without it, the first few.
-fn spared(app: &App, outcome: &rollback::Outcome) {
+pub(super) fn spared(app: &App, outcome: &rollback::Outcome) {
     const NAMED: usize = 5;
     for path in &outcome.beside {
         let text = format!(

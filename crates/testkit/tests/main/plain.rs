@@ -69,6 +69,30 @@ fn a_workspace_without_a_layer_goes_back_and_forth_between_its_states() {
 }
 
 #[test]
+fn what_stays_because_no_state_holds_it_is_named() {
+    let Some(env) = TestEnv::of_the_executable() else { return };
+    for mode in ["copy", "live"] {
+        let source = source(&env, mode);
+        let script = "mkdir d; echo x > d/f; mkfifo d/pipe";
+        env.run_script(&source, &["-q", "--mode", mode, "--name", mode], script).expect_code(0).unused();
+        let base = env.sandtable().args(["log", mode, "--json"]).ended().expect_code(0).stdout;
+        let base: serde_json::Value = serde_json::from_str(&base).unwrap();
+        let base = base["operations"].as_array().unwrap().iter().find(|one| one["operation"] == "create");
+        let base = base.unwrap()["after"].as_str().unwrap().to_owned();
+        let said = "the state does not cover these, and they were not touched: `d`";
+        for words in [&["undo", mode][..], &["rollback", &base, mode]] {
+            let back = env.sandtable().args(words).ended().expect_code(0);
+            assert!(back.stderr.contains(said), "{words:?}: {}", back.stderr);
+            env.sandtable()
+                .args(["exec", "-q", mode, "--", "sh", "-c", "echo y > d/f"])
+                .ended()
+                .expect_code(0)
+                .unused();
+        }
+    }
+}
+
+#[test]
 fn what_somebody_did_to_a_live_workspace_since_is_not_undone() {
     let Some(env) = TestEnv::of_the_executable() else { return };
     let source = source(&env, "r");

@@ -1,6 +1,6 @@
 //! A new sandbox from any state.
 
-use sandtable_store::layer::write::Outcome;
+use sandtable_store::rollback::Outcome;
 
 use super::super::create::{Created, Wanted, prepare};
 use super::super::directory::Sandboxes;

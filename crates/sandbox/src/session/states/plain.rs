@@ -7,9 +7,8 @@
 use std::path::PathBuf;
 
 use sandtable_store::id::ObjectId;
-use sandtable_store::layer::write::Outcome;
 use sandtable_store::remove::remove_tree;
-use sandtable_store::rollback::{self, Verify};
+use sandtable_store::rollback::{Outcome, Verify};
 use sandtable_store::snapshot;
 use sandtable_store::state::{LeftOut, State};
 use sandtable_store::store::{Batch, Store};
@@ -161,11 +160,10 @@ pub(super) fn turn(
     };
     let ((from, to), entry) = turning;
     let carries = carries(directory, store, from);
-    let rollback::Outcome { written, removed, skipped, kept, .. } =
-        board::turn(store, &root, turning, verify)?;
-    let is_exact = !carries && skipped.is_empty() && kept.is_empty();
+    let outcome = board::turn(store, &root, turning, verify)?;
+    let is_exact = !carries && outcome.skipped.is_empty() && outcome.kept.is_empty();
     directory.arrive(record, store, Arrival { snapshot: entry.to(), state: to, is_exact });
-    Ok(Outcome { files: written, bytes: 0, whiteouts: removed, skipped })
+    Ok(outcome)
 }
 
 /// Whether there may be something in such a workspace that no state holds.

@@ -6,10 +6,11 @@ use std::time::SystemTime;
 use sandtable_store::dir::open_named;
 use sandtable_store::id::ObjectId;
 use sandtable_store::layer::write::{
-    self as layer, Layers, Options, Outcome, carry, exchange_upper, write_git, write_upper,
+    self as layer, Layers, Options, carry, exchange_upper, write_git, write_upper,
 };
 use sandtable_store::meta::{Direction, HeadChange, MetaError, Move, OperationDraft};
 use sandtable_store::path::RelPath;
+use sandtable_store::rollback::Outcome;
 use sandtable_store::snapshot;
 use sandtable_store::state::{LeftOut, State};
 use sandtable_store::store::Store;
@@ -186,5 +187,6 @@ pub(super) fn replace(
     })?;
     let is_exact = along.is_empty() && replaced.skipped.is_empty();
     directory.arrive(record, store, Arrival { snapshot: to.0, state: to.1, is_exact });
-    Ok(replaced)
+    let layer::Outcome { files, whiteouts, skipped, .. } = replaced;
+    Ok(Outcome { written: files, removed: whiteouts, skipped, ..Outcome::default() })
 }
