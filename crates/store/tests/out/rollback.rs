@@ -27,7 +27,7 @@ pub(crate) struct Scene {
     pub(crate) new: Plain,
     from: State,
     to: State,
-    dir: PathBuf,
+    pub(crate) dir: PathBuf,
 }
 
 impl Scene {
@@ -65,7 +65,7 @@ impl Scene {
         rollback(&self.objects, Move { from: &self.from, to: &self.to }, &site, options)
     }
 
-    fn recover(&self) -> Vec<Recovery> {
+    pub(crate) fn recover(&self) -> Vec<Recovery> {
         let all = recover(&self.objects, self.journal().as_fd(), Verify::Check(&|_, _| None), &|_| Ok(()));
         let all = all.unwrap();
         all.into_iter().map(|recovered| recovered.result.unwrap()).collect()
@@ -259,7 +259,7 @@ pub(crate) fn contains(path: &Path, text: &str) -> bool {
 
 const CHILD: &str = "SANDTABLE_TEST_ROLLBACK";
 /// The seed that stands for the scene that is always the same.
-const FIXED: u64 = u64::MAX;
+pub(crate) const FIXED: u64 = u64::MAX;
 
 #[test]
 fn a_journal_that_cannot_go_on_leaves_the_old_state_and_nothing_else() {
@@ -277,7 +277,7 @@ fn a_journal_that_cannot_go_on_leaves_the_old_state_and_nothing_else() {
 
 /// Runs this test again as a process of its own that rolls back the scene in `dir` made with `seed`, and kills itself
 /// at the given step. Says whether it came to its end.
-fn broken_off(dir: &Path, seed: u64, step: u64) -> bool {
+pub(crate) fn broken_off(dir: &Path, seed: u64, step: u64) -> bool {
     ended(child(dir, seed, step))
 }
 
@@ -405,7 +405,7 @@ fn every_moment_leads_to_one_of_both_states() {
 }
 
 /// The only record, carried to its end.
-fn recovered(scene: &Scene, noted: &dyn Fn(&str) -> std::io::Result<()>) -> Recovered {
+pub(crate) fn recovered(scene: &Scene, noted: &dyn Fn(&str) -> std::io::Result<()>) -> Recovered {
     let all = recover(&scene.objects, scene.journal().as_fd(), Verify::Check(&|_, _| None), noted);
     let mut all = all.unwrap();
     assert_eq!(all.len(), 1);
@@ -499,82 +499,4 @@ fn without_what_was_kept_aside_everything_is_made_again() {
     let done = recovered(&scene, &|_| Ok(()));
     assert!(matches!(&done.result, Ok(Recovery::Undone)) && done.left_alone.is_empty(), "{done:?}");
     assert_eq!(timeless(&look(&scene.root())), timeless(&scene.old));
-}
-
-#[test]
-fn a_record_waits_for_its_directory() {
-    let dir = tempfile::tempdir().unwrap();
-    let scene = edited(dir.path());
-    assert!(!broken_off(dir.path(), FIXED, 10));
-    let elsewhere = dir.path().join("elsewhere");
-    fs_err::rename(scene.root(), &elsewhere).unwrap();
-    assert_eq!(scene.recover(), [Recovery::Missing]);
-    fs_err::create_dir(scene.root()).unwrap();
-    assert_eq!(scene.recover(), [Recovery::Missing], "another directory of the same name");
-    assert!(look(&scene.root()).is_empty());
-    fs_err::remove_dir(scene.root()).unwrap();
-    fs_err::rename(elsewhere, scene.root()).unwrap();
-    assert_eq!(scene.recover(), [Recovery::Undone]);
-    assert_eq!(timeless(&look(&scene.root())), timeless(&scene.old));
-    assert!(scene.journal_is_empty());
-}
-
-/// The record as it is when the device has another number now.
-fn renumber(scene: &Scene) {
-    let record = scene.dir.join("journal/one");
-    let text = fs_err::read_to_string(&record).unwrap();
-    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
-    let (major, rest) = lines[2].split_once(' ').unwrap();
-    lines[2] = format!("{} {rest}", major.parse::<u32>().unwrap() + 1);
-    fs_err::write(record, lines.join("\n") + "\n").unwrap();
-}
-
-#[test]
-fn a_record_knows_its_directory_though_the_device_has_another_number() {
-    let dir = tempfile::tempdir().unwrap();
-    let scene = edited(dir.path());
-    fs_err::create_dir(scene.root().join(".git")).unwrap();
-    assert!(!broken_off(dir.path(), FIXED, 10));
-    let before = fs_err::read(dir.path().join("journal/one")).unwrap();
-    renumber(&scene);
-    fs_err::write(scene.root().join(".git/index.lock"), "").unwrap();
-    let waits = recovered(&scene, &|_| Ok(()));
-    assert!(matches!(waits.result, Err(Error::GitAtWork)), "{waits:?}");
-    assert_eq!(fs_err::read(dir.path().join("journal/one")).unwrap(), before, "it has the new number");
-    renumber(&scene);
-    fs_err::remove_file(scene.root().join(".git/index.lock")).unwrap();
-    assert_eq!(scene.recover(), [Recovery::Undone]);
-    fs_err::remove_dir(scene.root().join(".git")).unwrap();
-    assert_eq!(timeless(&look(&scene.root())), timeless(&scene.old));
-}
-
-#[test]
-fn another_directory_is_not_taken_for_it_whatever_the_number() {
-    let dir = tempfile::tempdir().unwrap();
-    let scene = edited(dir.path());
-    assert!(!broken_off(dir.path(), FIXED, 10));
-    renumber(&scene);
-    let (ours, elsewhere) = (scene.root().join(".sandtable-rollback-one"), dir.path().join("elsewhere"));
-    fs_err::rename(&ours, &elsewhere).unwrap();
-    assert_eq!(scene.recover(), [Recovery::Missing], "nothing of ours is there");
-    fs_err::rename(scene.root(), dir.path().join("moved")).unwrap();
-    fs_err::create_dir(scene.root()).unwrap();
-    fs_err::rename(&elsewhere, &ours).unwrap();
-    assert_eq!(scene.recover(), [Recovery::Missing], "another inode");
-    assert!(ours.exists());
-}
-
-#[test]
-fn it_lies_where_git_does_not_look() {
-    let dir = tempfile::tempdir().unwrap();
-    let scene = edited(dir.path());
-    fs_err::create_dir(scene.root().join(".git")).unwrap();
-    assert!(!broken_off(dir.path(), FIXED, 10));
-    let ours = |place: &Path| {
-        let mut names = fs_err::read_dir(place).unwrap().map(|entry| entry.unwrap().file_name());
-        names.any(|name| name.to_string_lossy().starts_with(".sandtable-rollback-"))
-    };
-    assert!(ours(&scene.root().join(".git")) && !ours(&scene.root()));
-    assert_eq!(scene.recover(), [Recovery::Undone]);
-    assert!(!ours(&scene.root().join(".git")));
 }
