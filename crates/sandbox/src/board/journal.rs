@@ -320,6 +320,43 @@ mod tests {
     }
 
     #[test]
+    fn two_recordings_at_once_do_not_wait_for_each_other() {
+        let place = tempfile::tempdir().unwrap();
+        let board = Board::new(&HostPath::new(place.path().join("data")).unwrap());
+        let root = place.path().join("root");
+        fs_err::create_dir(&root).unwrap();
+        let _first = recorded(&board, &root, "one");
+        let store = board.of_source(&root).unwrap().unwrap();
+        let one = keep_still(&store, &root).unwrap();
+        let (done, heard) = std::sync::mpsc::channel();
+        std::thread::scope(|scope| {
+            scope.spawn(|| done.send(keep_still(&store, &root).map(drop)).unwrap());
+            let two = heard.recv_timeout(std::time::Duration::from_secs(20));
+            drop(one);
+            two.expect("it does not wait").unwrap();
+        });
+    }
+
+    #[test]
+    fn what_somebody_left_while_a_recording_waited_is_seen_before_it_begins() {
+        let place = tempfile::tempdir().unwrap();
+        let board = Board::new(&HostPath::new(place.path().join("data")).unwrap());
+        let root = place.path().join("root");
+        fs_err::create_dir(&root).unwrap();
+        let _first = recorded(&board, &root, "one");
+        let store = board.of_source(&root).unwrap().unwrap();
+        let turning = FileLock::exclusive(&lock_of(&store)).unwrap();
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| keep_still(&store, &root).map(drop));
+            std::thread::sleep(std::time::Duration::from_millis(300));
+            fs_err::write(store.dir().join("journal/left"), "by somebody who was killed\n").unwrap();
+            drop(turning);
+            let done = waiting.join().unwrap();
+            assert!(matches!(done, Err(Error::Rollback { .. })), "{done:?}");
+        });
+    }
+
+    #[test]
     fn a_record_that_cannot_be_recovered_stops_only_its_own_directory() {
         let place = tempfile::tempdir().unwrap();
         let board = Board::new(&HostPath::new(place.path().join("data")).unwrap());

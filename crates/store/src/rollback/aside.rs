@@ -348,3 +348,47 @@ pub(super) enum Exchanged {
     /// The file system has no such step.
     Impossible,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::checkout::Way;
+
+    fn step(names: &[&[u8]]) -> Step {
+        let way = names.iter().fold(Way::root(), |way, name| way.below(name));
+        Step { way, pre: None, post: None }
+    }
+
+    #[test]
+    fn a_path_that_a_program_could_open_is_taken_down_as_a_whole() {
+        let name = &[b'n'; 255][..];
+        let (short, longest, longer) = (step(&[b"d", b"f\n"]), step(&[name; 16]), step(&[name; 17]));
+        assert_eq!((whole(&short), label(&short).as_str()), (Some(b"d/f\n".to_vec()), r"d/f\n"));
+        assert_eq!(whole(&longest).map(|path| path.len()), Some(4095));
+        assert_eq!((whole(&longer), label(&longer).len()), (None, 4095));
+    }
+
+    #[test]
+    fn a_list_is_of_its_plan_and_whole_or_it_is_none() {
+        let dir = tempfile::tempdir().unwrap();
+        let aside = crate::dir::open_named(dir.path()).unwrap();
+        let plan = |names: [&[u8]; 2]| {
+            let steps = names.iter().map(|name| step(&[name])).collect();
+            Plan { steps, ..Plan::default() }
+        };
+        let (one, other) = (plan([b"a", b"b"]), plan([b"a", b"c"]));
+        let new = Some(Stamp { ino: 7, size: 1, mtime_ns: -1 });
+        let lines = vec![Line { new, staged: Some("100644 x".to_owned()) }, Line::default()];
+        let list = List { lines, has_index: true };
+        list.write(aside.as_fd(), &one).unwrap();
+        assert_eq!(List::read(aside.as_fd(), &other).unwrap(), None);
+        assert_eq!(List::read(aside.as_fd(), &one).unwrap().as_ref(), Some(&list));
+        let text = fs_err::read(dir.path().join(LIST)).unwrap();
+        for end in 0..text.len() {
+            fs_err::write(dir.path().join(LIST), &text[..end]).unwrap();
+            assert_eq!(List::read(aside.as_fd(), &one).unwrap(), None, "{end} bytes");
+        }
+        fs_err::write(dir.path().join(LIST), [&text[..], b"more"].concat()).unwrap();
+        assert_eq!(List::read(aside.as_fd(), &one).unwrap(), None);
+    }
+}

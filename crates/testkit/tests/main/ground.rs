@@ -117,6 +117,26 @@ fn a_file_that_was_being_pinned_when_somebody_was_killed_is_written_anew() {
 }
 
 #[test]
+fn nothing_is_pinned_before_it_is_written_down() {
+    let Some(env) = TestEnv::of_the_executable() else { return };
+    let source = source(&env, "source");
+    env.run_script(&source, &["-q", "--name", "a"], "echo 1 > own").expect_code(0).unused();
+    damage(&env, &source, "edit");
+    let sandbox = env.sandboxes().join("a");
+    let pinned = || ["README", "free"].map(|name| sandbox.join("workspace.pins").join(name).exists());
+    // Nobody can write it down.
+    let in_the_way = sandbox.join("pinning.json.draft");
+    env.directory(&in_the_way);
+    let look = ["exec", "-q", "a", "--", "sh", "-c", LOOK];
+    let unpinned = env.sandtable().args(look).ended().expect_code(0);
+    assert!(unpinned.stderr.contains("pinning.json") && unpinned.stderr.contains("[source-not-compared]"));
+    assert_eq!(pinned(), [false, false]);
+    fs_err::remove_dir(in_the_way).unwrap();
+    assert_eq!(env.sandtable().args(look).ended().expect_code(0).stdout, SEEN);
+    assert_eq!(pinned(), [true, true]);
+}
+
+#[test]
 fn what_is_removed_under_a_running_command_is_back_for_the_next() {
     for caller in [Caller::Same, Caller::ordinary()] {
         let Some(env) = TestEnv::of_the_executable_as(caller) else { continue };
