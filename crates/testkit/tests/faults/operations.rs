@@ -37,6 +37,10 @@ pub(crate) enum Shows {
     Inside(&'static str),
     /// In a file of the home directory; the source stays as it is.
     File(&'static str),
+    /// In a directory of the home directory; the source stays as it is.
+    Directory(&'static str),
+    /// In a bundle in the home directory; the source stays as it is.
+    Bundle(&'static str),
     /// In no place that a kill could leave half: only the source is looked at, and it stays as it is.
     Nowhere,
 }
@@ -124,6 +128,14 @@ impl Scene {
             let text = fs_err::read_to_string(self.ground.env().home().join(name)).unwrap_or_default();
             seen.insert(name.to_owned(), text);
         }
+        if let Shows::Directory(name) = shows {
+            let files = seen::files(&self.ground.env().home().join(name));
+            seen.extend(files.into_iter().map(|(path, what)| (format!("{name}: {path}"), what)));
+        }
+        if let Shows::Bundle(name) = shows {
+            let file = self.ground.env().home().join(name);
+            seen.insert(name.to_owned(), seen::bundle(self.ground.env(), &self.source, &file));
+        }
         seen
     }
 }
@@ -140,6 +152,23 @@ fn merging(scene: &Scene, how: &str) -> Vec<String> {
 fn undoing(scene: &Scene) -> Vec<String> {
     scene.ground.done(&scene.source, &merging(scene, "merge"));
     words(&["undo", "."])
+}
+
+fn undoing_apply(scene: &Scene) -> Vec<String> {
+    scene.ground.done(&scene.source, &merging(scene, "apply"));
+    words(&["undo", "."])
+}
+
+fn undoing_rollback(scene: &Scene) -> Vec<String> {
+    let id = scene.earlier_source();
+    scene.done(&["rollback", &id, "."]);
+    words(&["undo", "."])
+}
+
+/// What was undone just now.
+fn redoing(scene: &Scene, undo: &[String]) -> Vec<String> {
+    scene.ground.done(&scene.source, undo);
+    words(&["redo", "."])
 }
 
 fn of_source(name: &'static str, source: Kind, prepare: fn(&Scene) -> Vec<String>) -> Operation {
@@ -167,16 +196,25 @@ fn sources() -> Vec<Operation> {
         of_source("apply, git", Kind::Git, |scene| merging(scene, "apply")),
         of_source("apply, plain", Kind::Plain, |scene| merging(scene, "apply")),
         Operation { back: Some("redo"), ..of_source("undo of a merge", Kind::Git, undoing) },
-        of_source("redo of a merge", Kind::Git, |scene| {
-            scene.ground.done(&scene.source, &undoing(scene));
-            words(&["redo", "."])
-        }),
+        of_source("redo of a merge", Kind::Git, |scene| redoing(scene, &undoing(scene))),
+        Operation { back: Some("redo"), ..of_source("undo of an apply, git", Kind::Git, undoing_apply) },
+        Operation { back: Some("redo"), ..of_source("undo of an apply, plain", Kind::Plain, undoing_apply) },
+        of_source("redo of an apply, git", Kind::Git, |scene| redoing(scene, &undoing_apply(scene))),
+        of_source("redo of an apply, plain", Kind::Plain, |scene| redoing(scene, &undoing_apply(scene))),
         of_source("rollback of a directory, git", Kind::Git, |scene| {
             words(&["rollback", &scene.earlier_source(), "."])
         }),
         of_source("rollback of a directory, plain", Kind::Plain, |scene| {
             words(&["rollback", &scene.earlier_source(), "."])
         }),
+        Operation { back: Some("redo"), ..of_source("undo of a rollback", Kind::Git, undoing_rollback) },
+        of_source("redo of a rollback", Kind::Plain, |scene| redoing(scene, &undoing_rollback(scene))),
+        Operation {
+            back: None,
+            ..of_source("rollback of a live workspace", Kind::Git, |scene| {
+                words(&["rollback", &scene.earlier(&["--mode", "live"]), "box"])
+            })
+        },
     ]
 }
 
@@ -210,7 +248,12 @@ fn sandboxes() -> Vec<Operation> {
 
 fn others() -> Vec<Operation> {
     vec![
-        of_nothing("snapshot of a directory", |_| words(&["snapshot", "."])),
+        of_nothing("snapshot of a new directory", |_| words(&["snapshot", "."])),
+        of_nothing("snapshot of a directory", |scene| {
+            scene.earlier_source();
+            scene.ground.env().file(&scene.source.join("many/0/file"), "once more\n");
+            words(&["snapshot", "."])
+        }),
         of_nothing("snapshot of a sandbox", |scene| {
             scene.worked(&[]);
             words(&["snapshot", "box"])
@@ -226,6 +269,15 @@ fn others() -> Vec<Operation> {
                 words(&["exec", "-q", "box", "--", "sh", "-c", MORE])
             })
         },
+        Operation {
+            traced: Traced::First,
+            ..of_nothing("exec in a source that moved", |scene| {
+                scene.worked(&[]);
+                scene.ground.env().file(&scene.source.join("many/4/file"), "edited\n");
+                fs_err::remove_dir_all(scene.source.join("docs")).unwrap();
+                words(&["exec", "-q", "box", "--", "sh", "-c", MORE])
+            })
+        },
         of_nothing("gc", |scene| {
             scene.earlier(&[]);
             scene.done(&["rm", "box"]);
@@ -235,6 +287,16 @@ fn others() -> Vec<Operation> {
             scene.worked(&[]);
             words(&["checkout", "box", &scene.ground.env().home().join("out").display().to_string()])
         }),
+        Operation {
+            shows: Shows::Directory("out"),
+            ..of_nothing("checkout over an earlier one", |scene| {
+                scene.worked(&[]);
+                let out = scene.ground.env().home().join("out").display().to_string();
+                scene.done(&["checkout", "box", &out]);
+                scene.done(&["exec", "-q", "box", "--", "sh", "-c", MORE]);
+                words(&["checkout", "box", &out])
+            })
+        },
         Operation {
             shows: Shows::Source,
             ..of_nothing("export of a branch", |scene| {
@@ -248,6 +310,14 @@ fn others() -> Vec<Operation> {
                 scene.worked(&[]);
                 let file = scene.ground.env().home().join("work.patch").display().to_string();
                 words(&["export", "box", "--approve", "all", "--patch", &file])
+            })
+        },
+        Operation {
+            shows: Shows::Bundle("work.bundle"),
+            ..of_nothing("export of a bundle", |scene| {
+                scene.worked(&[]);
+                let file = scene.ground.env().home().join("work.bundle").display().to_string();
+                words(&["export", "box", "--approve", "all", "--bundle", &file])
             })
         },
     ]

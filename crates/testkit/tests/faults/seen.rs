@@ -59,6 +59,24 @@ pub(crate) fn git(env: &TestEnv, source: &Path) -> Seen {
     seen
 }
 
+/// What a bundle brings to a repository, by tree: its commits have a time.
+pub(crate) fn bundle(env: &TestEnv, source: &Path, file: &Path) -> String {
+    if !file.exists() {
+        return "no such file".to_owned();
+    }
+    let clone = env.root().join("of-a-bundle");
+    let [clone_text, source, file] = [&clone, source, file].map(|path| path.display().to_string());
+    env.git(env.root(), &["clone", "-q", "--bare", &source, &clone_text]);
+    let fetched =
+        env.run("git").directory(&clone).args(["fetch", "-q", &file, "refs/heads/*:refs/brought/*"]).ended();
+    let brought = match fetched.code {
+        0 => env.git(&clone, &["log", "--format=%T %s", "--glob=refs/brought"]),
+        _ => format!("not whole: {}", fetched.stderr),
+    };
+    fs_err::remove_dir_all(clone).unwrap();
+    brought
+}
+
 /// What a command inside sees; nothing if there is no such sandbox.
 pub(crate) fn inside(ground: &Ground, source: &Path, name: &str) -> Seen {
     let listed = ground.done(source, &["ls", "-q"]);
