@@ -4,7 +4,10 @@ use std::collections::BTreeSet;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt};
 
 use sandtable_sandbox::merge::outcome::LeftOutWhy;
-use sandtable_sandbox::merge::{Approvals, Effect, Identity, Mode, Outcome, Reason, Undo, undo};
+use sandtable_sandbox::merge::{
+    Approvals, Effect, Identity, MergeRequest, Mode, Outcome, Reason, Undo, undo,
+};
+use sandtable_store::id::ObjectId;
 
 use crate::world::{World, host, rel};
 
@@ -238,51 +241,58 @@ fn a_merge_is_undone_only_while_nothing_has_moved() {
     assert!(matches!(&moved, Outcome::Refused { refusal } if refusal.reason == Reason::Moved), "{moved:?}");
 }
 
-#[test]
-fn a_branch_a_patch_and_a_bundle_leave_files_and_index_alone() {
+/// Exports in `mode` what was written inside, while the user is at work: their files and their index stay as they are.
+fn exported(world: &World, base: ObjectId, mode: Mode) -> MergeRequest {
+    let (status, index) = (world.status(), fs_err::read(world.repo().join(".git/index")).unwrap());
+    let request = MergeRequest { approvals: Approvals::All, ..world.request(base, mode) };
+    assert!(matches!(world.succeeds(&request).outcome, Outcome::Exported { .. }));
+    assert_eq!(index, fs_err::read(world.repo().join(".git/index")).unwrap());
+    assert_eq!(status, world.status());
+    request
+}
+
+/// A world with work inside, and with work of the user's that is not committed.
+fn at_work() -> (World, ObjectId) {
     let world = World::new();
     let base = world.enter();
     world.inside_write("README", "Another.\n");
     fs_err::write(world.inside().join("picture"), b"\0\x01\x02").unwrap();
     world.write("docs/guide.txt", "the user is at work\n");
-    let (patch, bundle) = (host(&world.root().join("p.patch")), host(&world.root().join("b.bundle")));
-    for mode in [
-        Mode::Branch("work/one".to_owned()),
-        Mode::Patch(patch.clone()),
-        Mode::Bundle { file: bundle.clone(), branch: "two".to_owned() },
-    ] {
-        let status = world.status();
-        let index = fs_err::read(world.repo().join(".git/index")).unwrap();
-        let mut request = world.request(base, mode);
-        request.approvals = Approvals::All;
-        let outcome = world.succeeds(&request);
-        assert!(matches!(outcome.outcome, Outcome::Exported { .. }));
-        assert_eq!(index, fs_err::read(world.repo().join(".git/index")).unwrap());
-        assert_eq!(status, world.status());
-        let again = world.merge(&request);
-        if !matches!(request.mode, Mode::Branch(_)) {
-            assert!(matches!(again.outcome, Outcome::Exported { .. }), "the same bytes are there already");
-            world.inside_write("README", "Another one.\n");
-            let mut other = world.request(base, request.mode.clone());
-            other.approvals = Approvals::All;
-            let other = world.merge(&other);
-            assert!(matches!(other.outcome, Outcome::Refused { .. }), "nothing is written over");
-            world.inside_write("README", "Another.\n");
-        } else {
-            assert!(matches!(again.outcome, Outcome::Refused { .. }), "nothing is written over");
-        }
-    }
+    (world, base)
+}
+
+#[test]
+fn a_branch_leaves_files_and_index_alone_and_is_made_once() {
+    let (world, base) = at_work();
+    let request = exported(&world, base, Mode::Branch("work/one".to_owned()));
+    assert!(matches!(world.merge(&request).outcome, Outcome::Refused { .. }), "nothing is written over");
     assert_eq!(world.git(&["show", "work/one:README"]), "Another.\n");
     assert_eq!(world.git(&["rev-parse", "work/one^"]), world.git(&["rev-parse", "HEAD"]));
-    world.git(&["checkout", "-q", "--", "docs/guide.txt"]);
-    world.git(&["apply", "--check", patch.as_path().to_str().unwrap()]);
-    world.git(&["fetch", "-q", bundle.as_path().to_str().unwrap(), "two"]);
-    assert_eq!(world.git(&["show", "FETCH_HEAD:README"]), "Another.\n");
     for name in ["-x", "../x", "HEAD", "a.lock", "a..b", "a b", "x~1"] {
         let mut request = world.request(base, Mode::Branch(name.to_owned()));
         request.approvals = Approvals::All;
         world.refused(&request, Reason::BranchName);
     }
+}
+
+#[test]
+fn a_patch_and_a_bundle_leave_files_and_index_alone_and_no_other_bytes_are_written_over() {
+    let (world, base) = at_work();
+    let (patch, bundle) = (host(&world.root().join("p.patch")), host(&world.root().join("b.bundle")));
+    for mode in [Mode::Patch(patch.clone()), Mode::Bundle { file: bundle.clone(), branch: "two".to_owned() }]
+    {
+        let request = exported(&world, base, mode.clone());
+        let again = world.merge(&request).outcome;
+        assert!(matches!(again, Outcome::Exported { .. }), "the same bytes are there already");
+        world.inside_write("README", "Another one.\n");
+        let other = MergeRequest { approvals: Approvals::All, ..world.request(base, mode) };
+        assert!(matches!(world.merge(&other).outcome, Outcome::Refused { .. }), "nothing is written over");
+        world.inside_write("README", "Another.\n");
+    }
+    world.git(&["checkout", "-q", "--", "docs/guide.txt"]);
+    world.git(&["apply", "--check", patch.as_path().to_str().unwrap()]);
+    world.git(&["fetch", "-q", bundle.as_path().to_str().unwrap(), "two"]);
+    assert_eq!(world.git(&["show", "FETCH_HEAD:README"]), "Another.\n");
 }
 
 #[test]
