@@ -194,17 +194,20 @@ fn the_users_configuration_is_held_where_it_is_a_file_of_the_worktree() {
 
 #[test]
 fn a_link_that_names_the_repository_otherwise_gives_its_paths_names_too() {
-    let world = World::new();
-    let other = world.root().join("other");
-    fs_err::os::unix::fs::symlink(world.root(), &other).unwrap();
-    linked(&world, other.join("repo/docs").to_str().unwrap(), ".vscode");
-    world.git(&["add", "-A"]);
-    world.commit("a link");
-    let base = world.enter();
-    world.inside_write("docs/guide.txt", "one\n");
-    let outcome = world.merge(&world.request(base, Mode::Merge));
-    let expected = ("docs/guide.txt".to_owned(), ".vscode/guide.txt".to_owned());
-    assert_eq!(held(&outcome), BTreeMap::from([expected]));
+    // Beside a directory above it, and in the home directory.
+    for name in ["other", "home/other"] {
+        let world = World::new();
+        let other = world.root().join(name);
+        fs_err::os::unix::fs::symlink(world.root(), &other).unwrap();
+        linked(&world, other.join("repo/docs").to_str().unwrap(), ".vscode");
+        world.git(&["add", "-A"]);
+        world.commit("a link");
+        let base = world.enter();
+        world.inside_write("docs/guide.txt", "one\n");
+        let outcome = world.merge(&world.request(base, Mode::Merge));
+        let expected = ("docs/guide.txt".to_owned(), ".vscode/guide.txt".to_owned());
+        assert_eq!(held(&outcome), BTreeMap::from([expected]), "{name}");
+    }
 }
 
 #[test]
