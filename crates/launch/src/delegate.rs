@@ -12,8 +12,8 @@ use std::process::{Child, Command, Stdio};
 
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::fcntl_dupfd_cloexec;
-use rustix::net::{RecvFlags, recv};
-use rustix::stdio::{dup2_stdin, stdin};
+use rustix::net::{RecvFlags, Shutdown, recv, shutdown};
+use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout, stdin};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -31,6 +31,18 @@ impl Line {
     /// Waits for the next message.
     pub fn receive<T: DeserializeOwned>(&self) -> Result<T, WireError> {
         wire::receive(&self.0).map(|frame| frame.message)
+    }
+
+    /// Ends the connection for both ends and for every thread that waits on it.
+    pub fn close(&self) {
+        // One that is closed already cannot be closed again.
+        let _closed = shutdown(&self.0, Shutdown::Both);
+    }
+
+    /// Whether the other end is closed, as far as nothing else arrives.
+    pub fn is_closed(&self) -> bool {
+        let look = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+        rustix::io::retry_on_intr(|| recv(&self.0, &mut [0_u8], look)).is_ok_and(|(got, _)| got == 0)
     }
 
     /// Waits until the other end is closed. Whatever else arrives is dropped.
@@ -75,6 +87,14 @@ pub fn accept<T: DeserializeOwned>() -> Result<(Line, T), WireError> {
     let input = descriptors.into_iter().next().ok_or(WireError::Closed)?;
     dup2_stdin(&input)?;
     Ok((Line(line), message))
+}
+
+/// Lets go of standard output and standard error: who reads them comes to their end once nobody else has them.
+pub fn release_output() -> io::Result<()> {
+    let nothing = nothing()?;
+    dup2_stdout(&nothing)?;
+    dup2_stderr(&nothing)?;
+    Ok(())
 }
 
 fn nothing() -> io::Result<OwnedFd> {

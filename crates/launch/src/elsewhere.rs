@@ -261,6 +261,14 @@ pub mod delegate {
             match self.0 {}
         }
 
+        pub fn close(&self) {
+            match self.0 {}
+        }
+
+        pub fn is_closed(&self) -> bool {
+            match self.0 {}
+        }
+
         pub fn closed(&self) {
             match self.0 {}
         }
@@ -274,6 +282,11 @@ pub mod delegate {
     /// Refuses.
     pub fn accept<T>() -> Result<(Line, T), WireError> {
         Err(WireError::Io(super::NEEDS_LINUX))
+    }
+
+    /// Refuses.
+    pub fn release_output() -> io::Result<()> {
+        Err(super::NEEDS_LINUX.into())
     }
 }
 

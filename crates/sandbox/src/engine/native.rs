@@ -306,7 +306,7 @@ pub(super) fn remedy(error: &supervisor::LaunchError) -> Option<String> {
     use supervisor::LaunchError::{Namespaces, Step, Threads};
     let errno = match error {
         Namespaces(errno) | Step { cause: Some(errno), .. } => *errno,
-        Threads => return Some("a program with several threads uses `session::spawn`".to_owned()),
+        Threads => return Some("a program with several threads uses `session::spawn::spawn`".to_owned()),
         Step { cause: None, .. } | supervisor::LaunchError::Lost(_) => return None,
     };
     match (error, errno) {

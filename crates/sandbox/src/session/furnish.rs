@@ -63,7 +63,7 @@ pub(super) struct EnvironmentFile {
     variables: BTreeMap<String, String>,
 }
 
-/// Makes every copy. A signal that would end this process ends the copying instead.
+/// Makes every copy. A signal that would end this process ends the copying instead, and so does the caller's end.
 pub(super) fn copies(
     directory: &SandboxDirectory,
     resolved: &ResolvedSpec,
@@ -88,7 +88,7 @@ pub(super) fn copies(
         let options = copy::Options {
             leave_out: &|_, _| false,
             progress: &|now| watcher.copying(CopyNews::Going { files: now.files, bytes: now.bytes }),
-            cancelled: &|| interrupt.signal().is_some(),
+            cancelled: &|| interrupt.signal().is_some() || watcher.is_alone(),
         };
         let outcome = copy_one(&Copied { source, layer, identity: *identity }, resolved, &target, &options)?;
         if resolved.repository_config == RepositoryConfig::WithoutPasswords {

@@ -118,20 +118,43 @@ pub fn inspect(sandboxes: &Sandboxes, name: &SandboxName) -> Result<Inspection, 
 
 /// Ends a running sandbox: `SIGTERM` to everything inside, `SIGKILL` after `grace`. Returns when it is gone.
 pub fn stop(sandboxes: &Sandboxes, name: &SandboxName, grace: Duration) -> Result<(), Error> {
+    stop_this(sandboxes, name, grace, None)
+}
+
+/// The same for the sandbox with that id, whatever else has its name by now. Without an id, for the one of that name.
+pub(super) fn stop_this(
+    sandboxes: &Sandboxes,
+    name: &SandboxName,
+    grace: Duration,
+    id: Option<&str>,
+) -> Result<(), Error> {
     let directory = existing(sandboxes, name)?;
+    let is_this = || match id {
+        Some(id) => directory.read_record().map(|record| record.sandbox == id),
+        None => Ok(true),
+    };
     let ended = SandboxDirectory::retry(PATIENCE, || {
         if state(&directory)? != State::Running {
             return Err(Error::NotRunning(name.clone()));
         }
-        let Some(socket) = directory.connect() else { return Ok(None) };
+        let socket = directory.connect();
+        // Asked after connecting: what took the name before that has its own record there.
+        if !is_this()? {
+            return Err(Error::NotRunning(name.clone()));
+        }
+        let Some(socket) = socket else { return Ok(None) };
         let stopped = attach::stop(socket.as_fd(), grace).ok();
         wake(socket.as_fd());
         Ok(stopped)
     })?;
     ended.ok_or_else(|| Error::Busy(name.clone()))?;
-    match SandboxDirectory::retry(PATIENCE, || directory.try_lock()) {
+    let gone = SandboxDirectory::retry(PATIENCE, || {
+        let free = directory.try_lock()?.is_some();
+        Ok((free || !is_this()?).then_some(()))
+    });
+    match gone {
         // One that is not kept is removed by its supervisor.
-        Ok(Some(_)) | Err(Error::Unknown(_)) => Ok(()),
+        Ok(Some(())) | Err(Error::Unknown(_)) => Ok(()),
         Ok(None) => Err(Error::Busy(name.clone())),
         Err(error) => Err(error),
     }

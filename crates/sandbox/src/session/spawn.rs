@@ -5,6 +5,8 @@
 //! such a process. It gets the resolved request, supervises the sandbox as the command line would, and sends back what
 //! happens. The sandbox ends with the caller: a [`Spawned`] that is dropped, or whose process dies, stops it.
 
+mod inbox;
+
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -19,13 +21,14 @@ use serde::{Deserialize, Serialize};
 
 use super::directory::Sandboxes;
 use super::error::{Error, chained};
-use super::manage::stop;
+use super::manage::stop_this;
 use super::record::Outcome;
 use super::run::{Request, Streams, run};
 use super::watcher::{CopyNews, Watcher};
 use crate::model::blame::Blame;
 use crate::model::id::SandboxName;
 use crate::model::resolved::ResolvedSpec;
+use inbox::Inbox;
 
 /// The word that makes our executable supervise a sandbox for another process.
 pub const SUBCOMMAND: &str = "__supervise";
@@ -50,7 +53,8 @@ pub enum JobStreams {
     Log,
     /// Nothing to read; what it writes is kept whole, a file for each stream.
     Files,
-    /// Nothing to read; what it writes can be taken from the [`Spawned`].
+    /// Nothing to read; what it writes can be taken from the [`Spawned`]. It comes to its end with the command. A command whose
+    /// pipe is full waits: read it to its end, or in another thread, before or while waiting for the command.
     Piped,
     /// These, and nothing to read where there is no input.
     Given { input: Option<io::PipeReader>, output: Stdio, errors: Stdio },
@@ -123,7 +127,7 @@ enum News {
     Copying { files: u64, bytes: u64 },
     Copied,
     Fetching { image: String, line: String },
-    Started { name: SandboxName },
+    Started { name: SandboxName, id: Option<String> },
     Recording { entries: u64, bytes: u64 },
     Recorded,
     Waiting { others: usize },
@@ -136,9 +140,17 @@ enum News {
 pub struct Spawned {
     child: Child,
     /// Closed to say that nobody waits any more.
-    line: Option<Line>,
-    name: Option<SandboxName>,
+    inbox: Inbox,
+    started: Option<Started>,
     sandboxes: Sandboxes,
+}
+
+/// The sandbox of a command that runs or ran.
+#[derive(Debug)]
+struct Started {
+    name: SandboxName,
+    /// Its own, where a name may be used again.
+    id: Option<String>,
 }
 
 /// Starts `executable`, which is `sandtable`, and has it run a command in a new sandbox.
@@ -157,17 +169,24 @@ pub fn spawn(executable: &Path, sandboxes: &Sandboxes, job: Job) -> Result<Spawn
     )]
     let mut supervisor = Command::new(executable);
     supervisor.arg(SUBCOMMAND).stdout(output).stderr(errors);
-    let (child, line) = delegate::start(supervisor, input.map(Into::into), &start)
-        .map_err(|source| SpawnError::Start { executable: executable.to_owned(), source })?;
-    Ok(Spawned { child, line: Some(line), name: None, sandboxes: start.sandboxes })
+    let failed = |source| SpawnError::Start { executable: executable.to_owned(), source };
+    let (mut child, line) = delegate::start(supervisor, input.map(Into::into), &start).map_err(failed)?;
+    match Inbox::of(line) {
+        Ok(inbox) => Ok(Spawned { child, inbox, started: None, sandboxes: start.sandboxes }),
+        Err(error) => {
+            // It hears that nobody waits, since the line is closed.
+            child.wait().map_err(failed)?;
+            Err(failed(error))
+        }
+    }
 }
 
 impl Spawned {
     /// Waits until the command runs, and returns the sandbox's name.
     pub fn started(&mut self, watcher: &dyn Watcher) -> Result<SandboxName, SpawnError> {
         loop {
-            if let Some(name) = &self.name {
-                return Ok(name.clone());
+            if let Some(started) = &self.started {
+                return Ok(started.name.clone());
             }
             if let Some(ended) = self.hear(watcher)? {
                 // Nothing ends without having started.
@@ -176,7 +195,8 @@ impl Spawned {
         }
     }
 
-    /// Waits for the end of the command and of its sandbox. Streams that nobody reads should be taken before.
+    /// Waits for the end of the command and of its sandbox. A stream that is [`JobStreams::Piped`] and was not taken is read by
+    /// nobody: a command that writes more than a pipe holds then never ends.
     pub fn wait(mut self, watcher: &dyn Watcher) -> Result<Outcome, SpawnError> {
         loop {
             if let Some(outcome) = self.hear(watcher)? {
@@ -186,10 +206,12 @@ impl Spawned {
     }
 
     /// Ends the command: `SIGTERM` to everything in its sandbox, `SIGKILL` after `grace`. Returns when it has ended;
-    /// [`wait`](Self::wait) says how. A command that does not run yet is waited for first.
+    /// [`wait`](Self::wait) says how. A command that does not run yet is waited for first. One that has ended is left
+    /// alone, and so is whatever took its name.
     pub fn stop(&mut self, grace: Duration) -> Result<(), SpawnError> {
         let name = self.started(&super::Deaf)?;
-        match stop(&self.sandboxes, &name, grace) {
+        let id = self.started.as_ref().and_then(|started| started.id.as_deref());
+        match stop_this(&self.sandboxes, &name, grace, id) {
             Ok(()) | Err(Error::NotRunning(_) | Error::Unknown(_)) => Ok(()),
             Err(error) => Err(SpawnError::Failed(Failed::from(&error))),
         }
@@ -206,14 +228,13 @@ impl Spawned {
 
     /// Hears one piece of news. The last one is the outcome.
     fn hear(&mut self, watcher: &dyn Watcher) -> Result<Option<Outcome>, SpawnError> {
-        let line = self.line.as_ref().ok_or(SpawnError::Lost(WireError::Closed))?;
-        match line.receive().map_err(SpawnError::Lost)? {
+        match self.inbox.next().map_err(SpawnError::Lost)? {
             News::Copying { files, bytes } => watcher.copying(CopyNews::Going { files, bytes }),
             News::Copied => watcher.copying(CopyNews::Over),
             News::Fetching { image, line } => watcher.fetching(&image, &line),
-            News::Started { name } => {
+            News::Started { name, id } => {
                 watcher.started(&name);
-                self.name = Some(name);
+                self.started = Some(Started { name, id });
             }
             News::Recording { entries, bytes } => watcher.recording(entries, bytes),
             News::Recorded => watcher.recorded(),
@@ -227,8 +248,8 @@ impl Spawned {
 
 impl Drop for Spawned {
     fn drop(&mut self) {
-        self.line = None;
-        // It ends by itself, now that it hears that nobody waits; what it wrote last is lost with the streams.
+        self.inbox.close();
+        // It ends by itself, now that it hears that nobody waits. Streams that were taken can still be read to their end.
         let _status = self.child.wait();
     }
 }
@@ -286,15 +307,24 @@ impl Watcher for Reporter {
         self.tell(&News::Fetching { image: image.to_owned(), line: line.to_owned() });
     }
 
+    fn is_alone(&self) -> bool {
+        self.line.is_closed()
+    }
+
     fn started(&self, name: &SandboxName) {
-        self.tell(&News::Started { name: name.clone() });
+        // The command has its streams, and what is carried for it has descriptors of its own. Whoever reads them comes to their
+        // end with the command, however long its state is recorded. Where that cannot be, they end with this process.
+        let _released = delegate::release_output();
+        // Its lock is held here, so that this is its record.
+        let id = self.sandboxes.at(name).read_record().ok().map(|record| record.sandbox);
+        self.tell(&News::Started { name: name.clone(), id: id.clone() });
         // From here on this process may have threads. This one ends with it. Where it cannot be made, the command goes on
         // although nobody waits.
         let (line, sandboxes, name) = (Arc::clone(&self.line), self.sandboxes.clone(), name.clone());
         let _attentive = std::thread::Builder::new().spawn(move || {
             line.closed();
             // If it has ended meanwhile, there is nothing left to stop.
-            let _stopped = stop(&sandboxes, &name, GRACE);
+            let _stopped = stop_this(&sandboxes, &name, GRACE, id.as_deref());
         });
     }
 

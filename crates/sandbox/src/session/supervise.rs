@@ -112,6 +112,9 @@ impl Supervision<'_> {
     /// Starts PID 1 and refuses to go on if a required control does not hold.
     fn launch(&self, allowance: &Allowance) -> Result<Box<dyn Running>, Error> {
         can_start()?;
+        if self.task.request.watcher.is_alone() {
+            return Err(Error::Interrupted);
+        }
         let engine = engine(self.resolved().engine);
         let plan = engine.plan(self.resolved(), &place(self.directory, self.record));
         if self.resolved().lifetime.value == Lifetime::Keep {

@@ -20,6 +20,11 @@ pub trait Watcher: fmt::Debug + Sync {
     /// The source is being copied. Called from any thread, and often.
     fn copying(&self, news: CopyNews);
 
+    /// Whether nobody waits for the command any more: what is made for it is given up as long as it does not run.
+    fn is_alone(&self) -> bool {
+        false
+    }
+
     /// An image is fetched; a line of what the engine says about it.
     fn fetching(&self, image: &str, line: &str);
 

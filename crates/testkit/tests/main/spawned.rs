@@ -4,13 +4,17 @@ use std::ffi::OsString;
 use std::io::Read as _;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
 use sandtable_sandbox::model::path::HostPath;
 use sandtable_sandbox::model::resolved::ResolvedSpec;
 use sandtable_sandbox::session::spawn::{Job, JobStreams, SpawnError, Spawned, spawn};
 use sandtable_sandbox::session::{Deaf, Error, Request, Sandboxes, Streams, run};
+use sandtable_store::lock::FileLock;
 use sandtable_testkit::env::TestEnv;
+
+use crate::cli::Unused as _;
 
 /// How many sandboxes, and beside how many threads that are busy.
 const SANDBOXES: usize = 200;
@@ -20,8 +24,13 @@ const AT_ONCE: usize = 4;
 
 /// What a request for a sandbox of `source` means here.
 fn resolved(env: &TestEnv, source: &Path) -> ResolvedSpec {
-    let run = ["run", "--network", "none", "--dry-run", "--json", "--", "true"];
-    let answer = env.sandtable().directory(source).args(run).ended().expect_code(0).stdout;
+    resolved_with(env, source, &[])
+}
+
+fn resolved_with(env: &TestEnv, source: &Path, options: &[&str]) -> ResolvedSpec {
+    let run = ["run", "--network", "none", "--dry-run", "--json"];
+    let run = env.sandtable().directory(source).args(run).args(options).args(["--", "true"]);
+    let answer = run.ended().expect_code(0).stdout;
     let mut answer: serde_json::Value = serde_json::from_str(&answer).unwrap();
     serde_json::from_value(answer["resolved"].take()).unwrap()
 }
@@ -31,10 +40,39 @@ fn sandboxes(env: &TestEnv) -> Sandboxes {
 }
 
 fn started(env: &TestEnv, resolved: ResolvedSpec, script: &str) -> Spawned {
+    started_as(env, resolved, script, None)
+}
+
+fn started_as(env: &TestEnv, resolved: ResolvedSpec, script: &str, name: Option<&str>) -> Spawned {
     let command = ["sh", "-c", script].map(OsString::from).to_vec();
-    let job = Job { resolved, name: None, command, streams: JobStreams::Piped };
+    let name = name.map(|name| name.parse().unwrap());
+    let job = Job { resolved, name, command, streams: JobStreams::Piped };
     spawn(env.binary(), &sandboxes(env), job).unwrap()
 }
+
+/// Gives `source` a state, and lets no other one be recorded until the lock is dropped.
+fn held_back(env: &TestEnv, source: &Path) -> FileLock {
+    env.sandtable().directory(source).arg("onboard").ended().expect_code(0).unused();
+    let stores = fs_err::read_dir(env.sandboxes().with_file_name("stores")).unwrap();
+    let mut locks =
+        stores.map(|store| store.unwrap().path().join("journal.lock")).filter(|lock| lock.exists());
+    let (Some(lock), None) = (locks.next(), locks.next()) else { panic!("not one store") };
+    FileLock::exclusive(&lock).unwrap()
+}
+
+/// Does `work` in another thread, which must end: what is tested here would wait for ever.
+fn in_time<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let thread = std::thread::spawn(move || sender.send(work()).unwrap());
+    match receiver.recv_timeout(Duration::from_mins(1)) {
+        Ok(done) => done,
+        Err(RecvTimeoutError::Disconnected) => std::panic::resume_unwind(thread.join().unwrap_err()),
+        Err(RecvTimeoutError::Timeout) => panic!("it hangs"),
+    }
+}
+
+/// So long that what is said meanwhile of the recording does not fit into a socket.
+const LONG: Duration = Duration::from_millis(1500);
 
 #[test]
 fn a_process_with_threads_is_refused_and_told_what_works() {
@@ -155,4 +193,110 @@ fn what_fails_there_is_an_error_here() {
         Err(SpawnError::Start { .. }) | Ok(SpawnError::Lost(_)) => {}
         other => panic!("{other:?}"),
     }
+}
+
+#[test]
+fn what_a_command_writes_ends_with_it_and_not_with_the_recording_of_its_state() {
+    let Some(env) = TestEnv::of_the_executable() else { return };
+    let source = env.repository("source");
+    let resolved = resolved(&env, &source);
+    let held_back = held_back(&env, &source);
+    let late = "echo early; (sleep 0.3; echo late; echo errors >&2) & wait";
+    let mut spawned = started(&env, resolved, late);
+    let (mut output, mut errors) = (spawned.take_output().unwrap(), spawned.take_errors().unwrap());
+    let said = in_time(move || {
+        let (mut said, mut wrong) = (String::new(), String::new());
+        output.read_to_string(&mut said).unwrap();
+        errors.read_to_string(&mut wrong).unwrap();
+        said + &wrong
+    });
+    assert_eq!(said, "early\nlate\nerrors\n");
+    std::thread::sleep(LONG);
+    drop(held_back);
+    let outcome = in_time(move || spawned.wait(&Deaf)).unwrap();
+    assert!(outcome.snapshot.is_some(), "{outcome:?}");
+}
+
+#[test]
+fn a_command_can_be_stopped_whose_state_takes_long_to_record() {
+    let Some(env) = TestEnv::of_the_executable() else { return };
+    let source = env.repository("source");
+    let resolved = resolved(&env, &source);
+    let held_back = held_back(&env, &source);
+    let mut spawned = started(&env, resolved, "trap 'exit 9' TERM; while :; do sleep 0.1; done");
+    spawned.started(&Deaf).unwrap();
+    let later = std::thread::spawn(move || {
+        std::thread::sleep(LONG);
+        drop(held_back);
+    });
+    spawned.stop(Duration::from_secs(10)).unwrap();
+    assert_eq!(spawned.wait(&Deaf).unwrap().exit.code, 9);
+    later.join().unwrap();
+}
+
+/// What is said of a copy before the command runs is heard by nobody here.
+#[test]
+fn output_can_be_read_first_where_the_source_is_copied() {
+    let Some(env) = TestEnv::of_the_executable() else { return };
+    let source = env.repository("source");
+    for number in 0..3000 {
+        env.file(&source.join(format!("many/{number}")), "");
+    }
+    let mut spawned = started(&env, resolved_with(&env, &source, &["--mode", "copy"]), "echo here");
+    let mut output = spawned.take_output().unwrap();
+    let said = in_time(move || {
+        let mut said = String::new();
+        output.read_to_string(&mut said).map(|_| said)
+    });
+    assert_eq!(said.unwrap(), "here\n");
+    assert_eq!(in_time(move || spawned.wait(&Deaf)).unwrap().exit.code, 0);
+}
+
+#[test]
+fn nothing_is_copied_or_started_for_a_caller_who_is_gone() {
+    let Some(env) = TestEnv::of_the_executable() else { return };
+    let source = env.repository("source");
+    for mode in ["overlay", "copy"] {
+        let resolved = resolved_with(&env, &source, &["--mode", mode]);
+        drop(started(&env, resolved, "true"));
+        assert!(sandboxes(&env).names().unwrap().is_empty(), "{mode}");
+    }
+}
+
+#[test]
+fn a_command_that_has_ended_is_stopped_without_a_word_and_nobody_elses_with_it() {
+    let Some(env) = TestEnv::of_the_executable() else { return };
+    let source = env.repository("source");
+    let resolved = resolved_with(&env, &source, &["--rm"]);
+    let mut first = started_as(&env, resolved.clone(), "true", Some("ci"));
+    first.started(&Deaf).unwrap();
+    while !sandboxes(&env).names().unwrap().is_empty() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    // There is no such sandbox now, and then another one with that name.
+    first.stop(Duration::from_secs(10)).unwrap();
+    let mut second =
+        started_as(&env, resolved, "trap 'exit 9' TERM; while :; do sleep 0.1; done", Some("ci"));
+    second.started(&Deaf).unwrap();
+    first.stop(Duration::from_secs(10)).unwrap();
+    assert_eq!(first.wait(&Deaf).unwrap().exit.code, 0);
+    let ls = env.sandtable().args(["ls", "--json"]).ended().expect_code(0).stdout;
+    assert!(ls.contains("\"running\""), "{ls}");
+    second.stop(Duration::from_secs(10)).unwrap();
+    assert_eq!(second.wait(&Deaf).unwrap().exit.code, 9);
+    // One that is kept is there, and does not run.
+    let mut kept = started(&env, resolved_with(&env, &source, &[]), "true");
+    let name = kept.started(&Deaf).unwrap();
+    while env
+        .sandtable()
+        .args(["inspect", name.as_str()])
+        .ended()
+        .expect_code(0)
+        .stdout
+        .contains("\"running\"")
+    {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    kept.stop(Duration::from_secs(10)).unwrap();
+    assert_eq!(kept.wait(&Deaf).unwrap().exit.code, 0);
 }

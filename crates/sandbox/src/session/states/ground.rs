@@ -6,7 +6,7 @@
 //! ours writes to it once it is complete, and the overlay never does.
 
 use std::os::fd::AsFd as _;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use fs_err as fs;
 use sandtable_store::checkout::{self, checkout};
@@ -174,24 +174,25 @@ fn rest_on_own(directory: &SandboxDirectory, record: &mut Record) {
     mounts.rest_on(GIT, &directory.path().join(GIT_PLACE));
 }
 
-/// Who watches the run hears of the recording.
+/// Who watches the run hears of the recording. It ends if they go away.
 pub(super) struct Heard<'a> {
     watcher: &'a dyn Watcher,
-    never: AtomicBool,
+    alone: AtomicBool,
 }
 
 impl<'a> Heard<'a> {
     pub(super) fn new(watcher: &'a dyn Watcher) -> Self {
-        Self { watcher, never: AtomicBool::new(false) }
+        Self { watcher, alone: AtomicBool::new(false) }
     }
 }
 
 impl Hearing for Heard<'_> {
     fn counted(&self, counts: &Counts) {
         self.watcher.recording(counts.entries, counts.bytes_read);
+        self.alone.fetch_or(self.watcher.is_alone(), Ordering::Relaxed);
     }
 
     fn cancel(&self) -> &AtomicBool {
-        &self.never
+        &self.alone
     }
 }
