@@ -11,7 +11,7 @@ use sandtable_sandbox::merge::Recovered;
 use sandtable_sandbox::model::id::SandboxName;
 use sandtable_sandbox::model::path::HostPath;
 use sandtable_sandbox::model::resolved::ResolvedSpec;
-use sandtable_sandbox::model::spec::{MountAccess, Spec};
+use sandtable_sandbox::model::spec::{MountAccess, Spec, WorkspaceMode};
 use sandtable_sandbox::recovery::{self, Recovery};
 use sandtable_sandbox::resolve;
 use sandtable_sandbox::session::{self, Sandboxes};
@@ -117,6 +117,18 @@ impl App {
                 Err(CliError::HalfDone { directory: directory.to_owned(), began: began.to_owned() })
             }
             None => Ok(()),
+        }
+    }
+
+    /// Refuses a sandbox whose commands work on such a directory itself.
+    pub(crate) fn whole_sandbox(&self, name: &SandboxName) -> Result<(), CliError> {
+        if self.unfinished.get().is_none_or(Vec::is_empty) {
+            return Ok(());
+        }
+        let resolved = session::inspect(&self.sandboxes()?, name)?.record.resolved;
+        match resolved.mode.value {
+            WorkspaceMode::Live => self.whole(resolved.source.root.as_path()),
+            WorkspaceMode::Auto | WorkspaceMode::Overlay | WorkspaceMode::Copy => Ok(()),
         }
     }
 

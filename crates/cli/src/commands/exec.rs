@@ -46,6 +46,7 @@ pub(crate) fn run(app: &App, args: ExecArgs) -> Result<ExitCode, CliError> {
         watcher: &watcher,
         host: &host,
     };
+    app.whole_sandbox(&args.name)?;
     let outcome = session::exec(&app.sandboxes()?, &args.name, request)?;
     finish(app, &output, report, &outcome)
 }

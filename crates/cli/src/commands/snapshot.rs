@@ -97,6 +97,7 @@ pub(crate) fn run(app: &App, args: &SnapshotArgs) -> Result<ExitCode, CliError> 
     let taking = Taking { message: args.message.as_deref(), ..taking };
     let answer = match Target::of(app, args.target.as_deref())? {
         Target::Sandbox(name) => {
+            app.whole_sandbox(&name)?;
             let kept = states::snapshot(&app.sandboxes()?, &name, &taking)?;
             answer(&kept.snapshot, kept.parent, &kept.outcome.skipped)
         }

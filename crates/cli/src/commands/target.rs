@@ -43,6 +43,7 @@ pub(crate) fn sandbox(app: &App, word: &str) -> Result<Option<SandboxName>, CliE
 
 /// What a sandbox stands on and where it is. What its newest state leaves out is said.
 pub(crate) fn ends(app: &App, name: &SandboxName) -> Result<Ends, CliError> {
+    app.whole_sandbox(name)?;
     let ends = states::ends(&app.sandboxes()?, name)?;
     if ends.lacking == Lacking::Running {
         app.ui.warning("still-running", &running(name));

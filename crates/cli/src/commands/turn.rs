@@ -86,6 +86,7 @@ pub(crate) fn rollback(app: &App, args: &RollbackArgs) -> Result<ExitCode, CliEr
     let found = state(app, &args.snapshot)?;
     let (from, to, missing) = match Target::of(app, Some(&args.target))? {
         Target::Sandbox(name) => {
+            app.whole_sandbox(&name)?;
             let done = states::rollback(&app.sandboxes()?, &name, &found)?;
             not_written(app, &done.outcome.skipped);
             spared(app, &done.outcome);
@@ -151,6 +152,7 @@ pub(crate) fn step(app: &App, args: &StepArgs, direction: Direction) -> Result<E
 }
 
 fn step_sandbox(app: &App, name: &SandboxName, direction: Direction) -> Result<ExitCode, CliError> {
+    app.whole_sandbox(name)?;
     let (step, done) = states::step(&app.sandboxes()?, name, direction)?;
     not_written(app, &done.outcome.skipped);
     spared(app, &done.outcome);

@@ -67,6 +67,13 @@ fn a_lock_of_a_dead_git_is_named_with_its_age_and_what_to_do() {
     each(|env| {
         let source = work(env, "r");
         let before = files(&source);
+        // One that has a state, and one whose last command was never recorded.
+        for name in ["live", "behind"] {
+            let live =
+                ["run", "-q", "--mode", "live", "--dangerously-allow-source", "--name", name, "--", "true"];
+            call(env, &source, &live).expect_code(0).unused();
+        }
+        env.file(&env.sandboxes().join("behind/unrecorded"), "");
         injected(env, &source, "renameat2:signal=SIGKILL:when=3", &["merge", "r"]).expect_code(137).unused();
         let lock = source.join(".git/index.lock");
         let old = fs_err::metadata(&lock).unwrap().modified().unwrap() - Duration::from_hours(3);
@@ -82,8 +89,23 @@ fn a_lock_of_a_dead_git_is_named_with_its_age_and_what_to_do() {
             }
         }
         // Nothing records the half of it meanwhile.
-        let refused = call(env, &source, &["snapshot"]).expect_code(2);
-        assert!(refused.stderr.contains("half done"), "{}", refused.stderr);
+        let half = files(&source);
+        let commands: [&[&str]; 7] = [
+            &["snapshot"],
+            &["exec", "live", "--", "touch", "new-file"],
+            &["snapshot", "live"],
+            &["rollback", "live", "live"],
+            &["undo", "live"],
+            &["diff", "behind"],
+            &["fork", "behind"],
+        ];
+        for command in commands {
+            let refused = call(env, &source, command).expect_code(2);
+            assert!(refused.stderr.contains("half done"), "{command:?}: {}", refused.stderr);
+        }
+        assert_eq!(files(&source), half);
+        // What works on a copy of its own goes on.
+        call(env, &source, &["diff", "r"]).expect_code(0).unused();
         fs_err::remove_file(&lock).unwrap();
         let back = call(env, &source, &["snapshot"]).expect_code(0);
         assert!(back.stderr.contains("was put back"), "{}", back.stderr);
