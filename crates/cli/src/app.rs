@@ -155,7 +155,9 @@ impl App {
     /// The user's own list of ignored files.
     fn ignore_file(&self) -> Result<Option<PathBuf>, CliError> {
         let (home, config) = (self.environment.home()?, self.environment.settings()?);
-        Ok(home.zip(config).map(|(home, config)| resolve::ignore_file(&MachineFacts, &home, &config)))
+        let variables = self.environment.git_variables();
+        let found = |(home, settings)| resolve::ignore_file(&MachineFacts, &home, &settings, &variables);
+        Ok(home.zip(config).and_then(found))
     }
 
     /// The source around `directory`, or around the current one, as `run` would take it.

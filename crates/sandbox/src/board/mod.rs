@@ -76,9 +76,9 @@ impl Board {
         Self { ignore, ..self }
     }
 
-    /// The rules in that list; none if it cannot be read.
-    pub(crate) fn users_rules(&self) -> Vec<u8> {
-        let rules = self.ignore.as_ref().map(|path| regular::read(path, FILE_LIMIT));
+    /// The rules in that list for the tree at `top`; none if it cannot be read.
+    pub(crate) fn users_rules(&self, top: &Path) -> Vec<u8> {
+        let rules = self.ignore.as_ref().map(|path| regular::read(&top.join(path), FILE_LIMIT));
         rules.and_then(Result::ok).unwrap_or_default()
     }
 

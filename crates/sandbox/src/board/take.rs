@@ -91,7 +91,7 @@ impl Board {
     /// The same, as the caller wishes.
     pub fn onboard(&self, source: &Path, taking: &Taking<'_>) -> Result<Taken, Error> {
         // To make a store takes longer than a tick, for which nothing is waited again then.
-        let rules = self.users_rules();
+        let rules = self.users_rules(source);
         let taking = &Taking { began: Some(Moment::now()), rules: &rules, ..*taking };
         let store = self.open(source, hash_kind(source)?)?;
         let _still = keep_still(&store, source)?;
@@ -116,7 +116,7 @@ impl Board {
         let subject = Subject::directory(source);
         let _still = keep_still(&store, source)?;
         let batch = store.begin()?;
-        let (index, rules) = (before.as_ref().map(|(before, _)| before.index()), self.users_rules());
+        let (index, rules) = (before.as_ref().map(|(before, _)| before.index()), self.users_rules(source));
         let taking = &Taking { index, rules: &rules, ..*taking };
         let mut outcome = look(&batch, &subject, source, taking)?;
         if let Some((before, listing)) = &before
@@ -155,7 +155,7 @@ impl Board {
         match self.keeping(&subject)? {
             Some(store) => {
                 let _still = keep_still(&store, directory)?;
-                let rules = self.users_rules();
+                let rules = self.users_rules(directory);
                 take(&store, &subject, directory, &Taking { rules: &rules, ..*taking })
             }
             None => self.onboard(directory, taking),

@@ -1,7 +1,6 @@
 //! Which new files a repository would not track: build results and the like stay where they are.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 
 use sandtable_store::RelPath;
 use sandtable_store::id::ObjectId;
@@ -13,6 +12,8 @@ use super::error::Error;
 use super::request::Means;
 use super::scratch::Scratch;
 use super::target::Repository;
+use crate::model::ignore_file::ignore_file;
+use crate::model::path::HostPath;
 
 /// The paths that the rules in `tree`, and those of the user, ignore. The paths come sorted.
 ///
@@ -111,14 +112,12 @@ impl Level {
 
 /// Rules that are in no tree.
 fn users_rules(repository: &Repository, means: &Means) -> Vec<u8> {
-    let global = match repository.settings.excludes_file() {
-        Some(path) => match (path.strip_prefix("~/"), &means.home) {
-            (Some(rest), Some(home)) => Some(home.as_path().join(rest)),
-            _ => Some(PathBuf::from(path)),
-        },
-        None => means.config_home().map(|place| place.join("git/ignore")),
-    };
-    let files = [global, Some(repository.common_dir.join("info/exclude"))];
+    let home = means.home.as_ref().map(HostPath::as_path);
+    let settings = means.config_home();
+    let top = repository.root.as_ref().map_or(repository.git_dir.as_path(), HostPath::as_path);
+    let own = ignore_file(repository.settings.excludes_file(), home, settings.as_deref());
+    let own = own.map(|file| top.join(file));
+    let files = [own, Some(repository.common_dir.join("info/exclude"))];
     let mut rules = Vec::new();
     for file in files.into_iter().flatten() {
         rules.extend(regular::read(&file, FILE_LIMIT).unwrap_or_default());

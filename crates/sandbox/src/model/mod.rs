@@ -8,6 +8,7 @@ pub mod choice;
 pub mod container;
 pub mod hide;
 pub mod id;
+pub mod ignore_file;
 pub mod image;
 pub mod limits;
 pub mod mount;

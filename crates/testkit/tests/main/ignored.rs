@@ -33,7 +33,7 @@ type Place = fn(&TestEnv) -> Vec<(&'static str, PathBuf)>;
 
 const LIST: &str = "*.mine\n";
 
-const PLACES: [(&str, Place); 4] = [
+const PLACES: [(&str, Place); 10] = [
     ("a link where git looks by itself", |env| {
         env.file(&env.home().join("dotfiles/ignore"), LIST);
         env.directory(&env.home().join(".config/git"));
@@ -55,6 +55,41 @@ const PLACES: [(&str, Place); 4] = [
         let text = "[core]\nexcludesFile = /nowhere\n[include]\n\tpath = more/config\n[user]\nname = x\n";
         env.file(&env.home().join(".gitconfig"), text);
         Vec::new()
+    }),
+    ("named from the top of the repository, and not from the configuration", |env| {
+        env.file(&env.root().join("source/docs/list"), LIST);
+        env.file(&env.home().join("docs/list"), "*\n");
+        env.file(&env.home().join(".gitconfig"), "[core]\n\texcludesFile = docs/list\n");
+        Vec::new()
+    }),
+    ("named by somebody else's section", |env| {
+        env.file(&env.home().join(".config/git/ignore"), LIST);
+        env.file(&env.home().join("other"), "*\n");
+        env.file(&env.home().join(".gitconfig"), "[core \"x\"]\n\texcludesFile = ~/other\n");
+        Vec::new()
+    }),
+    ("named by another configuration, which a variable names", |env| {
+        env.file(&env.home().join("list"), LIST);
+        env.file(&env.home().join(".gitconfig"), "[core]\n\texcludesFile = /nowhere\n");
+        env.file(&env.home().join("global"), "[core]\n\texcludesFile = ~/list\n");
+        vec![("GIT_CONFIG_GLOBAL", env.home().join("global"))]
+    }),
+    ("named by another configuration of the system", |env| {
+        env.file(&env.home().join("list"), LIST);
+        env.file(&env.home().join("system"), "[core]\n\texcludesFile = ~/list\n");
+        vec![("GIT_CONFIG_SYSTEM", env.home().join("system")), ("GIT_CONFIG_NOSYSTEM", "off".into())]
+    }),
+    ("named by the system, which is not asked", |env| {
+        env.file(&env.home().join(".config/git/ignore"), LIST);
+        env.file(&env.home().join("system"), "[core]\n\texcludesFile = /nowhere\n");
+        vec![("GIT_CONFIG_SYSTEM", env.home().join("system")), ("GIT_CONFIG_NOSYSTEM", "2".into())]
+    }),
+    ("named by a variable, after everything else", |env| {
+        env.file(&env.home().join("list"), LIST);
+        env.file(&env.home().join(".gitconfig"), "[core]\n\texcludesFile = /nowhere\n");
+        let setting = [("GIT_CONFIG_KEY_0", "Core.ExcludesFile"), ("GIT_CONFIG_VALUE_0", "~/list")];
+        let setting = setting.into_iter().chain([("GIT_CONFIG_COUNT", "1")]);
+        setting.map(|(name, value)| (name, value.into())).collect()
     }),
 ];
 
@@ -84,6 +119,10 @@ fn the_users_own_list_is_obeyed_as_git_does() {
         let out = env.root().join("out");
         call(&["checkout", state.split_whitespace().next().unwrap(), out.to_str().unwrap()]);
         assert_eq!(files(&env, &out), wanted, "{what}");
+        // What is new inside arrives, unless the list has it.
+        call(&["run", "--name", "work", "--", "sh", "-c", "echo 1 > in.mine; echo 2 > in.txt"]);
+        call(&["merge", "work"]);
+        assert!(source.join("in.txt").exists() && !source.join("in.mine").exists(), "{what}");
         // What is ignored is seen inside, also what came since, and when nothing ignores it any more.
         env.file(&source.join("new.mine"), "new");
         let _other = fs_err::remove_file(env.home().join(".gitconfig"));

@@ -1,37 +1,94 @@
 //! Where the user's own list of ignored files is: the one that `core.excludesFile` names, or the one that git reads otherwise.
 //!
-//! What the user's configuration says counts, with what it includes without a condition. A repository may name another list; it is
-//! not asked here, since what it says is not the user's.
+//! What the user's configuration and variables say counts, with what that includes without a condition. A repository may name
+//! another list; it is not asked here, since what it says is not the user's.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use super::reader::parse;
 use crate::facts::Facts;
+use crate::model::ignore_file::ignore_file as meant;
 use crate::model::path::HostPath;
 
-/// Largest file that is read, and how many there may be.
+/// Largest file that is read, how many there may be, and how many variables with settings.
 const LIMIT: u64 = 1 << 20;
 const FILES: usize = 100;
+const VARIABLES: usize = 1000;
 
 /// What git reads for every user.
 const SYSTEM: &str = "/etc/gitconfig";
 
-/// The user's list of ignored files. `config` is the directory of the user's settings.
-pub fn ignore_file(facts: &dyn Facts, home: &HostPath, config: &HostPath) -> PathBuf {
+/// The user's list of ignored files, if there can be one; one that is relative lies below the top of the working tree.
+/// `settings` is the directory of the user's settings, `variables` are those that git reads, with absolute paths.
+pub fn ignore_file(
+    facts: &dyn Facts,
+    home: &HostPath,
+    settings: &HostPath,
+    variables: &[(OsString, OsString)],
+) -> Option<PathBuf> {
     let mut reading = Reading { facts, home: home.as_path(), left: FILES, named: None };
-    let users = [config.join("git/config"), home.join(".gitconfig")];
-    reading.file(Path::new(SYSTEM));
-    for file in users {
-        reading.file(file.as_path());
+    let variables = Variables(variables);
+    if !variables.without_system() {
+        reading.file(&variables.path("GIT_CONFIG_SYSTEM").unwrap_or_else(|| SYSTEM.into()));
     }
-    reading.named.unwrap_or_else(|| config.join("git/ignore").as_path().to_owned())
+    let usual = || [settings.join("git/config"), home.join(".gitconfig")].map(PathBuf::from).to_vec();
+    for file in variables.path("GIT_CONFIG_GLOBAL").map_or_else(usual, |file| vec![file]) {
+        reading.file(&file);
+    }
+    for (key, value) in variables.settings() {
+        match key.to_ascii_lowercase().as_str() {
+            "core.excludesfile" => reading.named = Some(value.to_owned()),
+            // A relative one has nothing that it could be relative to.
+            "include.path" if !reading.place(Path::new(""), value).is_relative() => {
+                reading.file(&reading.place(Path::new(""), value));
+            }
+            _ => {}
+        }
+    }
+    meant(reading.named.as_deref(), Some(home.as_path()), Some(settings.as_path()))
+}
+
+/// The variables that git reads.
+struct Variables<'a>(&'a [(OsString, OsString)]);
+
+impl Variables<'_> {
+    fn text(&self, name: &str) -> Option<&str> {
+        self.value(name)?.to_str()
+    }
+
+    fn value(&self, name: &str) -> Option<&OsString> {
+        self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value)
+    }
+
+    /// An empty one names no file, but is there.
+    fn path(&self, name: &str) -> Option<PathBuf> {
+        self.value(name).map(PathBuf::from)
+    }
+
+    fn without_system(&self) -> bool {
+        let yes = |value: &str| {
+            ["true", "yes", "on"].iter().any(|word| value.eq_ignore_ascii_case(word))
+                || value.parse::<i64>().is_ok_and(|number| number != 0)
+        };
+        self.text("GIT_CONFIG_NOSYSTEM").is_some_and(yes)
+    }
+
+    /// Settings that stand in variables, in their order.
+    fn settings(&self) -> impl Iterator<Item = (&str, &str)> {
+        let count = self.text("GIT_CONFIG_COUNT").and_then(|count| count.parse().ok()).unwrap_or(0);
+        (0..VARIABLES.min(count)).filter_map(|number| {
+            let of = |what: &str| self.text(&format!("GIT_CONFIG_{what}_{number}"));
+            Some((of("KEY")?, of("VALUE")?))
+        })
+    }
 }
 
 struct Reading<'a> {
     facts: &'a dyn Facts,
     home: &'a Path,
     left: usize,
-    named: Option<PathBuf>,
+    named: Option<String>,
 }
 
 impl Reading<'_> {
@@ -42,21 +99,26 @@ impl Reading<'_> {
             let mut entries = if entries.is_empty() { self.entries(&path) } else { entries };
             entries.reverse();
             while let Some((is_include, value)) = entries.pop() {
-                let value = match value.strip_prefix("~/") {
-                    Some(rest) => self.home.join(rest),
-                    None => path.parent().unwrap_or(Path::new("/")).join(value),
-                };
                 if !is_include {
                     self.named = Some(value);
                     continue;
                 }
+                let included = self.place(path.parent().unwrap_or(Path::new("/")), &value);
                 if !entries.is_empty() {
                     entries.reverse();
                     pending.push((path.clone(), entries));
                 }
-                pending.push((value, Vec::new()));
+                pending.push((included, Vec::new()));
                 break;
             }
+        }
+    }
+
+    /// Where an included file is.
+    fn place(&self, folder: &Path, named: &str) -> PathBuf {
+        match named.strip_prefix("~/") {
+            Some(rest) => self.home.join(rest),
+            None => folder.join(named),
         }
     }
 

@@ -58,7 +58,7 @@ fn record_ground(directory: &SandboxDirectory, record: &Record) -> Result<Object
     let hearing = Silent::default();
     let subject = Subject::directory(source);
     let batch = store.begin().map_err(board::Error::from)?;
-    let (message, rules) = (Some("the source"), directory.board().users_rules());
+    let (message, rules) = (Some("the source"), directory.board().users_rules(source));
     let taking = Taking { message, rules: &rules, ..Taking::of(Ignored::None, "onboard", &hearing) };
     let (ignored, mut seen) = if record.sees_source() {
         (Ignored::None, look(&batch, &subject, source, &taking)?)
