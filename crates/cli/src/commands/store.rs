@@ -5,8 +5,8 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use sandtable_sandbox::board::fsck::{self, Depth};
-use sandtable_sandbox::board::{self, Store, gc};
-use sandtable_sandbox::session::{self, LayerSize, back};
+use sandtable_sandbox::board::{self, Store};
+use sandtable_sandbox::session::{self, LayerSize};
 use serde::Serialize;
 
 use super::SCHEMA;
@@ -263,41 +263,32 @@ fn confirmed(app: &App, question: &str) -> Result<bool, CliError> {
     Ok(ask::letter(app, question, &[('y', "es"), ('n', "o")]) == 'y')
 }
 
-/// What merges and applies need on their way back is kept too.
-fn options() -> gc::GcOptions {
-    gc::GcOptions { also: back::needed, ..gc::GcOptions::default() }
-}
-
 fn would_collect(store: &Store) -> Result<Collected, board::Error> {
-    let plan = gc::plan(store, &options())?;
+    let session::Collectable { removed, compacted } = session::collectable(store)?;
     Ok(Collected {
         schema: SCHEMA,
-        snapshots: plan.snapshots,
-        packs: plan.drop.len(),
-        bytes: plan.drop.iter().map(|pack| pack.bytes).sum(),
-        compacted: gc::to_compact(store)?,
+        snapshots: removed.snapshots,
+        packs: removed.drop.len(),
+        bytes: removed.drop.iter().map(|pack| pack.bytes).sum(),
+        compacted,
         saved: None,
         deferred: false,
     })
 }
 
 fn collected(app: &App, store: &Store) -> Result<Collected, board::Error> {
-    let options = options();
-    let done = gc::collect(store, &options)?;
     let line = ProgressLine::new(app.ui, "packing").counting("objects");
-    let packed = gc::compact(store, &options, &|objects, bytes| line.tell(objects, bytes));
+    let done = session::collect(store, &|objects, bytes| line.tell(objects, bytes));
     line.clear();
-    let packed = packed?;
-    // What there was no room for may still become fewer packs.
-    gc::roll_up(store)?;
+    let session::Collected { removed, compacted } = done?;
     Ok(Collected {
         schema: SCHEMA,
-        snapshots: done.snapshots,
-        packs: done.packs_removed,
-        bytes: done.bytes_freed,
-        compacted: packed.packs,
-        saved: Some(packed.before.saturating_sub(packed.after)),
-        deferred: done.deferred || packed.deferred,
+        snapshots: removed.snapshots,
+        packs: removed.packs_removed,
+        bytes: removed.bytes_freed,
+        compacted: compacted.packs,
+        saved: Some(compacted.before.saturating_sub(compacted.after)),
+        deferred: removed.deferred || compacted.deferred,
     })
 }
 

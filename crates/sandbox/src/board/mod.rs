@@ -45,7 +45,7 @@ pub use sandtable_store::safe::open_safe;
 pub use sandtable_store::snapshot::{Counts, Ignored, Skipped};
 pub use sandtable_store::state::LeftOut;
 pub use sandtable_store::store::Store;
-pub use sandtable_store::{checkout, diff, fsck, gc, rollback};
+pub use sandtable_store::{checkout, diff, fsck, rollback};
 pub use subject::Subject;
 pub use take::{Hearing, Silent, Taken, Taking};
 pub use told::{Payload, Telling, Told};

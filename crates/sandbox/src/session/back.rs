@@ -127,7 +127,7 @@ pub fn of_source(board: &Board, source: &Path, way: Direction) -> Result<Option<
 
 /// The states that a log still needs for the way back or forth of merges and applies, so that a collection keeps them. What was
 /// forgotten is let go.
-pub fn needed(log: &[Operation]) -> Vec<ObjectId> {
+pub(super) fn needed(log: &[Operation]) -> Vec<ObjectId> {
     let mut all: BTreeMap<&str, Stacks> = BTreeMap::new();
     for operation in log {
         let stacks = all.entry(&operation.subject).or_default();

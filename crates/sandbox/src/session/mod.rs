@@ -5,6 +5,7 @@
 
 pub mod back;
 mod capture;
+mod collect;
 mod create;
 mod directory;
 mod disk;
@@ -35,6 +36,7 @@ mod watcher;
 
 use std::ffi::OsString;
 
+pub use collect::{Collectable, Collected, collect, collectable};
 pub use directory::Sandboxes;
 pub use error::Error;
 pub use exec::{ExecRequest, exec};

@@ -11,6 +11,7 @@ mod packs;
 mod roll_up;
 mod sweep;
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 pub use compact::{Compacted, Watch, compact, to_compact};
@@ -114,7 +115,8 @@ impl Needed {
         let objects: &Objects = store.objects();
         let snapshots = store.meta().snapshots()?;
         let also = (options.also)(&store.meta().operations(&Filter::default())?);
-        let also = also.into_iter().filter(|id| snapshots.iter().any(|snapshot| snapshot.id == *id));
+        let there: HashSet<ObjectId> = snapshots.iter().map(|snapshot| snapshot.id).collect();
+        let also = also.into_iter().filter(|id| there.contains(id));
         for root in roots(store.meta())?.into_iter().chain(also) {
             reached.follow(objects, (root, Wanted::Root), History::Follow);
         }
