@@ -97,6 +97,27 @@ pub enum SkipReason {
     NotStored,
 }
 
+impl SkipReason {
+    pub const ALL: [Self; 5] = [
+        Self::Without(Lost::SpecialBits),
+        Self::Without(Lost::Attributes),
+        Self::Repository,
+        Self::NameTaken,
+        Self::NotStored,
+    ];
+
+    /// A stable word for scripts.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Without(Lost::SpecialBits) => "special-bits",
+            Self::Without(Lost::Attributes) => "attributes",
+            Self::Repository => "repository",
+            Self::NameTaken => "name-taken",
+            Self::NotStored => "not-stored",
+        }
+    }
+}
+
 impl std::fmt::Display for SkipReason {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {

@@ -23,8 +23,8 @@ pub(super) struct Answer<'a> {
     id: ObjectId,
     directory: String,
     /// What could not be written.
-    skipped: Vec<Left>,
-    /// What was there, and was not touched because the state does not cover it.
+    skipped: Vec<left_out::Left>,
+    /// What was there, and was left unchanged because it is not part of the state.
     spared: Vec<String>,
     /// Directories that should have gone, but hold what no state knows.
     kept: Vec<String>,
@@ -47,21 +47,15 @@ pub(super) struct Preview {
     not_reviewed: Option<String>,
 }
 
-#[derive(Debug, Serialize)]
-struct Left {
-    path: String,
-    why: String,
-}
-
 impl<'a> Answer<'a> {
     pub(super) fn new(
         (id, directory): (ObjectId, &Path),
         (outcome, left_out): (&rollback::Outcome, Vec<left_out::Left>),
         preview: &'a Preview,
     ) -> Self {
-        let left = |entry: &checkout::Skipped| {
-            let (path, why) = (entry.path.display_escaped(), entry.why.to_string());
-            Left { path, why }
+        let left = |entry: &checkout::Skipped| left_out::Left {
+            path: entry.path.display_escaped(),
+            why: entry.why.name(),
         };
         let directory = directory.to_string_lossy().into_owned();
         let named = |paths: &[RelPath]| paths.iter().map(RelPath::display_escaped).collect();
@@ -125,13 +119,19 @@ mod tests {
         assert!(!preview.held.is_empty());
         let path = |name: &str| vec![RelPath::new(name).expect("a path")];
         let (spared, kept, beside) = (path("ignored"), path("full"), path("f.sandtable-1"));
-        let outcome = rollback::Outcome { spared, kept, beside, ..rollback::Outcome::default() };
-        let mut answer = Answer::new(
-            (id, Path::new("/d")),
-            (&outcome, vec![left_out::Left { path: "pipe".to_owned(), why: "fifo" }]),
-            &preview,
-        );
-        answer.skipped.push(Left { path: "pipe".to_owned(), why: "is a named pipe".to_owned() });
+        let skipped = checkout::SkipReason::ALL.map(|why| {
+            let path = RelPath::new(why.name()).expect("a path");
+            checkout::Skipped { path, why }
+        });
+        let outcome = rollback::Outcome {
+            spared,
+            kept,
+            beside,
+            skipped: skipped.to_vec(),
+            ..rollback::Outcome::default()
+        };
+        let left_out = vec![left_out::Left { path: "pipe".to_owned(), why: "fifo" }];
+        let answer = Answer::new((id, Path::new("/d")), (&outcome, left_out), &preview);
         crate::schema::check("checkout.json", &answer);
     }
 }
