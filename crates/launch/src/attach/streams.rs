@@ -270,3 +270,48 @@ fn can_be_opened(pipe: &OwnedFd) -> bool {
     fstatfs(pipe).is_ok_and(|system| system.f_type == PIPES)
         && fchmod(pipe, Mode::from_raw_mode(0o622)).is_ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use rustix::io::{read, write};
+    use rustix::pipe::pipe;
+
+    use super::*;
+
+    /// Reads what has arrived at a terminal.
+    fn seen(terminal: &OwnedFd) -> Vec<u8> {
+        let mut room = vec![0_u8; 1 << 16];
+        let count = read(terminal, &mut room).unwrap_or(0);
+        room.truncate(count);
+        room
+    }
+
+    /// Standard error is in the middle of a long title when the command ends or stops, and standard output has more to say.
+    #[test]
+    fn what_is_left_of_one_stream_is_never_written_into_a_sequence_of_another() {
+        let title = [b"\x1b]2;", vec![b'x'; 10_000].as_slice(), b"\x07"].concat();
+        for end in [Streams::finish, Streams::pause] {
+            let (terminal, screen) = pipe().unwrap();
+            unblock(&terminal).unwrap();
+            let saying = |text: &[u8]| {
+                let (from, command) = pipe().unwrap();
+                assert_eq!(write(&command, text), Ok(text.len()));
+                (Pump::new(from, Sink::Screen(screen.try_clone().unwrap(), Box::default())), command)
+            };
+            let (errors, _command) = saying(&title);
+            let mut pumps = vec![errors];
+            let mut arrived = Vec::new();
+            while arrived.is_empty() {
+                pump::carry(&mut pumps, &[true]);
+                arrived = seen(&terminal);
+            }
+            assert!(arrived.len() < title.len(), "the rest is held");
+            let (output, _command) = saying(&vec![b'y'; 10_000]);
+            pumps.insert(0, output);
+            end(&mut Streams { wiring: Wiring::Handed(Vec::new()), pumps });
+            arrived.extend(seen(&terminal));
+            assert!(arrived.windows(title.len()).any(|piece| piece == title), "the title is whole");
+            assert_eq!(arrived.split(|byte| *byte == b'y').count() - 1, 10_000);
+        }
+    }
+}
