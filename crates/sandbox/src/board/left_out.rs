@@ -76,4 +76,20 @@ mod tests {
         assert_eq!(told(1, &all[..1]).as_deref(), Some("not in the state: `p0` is a named pipe"));
         assert!(told(30, &all).is_some_and(|text| text.ends_with("`p4` is a named pipe; and 25 more")));
     }
+
+    #[test]
+    fn of_two_lists_the_larger_count_is_kept_where_neither_names_everything() {
+        let named = |count: u64, names: &[&str]| {
+            let entry =
+                |name: &&str| Skipped { path: RelPath::new(*name).expect("a name"), why: SkipReason::Fifo };
+            LeftOut { count, skipped: names.iter().map(entry).collect(), ..LeftOut::default() }
+        };
+        for (one, other, expected) in [
+            (named(2, &["a", "b"]), named(2, &["b", "c"]), 3),
+            (named(50, &["a"]), named(1, &["b"]), 50),
+            (named(1, &["a"]), named(50, &["b"]), 50),
+        ] {
+            assert_eq!(joined(one, other).count, expected);
+        }
+    }
 }
