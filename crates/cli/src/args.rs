@@ -213,7 +213,7 @@ pub(crate) struct OutputArgs {
     /// Write what was done and what changed to FILE, as JSON
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
-    /// Print errors only, and what was not recorded
+    /// Print only errors and work that was not recorded
     #[arg(short, long)]
     quiet: bool,
 }

@@ -53,9 +53,9 @@ pub(crate) enum CliError {
     NoTerminal,
     #[error("`{words}` is not a person: `Name <address>`")]
     NotAPerson { words: String },
-    #[error("something was interrupted in `{}` and is half done", directory.display())]
+    #[error("`{}` is half changed by an interrupted operation", directory.display())]
     HalfDone { directory: PathBuf, began: PathBuf },
-    #[error("`--approve all` means everything that is held, and there is a file `all`")]
+    #[error("`--approve all` is ambiguous: there is a file named `all`")]
     AllIsAFile,
     #[error("nothing of `{}` can be {}", root.display(), direction.done())]
     NothingBack { root: PathBuf, direction: board::Direction },

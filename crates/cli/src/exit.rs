@@ -11,13 +11,13 @@ use sandtable_sandbox::model::blame::Blame;
 pub(crate) enum Own {
     /// A state command could not do or say what it was asked for.
     Failed = 1,
-    /// The user's input must change.
+    /// Wrong usage, configuration or missing consent.
     Input = 2,
     /// The sandbox had used up its disk budget.
     DiskUsedUp = 123,
     /// The command's time was up.
     TimedOut = 124,
-    /// The machine must change.
+    /// The sandbox could not be started or was lost.
     Machine = 125,
     /// The command was found and cannot be executed.
     NotExecutable = 126,
@@ -70,7 +70,7 @@ Exit codes:
   126    the command was found and cannot be executed
   124    the time limit (`--timeout`) was reached
   123    the disk budget (`--disk`) was used up
-  125    the machine must change: the sandbox could not be started, or was lost
-  2      the input must change: usage, configuration, missing consent
+  125    the sandbox could not be started or was lost
+  2      wrong usage, configuration or missing consent
   1      a state command could not do what it was asked for
 Codes of Sandtable's own are marked as such in the report (`exit.origin`).";

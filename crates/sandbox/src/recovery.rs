@@ -11,7 +11,7 @@ use sandtable_store::dir::{open_named, stat_fd};
 
 use crate::attention::Attention;
 use crate::board::{self, Board};
-use crate::merge::{self, Means, Recovered};
+use crate::merge::{self, GitLock, Means, Recovered};
 use crate::model::path::HostPath;
 use crate::pending::Pending;
 
@@ -40,8 +40,8 @@ pub enum Error {
     Merge { target: Option<PathBuf>, source: merge::Error },
     #[error("what was interrupted in a directory could be neither put back nor completed")]
     Board(#[source] Box<board::Error>),
-    #[error("an interrupted {what} in `{}` waits for git: {}", target.display(), merge::lock_in_words(lock))]
-    GitAtWork { what: &'static str, target: PathBuf, lock: PathBuf },
+    #[error("an interrupted {what} in `{}` waits for git: {lock}", target.display())]
+    GitAtWork { what: &'static str, target: PathBuf, lock: GitLock },
     #[error("an interrupted {what} in `{}` could be neither put back nor completed", target.display())]
     Directory { what: &'static str, target: PathBuf, source: Box<board::rollback::Error> },
     #[error(
@@ -51,7 +51,7 @@ pub enum Error {
         record.display()
     )]
     Missing { what: &'static str, target: PathBuf, record: PathBuf, identity: Option<Which> },
-    #[error("something was interrupted, and `{}` does not say what in a way that this version reads", .0.display())]
+    #[error("this version cannot read `{}`, the record of an interrupted operation", .0.display())]
     Unreadable(PathBuf),
 }
 
@@ -143,7 +143,7 @@ fn of_directory(found: board::rollback::Recovered, journal: &Path) -> Option<Res
             return Some(Err(Error::Unreadable(record)));
         }
         Err(board::rollback::Error::GitAtWork) => {
-            let lock = target.join(".git/index.lock");
+            let lock = GitLock::found(target.join(".git/index.lock"));
             return Some(Err(Error::GitAtWork { what, target, lock }));
         }
         Err(error) => return Some(Err(Error::Directory { what, target, source: Box::new(error) })),
@@ -161,7 +161,11 @@ mod tests {
         let waits = [
             Error::Missing { what: "rollback", target: target.clone(), record: none(), identity: None },
             Error::Waits(merge::Error::Missing { target: target.clone(), journal: none(), identity: None }),
-            Error::Waits(merge::Error::GitAtWork { target: target.clone(), lock: none(), identity: None }),
+            Error::Waits(merge::Error::GitAtWork {
+                target: target.clone(),
+                lock: GitLock::found(none()),
+                identity: None,
+            }),
         ];
         for error in waits {
             for directory in ["/no/such", "/no/such/below"] {

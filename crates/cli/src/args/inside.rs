@@ -42,13 +42,13 @@ pub(super) struct InsideArgs {
     #[arg(long = "env-file", value_name = "FILE", hide_short_help = true)]
     pub(super) env_files: Vec<OsString>,
     /// Access to your ssh-agent: `auto`, `on`, `off`, `required`
-    #[arg(long, value_name = "WHETHER", hide_possible_values = true, value_parser = words(SshAgent::ALL, SshAgent::word))]
+    #[arg(long, value_name = "MODE", hide_possible_values = true, value_parser = words(SshAgent::ALL, SshAgent::word))]
     pub(super) ssh_agent: Option<SshAgent>,
     /// Your git configuration: `literal`, `sanitized`, `off`
-    #[arg(long, value_name = "HOW", hide_possible_values = true, value_parser = words(GitConfig::ALL, GitConfig::word))]
+    #[arg(long, value_name = "MODE", hide_possible_values = true, value_parser = words(GitConfig::ALL, GitConfig::word))]
     pub(super) git_config: Option<GitConfig>,
     /// Files that look like secrets: `warn` or `mask`
-    #[arg(long, value_name = "HOW", hide_possible_values = true, value_parser = words(Secrets::ALL, Secrets::word))]
+    #[arg(long, value_name = "MODE", hide_possible_values = true, value_parser = words(Secrets::ALL, Secrets::word))]
     pub(super) secrets: Option<Secrets>,
 }
 

@@ -203,8 +203,8 @@ fn help_of_the_program() {
       126    the command was found and cannot be executed
       124    the time limit (`--timeout`) was reached
       123    the disk budget (`--disk`) was used up
-      125    the machine must change: the sandbox could not be started, or was lost
-      2      the input must change: usage, configuration, missing consent
+      125    the sandbox could not be started or was lost
+      2      wrong usage, configuration or missing consent
       1      a state command could not do what it was asked for
     Codes of Sandtable's own are marked as such in the report (`exit.origin`).
     ");
@@ -237,9 +237,9 @@ fn help_of_run() {
           --agent-home <NAME|PATH>         Show an agent's settings, such as `claude`, copy-on-write
           --hide <PATTERN>                 Hide files of the workspace: a name, or a path from its top
       -e, --env <NAME[=VALUE]>             Set a variable, or pass on yours by its name
-          --ssh-agent <WHETHER>            Access to your ssh-agent: `auto`, `on`, `off`, `required`
-          --git-config <HOW>               Your git configuration: `literal`, `sanitized`, `off`
-          --secrets <HOW>                  Files that look like secrets: `warn` or `mask`
+          --ssh-agent <MODE>               Access to your ssh-agent: `auto`, `on`, `off`, `required`
+          --git-config <MODE>              Your git configuration: `literal`, `sanitized`, `off`
+          --secrets <MODE>                 Files that look like secrets: `warn` or `mask`
 
     Network:
           --network <NETWORK>      Network access: `none`, `proxied`, `nat`, `host`
@@ -264,7 +264,7 @@ fn help_of_run() {
       -t, --tty            Give the command a terminal even if there is none here
       -d, --detach         Run in the background; print the name and return
           --report <FILE>  Write what was done and what changed to FILE, as JSON
-      -q, --quiet          Print errors only, and what was not recorded
+      -q, --quiet          Print only errors and work that was not recorded
 
     Examples:
       sandtable run -- make test                     run, then list the changes; the source is unchanged

@@ -240,10 +240,7 @@ fn not_written(app: &App, skipped: &[checkout::Skipped]) {
 pub(super) fn spared(app: &App, outcome: &rollback::Outcome) {
     const NAMED: usize = 5;
     for path in &outcome.beside {
-        let text = format!(
-            "`{}` has what was written meanwhile to a file that was replaced",
-            path.display_escaped()
-        );
+        let text = format!("edits made during the operation were saved as `{}`", path.display_escaped());
         app.ui.warning("kept-beside", &text);
     }
     let paths: Vec<&RelPath> = outcome.spared.iter().chain(&outcome.kept).collect();
@@ -253,7 +250,7 @@ pub(super) fn spared(app: &App, outcome: &rollback::Outcome) {
     if let Some(more @ 1..) = (more + 1).checked_sub(NAMED) {
         names.push(format!("{more} more"));
     }
-    app.ui.say(&format!("the state does not cover these, and they were not touched: {}", names.join(", ")));
+    app.ui.say(&format!("not part of the state, left unchanged: {}", names.join(", ")));
 }
 
 fn escaped(path: &std::path::Path) -> String {

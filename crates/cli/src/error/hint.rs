@@ -152,11 +152,10 @@ fn flag_for(key: Key, asked: &str) -> String {
 /// What brings a directory to one of its two states. It is found by the name that it had.
 pub(super) fn half_done(directory: &Path, began: &Path) -> String {
     if directory.starts_with(began) {
-        return "do what the warning above says, then again".to_owned();
+        return "fix the problem in the warning above, then try again".to_owned();
     }
     format!(
-        "it was begun when that directory was `{0}`: give it that name again and call `sandtable ls`, which puts it back or \
-         completes it; then it can be moved",
+        "rename it back to `{}` and run `sandtable ls`, which restores or completes it; then it can be moved",
         began.display()
     )
 }

@@ -1,8 +1,9 @@
 //! What can go wrong that is nobody's decision. A merge that must not happen is not an error but an outcome.
 
+use std::fmt;
 use std::io;
-use std::path::Path;
-use std::time::SystemTime;
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
 
 use sandtable_store::lock::LockError;
 use sandtable_store::path::PathError;
@@ -37,23 +38,39 @@ pub enum Error {
         journal.display()
     )]
     Missing { target: std::path::PathBuf, journal: std::path::PathBuf, identity: Option<Box<Whereabouts>> },
-    #[error("an interrupted merge in `{}` waits for git: {}", target.display(), lock_in_words(lock))]
-    GitAtWork { target: std::path::PathBuf, lock: std::path::PathBuf, identity: Option<Box<Whereabouts>> },
+    #[error("an interrupted merge in `{}` waits for git: {lock}", target.display())]
+    GitAtWork { target: std::path::PathBuf, lock: GitLock, identity: Option<Box<Whereabouts>> },
     #[error("the log in `{}` cannot be written", store.display())]
     Log { store: std::path::PathBuf, source: Box<StoreError> },
     #[error("signal {0} came before anything was done")]
     Interrupted(i32),
 }
 
-/// A lock of git's, how old it is, and what to do about it: git removes its locks, unless it was killed.
-pub(crate) fn lock_in_words(lock: &Path) -> String {
-    let made = fs_err::symlink_metadata(lock).and_then(|meta| meta.modified());
-    let age = made.ok().and_then(|made| SystemTime::now().duration_since(made).ok());
-    let age = age.map_or_else(|| "now".to_owned(), |age| ago(age.as_secs()));
-    let lock = lock.display();
-    format!(
-        "`{lock}` exists, made {age}; if no git command runs there it was left by one that died: remove that file"
-    )
+/// A lock of git's that is in the way. Git removes its locks, unless it was killed: how old it is tells the two apart.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GitLock {
+    pub path: PathBuf,
+    /// How old it was when it was found, if that is known.
+    pub age: Option<Duration>,
+}
+
+impl GitLock {
+    /// The lock at `path` as it is now.
+    pub(crate) fn found(path: PathBuf) -> Self {
+        let made = fs_err::symlink_metadata(&path).and_then(|meta| meta.modified());
+        let age = made.ok().and_then(|made| SystemTime::now().duration_since(made).ok());
+        Self { path, age }
+    }
+}
+
+impl fmt::Display for GitLock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (lock, advice) = (self.path.display(), "If no git command is running there, delete it.");
+        match self.age {
+            Some(age) => write!(f, "`{lock}` was created {}. {advice}", ago(age.as_secs())),
+            None => write!(f, "`{lock}` exists. {advice}"),
+        }
+    }
 }
 
 fn ago(seconds: u64) -> String {

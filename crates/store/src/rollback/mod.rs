@@ -163,7 +163,7 @@ pub enum Error {
     #[error("`.git/index.lock` exists: git is at work there, and it waits for that")]
     GitAtWork,
     /// The journal is still there: [`recover`] puts everything back.
-    #[error("the directory is between two states, until the next command puts that right")]
+    #[error("the directory is half changed; the next command restores it")]
     Between(#[source] Box<Error>),
     /// The journal is still there, and nothing else is left to do than what it names.
     #[error(

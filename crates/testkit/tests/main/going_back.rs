@@ -356,7 +356,7 @@ fn a_checkout_over_an_earlier_one_names_what_it_did_not_touch() {
     env.file(&out.join(".env"), "MINE=1\n");
     let _said = done(&env, &source, &["exec", "-q", "a", "--", "sh", "-c", "echo two > one"]);
     let said = env.sandtable().directory(&source).args(words).ended().expect_code(0);
-    assert!(said.stderr.contains("they were not touched: `.env`"), "{}", said.stderr);
+    assert!(said.stderr.contains("not part of the state, left unchanged: `.env`"), "{}", said.stderr);
     assert_eq!(fs_err::read_to_string(out.join(".env")).unwrap(), "MINE=1\n");
     assert_eq!(fs_err::read_to_string(out.join("one")).unwrap(), "two\n");
     let _said = done(&env, &source, &["exec", "-q", "a", "--", "sh", "-c", "echo three > one"]);

@@ -16,7 +16,10 @@ fn refused_until_it_is_back(env: &TestEnv, (old, new): (&Path, &Path), commands:
     for command in commands {
         let refused = call(env, new, command);
         assert_eq!(refused.code, 2, "{command:?}: {}", refused.stderr);
-        for part in ["half done", &format!("`{}`: give it that name again", old.display())] {
+        for part in [
+            "is half changed by an interrupted operation",
+            &format!("rename it back to `{}` and run `sandtable ls`", old.display()),
+        ] {
             assert!(refused.stderr.contains(part), "{command:?}: {}", refused.stderr);
         }
         assert_eq!(files(new), half, "{command:?}");
@@ -83,8 +86,8 @@ fn a_lock_of_a_dead_git_is_named_with_its_age_and_what_to_do() {
         for _ in 0..2 {
             let waits = call(env, &source, &["ls"]).expect_code(0);
             let named =
-                format!("`{}` exists, made 3 hours ago; if no git command runs there", lock.display());
-            for part in [&*named, "remove that file", "an interrupted merge in"] {
+                format!("`{}` was created 3 hours ago. If no git command is running there", lock.display());
+            for part in [&*named, "there, delete it.", "an interrupted merge in"] {
                 assert!(waits.stderr.contains(part), "{part}: {}", waits.stderr);
             }
         }
@@ -101,7 +104,11 @@ fn a_lock_of_a_dead_git_is_named_with_its_age_and_what_to_do() {
         ];
         for command in commands {
             let refused = call(env, &source, command).expect_code(2);
-            assert!(refused.stderr.contains("half done"), "{command:?}: {}", refused.stderr);
+            assert!(
+                refused.stderr.contains("is half changed by an interrupted operation"),
+                "{command:?}: {}",
+                refused.stderr
+            );
         }
         assert_eq!(files(&source), half);
         // What works on a copy of its own goes on.
@@ -191,8 +198,8 @@ fn a_merge_into_a_half_done_directory_is_not_undone_and_the_lock_is_named_with_i
         let half = files(&source);
         for words in [&["undo", "--merge", &name][..], &["undo", "--merge"], &["undo", "--merge", "."]] {
             let refused = call(env, &source, words).expect_code(2);
-            let age = format!("`{}` exists, made 3 hours ago", lock.display());
-            for part in ["half done", "an interrupted rollback in", &age] {
+            let age = format!("`{}` was created 3 hours ago", lock.display());
+            for part in ["is half changed by an interrupted operation", "an interrupted rollback in", &age] {
                 assert!(refused.stderr.contains(part), "{words:?}: {}", refused.stderr);
             }
             assert_eq!(files(&source), half, "{words:?}");

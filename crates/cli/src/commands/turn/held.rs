@@ -28,7 +28,7 @@ pub(super) struct Answer<'a> {
     spared: Vec<String>,
     /// Directories that should have gone, but hold what no state knows.
     kept: Vec<String>,
-    /// What somebody wrote meanwhile to files that were replaced, under new names.
+    /// Edits made during the operation to files that were replaced, under new names.
     beside: Vec<String>,
     /// What no state holds.
     left_out: Vec<left_out::Left>,

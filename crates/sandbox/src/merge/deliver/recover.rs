@@ -10,7 +10,7 @@ use super::Rest;
 use super::files;
 use super::journal::{Journal, Phase};
 use super::reference::RefStep;
-use crate::merge::error::Error;
+use crate::merge::error::{Error, GitLock};
 use crate::merge::git::{Git, object};
 use crate::merge::outcome::Recovered;
 use crate::merge::place::Place;
@@ -46,6 +46,7 @@ pub(in crate::merge) fn recover(git: &Git, place: &Place) -> Result<Option<Recov
     }
     if let Some(lock) = journal.foreign_lock()? {
         // The index is about to be replaced, and what is being committed must not change beneath.
+        let lock = GitLock::found(lock);
         return Err(Error::GitAtWork { target, lock, identity: journal.identity.map(Box::new) });
     }
     if stands(git, &journal)? {
