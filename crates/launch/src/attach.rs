@@ -27,7 +27,8 @@ use rustix::process::{Resource, getrlimit};
 pub use crate::invocation::*;
 use crate::report::Report;
 use crate::sys::signal::{ignore_signals, next_signal, release_signals, signal_descriptor};
-use crate::wire::{self, Ask, Command, Tell, WireError};
+use crate::transport;
+use crate::wire::{Ask, Command, Tell, WireError};
 pub use freeze::{Frozen, freeze};
 use streams::Streams;
 pub use terminal::restore as restore_terminal;
@@ -72,13 +73,13 @@ pub fn run(
     // Before the command can run, and before `started`, which may make threads: theirs would be the ones to get a
     // signal otherwise.
     let signals = Signals::block(&TAKEN).map_err(AttachError::Streams)?;
-    match wire::send(socket, &Ask::Run(command), &streams.descriptors()) {
+    match transport::send(socket, &Ask::Run(command), &streams.descriptors()) {
         Err(WireError::Io(Errno::PIPE | Errno::CONNRESET)) => return Err(AttachError::NotTaken),
         Err(WireError::Io(errno @ Errno::TOOMANYREFS)) => return Err(AttachError::Crowded(errno)),
         sent => sent.map_err(AttachError::Lost)?,
     }
     let signals = answered(socket, signals).map_err(AttachError::Streams)?;
-    let frame = match wire::receive::<Tell>(socket) {
+    let frame = match transport::receive::<Tell>(socket) {
         Err(WireError::Closed | WireError::Io(Errno::CONNRESET)) => return Err(AttachError::NotTaken),
         received => received.map_err(AttachError::Lost)?,
     };
@@ -138,7 +139,7 @@ pub fn wait_for_others(socket: BorrowedFd<'_>, deadline: Option<Instant>, mut wa
         if !is_readable(socket) {
             continue;
         }
-        match wire::receive::<Tell>(socket).map(|frame| frame.message) {
+        match transport::receive::<Tell>(socket).map(|frame| frame.message) {
             Ok(Tell::Others { running: 0 }) | Err(_) => return,
             Ok(Tell::Others { running }) => waiting(running),
             Ok(_) => {}
@@ -148,7 +149,7 @@ pub fn wait_for_others(socket: BorrowedFd<'_>, deadline: Option<Instant>, mut wa
 
 /// Tells PID 1, as its supervisor, what else holds, for the reports of other clients.
 pub fn add_to_report(socket: BorrowedFd<'_>, found: &Report) -> Result<(), WireError> {
-    wire::send(socket, &Ask::Limits(found.clone()), &[])
+    transport::send(socket, &Ask::Limits(found.clone()), &[])
 }
 
 /// Makes a write beyond the limit on the size of files an error, not the end of this process. Commands in a sandbox start
@@ -162,9 +163,9 @@ pub fn outlive_file_limits() {
 pub fn stop(socket: BorrowedFd<'_>, grace: Duration) -> Result<(), WireError> {
     let grace_ms = u64::try_from(grace.as_millis()).unwrap_or(u64::MAX);
     set_socket_timeout(socket, Timeout::Recv, Some(grace.saturating_add(PATIENCE)))?;
-    wire::send(socket, &Ask::Stop { grace_ms }, &[])?;
+    transport::send(socket, &Ask::Stop { grace_ms }, &[])?;
     loop {
-        match wire::receive::<Tell>(socket) {
+        match transport::receive::<Tell>(socket) {
             Ok(_) => {}
             Err(WireError::Io(errno @ Errno::AGAIN)) => return Err(errno.into()),
             Err(_) => return Ok(()),
@@ -194,7 +195,7 @@ impl Client<'_> {
                 self.forward()?;
             }
             if ready.first() == Some(&true) {
-                match wire::receive::<Tell>(self.socket).map(|frame| frame.message) {
+                match transport::receive::<Tell>(self.socket).map(|frame| frame.message) {
                     Ok(Tell::Ended(status)) => {
                         self.streams.finish();
                         return Ok(self.clock.judge(status));
@@ -251,7 +252,7 @@ impl Client<'_> {
     }
 
     fn signal(&self, number: i32) -> Result<(), AttachError> {
-        wire::send(self.socket, &Ask::Signal { number }, &[]).map_err(AttachError::Lost)
+        transport::send(self.socket, &Ask::Signal { number }, &[]).map_err(AttachError::Lost)
     }
 }
 

@@ -17,7 +17,8 @@ use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout, stdin};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::wire::{self, Frame, WireError};
+use crate::transport::{self, Frame};
+use crate::wire::WireError;
 
 /// One end of the connection between a caller and its delegate.
 #[derive(Debug)]
@@ -25,12 +26,12 @@ pub struct Line(OwnedFd);
 
 impl Line {
     pub fn send<T: Serialize>(&self, message: &T) -> Result<(), WireError> {
-        wire::send(&self.0, message, &[])
+        transport::send(&self.0, message, &[])
     }
 
     /// Waits for the next message.
     pub fn receive<T: DeserializeOwned>(&self) -> Result<T, WireError> {
-        wire::receive(&self.0).map(|frame| frame.message)
+        transport::receive(&self.0).map(|frame| frame.message)
     }
 
     /// Ends the connection for both ends and for every thread that waits on it.
@@ -70,7 +71,7 @@ pub fn start<T: Serialize + fmt::Debug>(
     // The command holds a copy of the other end, which would keep the connection open.
     drop(command);
     let line = Line(here.into());
-    match wire::send(&line.0, request, &[input.as_fd()]) {
+    match transport::send(&line.0, request, &[input.as_fd()]) {
         Ok(()) => Ok((child, line)),
         Err(error) => {
             drop(line);
@@ -83,7 +84,7 @@ pub fn start<T: Serialize + fmt::Debug>(
 /// Takes over from the caller: the connection, and what was asked for.
 pub fn accept<T: DeserializeOwned>() -> Result<(Line, T), WireError> {
     let line = fcntl_dupfd_cloexec(stdin(), 3)?;
-    let Frame { message, descriptors } = wire::receive(&line)?;
+    let Frame { message, descriptors } = transport::receive(&line)?;
     let input = descriptors.into_iter().next().ok_or(WireError::Closed)?;
     dup2_stdin(&input)?;
     Ok((Line(line), message))

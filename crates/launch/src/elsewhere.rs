@@ -4,13 +4,12 @@
 //! pretended about it. What would make one says that it takes Linux.
 
 use rustix::io::Errno;
-use serde::{Deserialize, Serialize};
 
 /// What is asked for takes Linux.
 const NEEDS_LINUX: Errno = Errno::NOSYS;
 
 /// What there is none of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug)]
 enum Never {}
 
 /// There is no Landlock.
@@ -102,39 +101,11 @@ pub mod container {
     use std::os::fd::{BorrowedFd, OwnedFd};
     use std::path::Path;
 
-    use rustix::io::Errno;
-    use serde::{Deserialize, Serialize};
-
     use super::Never;
     pub use crate::error::DoorError;
-    use crate::op::{Beneath, Limits, Network, SetIds};
+    use crate::op::Limits;
     use crate::report::Report;
-
-    /// What the first process of a container is told.
-    #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-    pub struct Terms(Never);
-
-    impl Terms {
-        /// Refuses.
-        pub fn new(_landlock: Vec<Beneath>, _network: Network) -> Result<Self, Errno> {
-            Err(super::NEEDS_LINUX)
-        }
-
-        #[must_use]
-        pub fn with_set_ids(self, _set_ids: SetIds) -> Self {
-            self
-        }
-
-        #[must_use]
-        pub fn with_port(self, _port: Option<u16>) -> Self {
-            self
-        }
-
-        #[must_use]
-        pub fn searching(self, _search: Vec<String>) -> Self {
-            self
-        }
-    }
+    use crate::terms::Terms;
 
     /// Where the first process of a container is expected.
     #[derive(Debug)]
@@ -163,11 +134,11 @@ pub mod container {
         /// Refuses.
         pub fn adopt(
             _socket: OwnedFd,
-            terms: Terms,
+            _terms: Terms,
             _descriptors: [BorrowedFd<'_>; 2],
             _limits: Option<&Limits>,
         ) -> Result<Self, DoorError> {
-            match terms.0 {}
+            Err(DoorError::Wait(super::NEEDS_LINUX))
         }
 
         pub fn take_port(&mut self) -> Option<OwnedFd> {
@@ -287,6 +258,16 @@ pub mod delegate {
     /// Refuses.
     pub fn release_output() -> io::Result<()> {
         Err(super::NEEDS_LINUX.into())
+    }
+}
+
+/// The host, as the supervisor of a container tells it.
+pub mod host {
+    use crate::terms::HostView;
+
+    /// Refuses.
+    pub fn look() -> rustix::io::Result<HostView> {
+        Err(super::NEEDS_LINUX)
     }
 }
 

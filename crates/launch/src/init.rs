@@ -25,7 +25,8 @@ use crate::attach::GRACE;
 use crate::report::Report;
 use crate::sys::process::exit_now;
 use crate::sys::signal::{next_signal, signal_descriptor};
-use crate::wire::{self, Ask, Command, Frame, Status, Tell};
+use crate::transport::{self, Frame};
+use crate::wire::{Ask, Command, Status, Tell};
 use freeze::Freeze;
 use hold::Hold;
 use spawn::{NotSpawned, Patience, Process, Settled, Starting};
@@ -173,7 +174,7 @@ impl Init {
     }
 
     fn listen(&mut self, index: usize) {
-        match wire::receive::<Ask>(&self.clients[index].socket) {
+        match transport::receive::<Ask>(&self.clients[index].socket) {
             Ok(frame) => self.answer(index, frame),
             Err(_) => self.leave(index),
         }
@@ -256,7 +257,7 @@ impl Init {
     /// A client that cannot be told is gone, which the next look at its socket will find: it is not removed here,
     /// in the middle of events that go by its place.
     fn tell(&self, index: usize, message: &Tell, descriptors: &[BorrowedFd<'_>]) {
-        let _gone = wire::send(&self.clients[index].socket, message, descriptors);
+        let _gone = transport::send(&self.clients[index].socket, message, descriptors);
     }
 
     /// A client is gone. Its command ends with it; the supervisor's absence ends everything.
@@ -329,7 +330,7 @@ impl Init {
         if running == 0 {
             self.listener = None;
         }
-        if wire::send(&self.clients[0].socket, &Tell::Others { running }, &[]).is_err() {
+        if transport::send(&self.clients[0].socket, &Tell::Others { running }, &[]).is_err() {
             exit_now(0);
         }
     }

@@ -7,17 +7,19 @@ mod agreed;
 mod ends;
 mod error;
 pub mod follow;
+pub mod frame;
 pub mod invocation;
 pub mod log;
 pub mod op;
 pub mod report;
+pub mod terms;
 pub mod wire;
 
 #[cfg(not(target_os = "linux"))]
 mod elsewhere;
 #[cfg(not(target_os = "linux"))]
 pub use elsewhere::{
-    attach, cgroup, container, delegate, detach, interrupt, landlock_abi, relay, supervisor,
+    attach, cgroup, container, delegate, detach, host, interrupt, landlock_abi, relay, supervisor,
 };
 
 #[cfg(target_os = "linux")]
@@ -35,7 +37,7 @@ pub mod detach;
 #[cfg(target_os = "linux")]
 mod failpoint;
 #[cfg(target_os = "linux")]
-mod host;
+pub mod host;
 #[cfg(target_os = "linux")]
 mod init;
 #[cfg(target_os = "linux")]
@@ -44,6 +46,8 @@ pub mod interrupt;
 mod landlock;
 #[cfg(target_os = "linux")]
 mod mount;
+#[cfg(target_os = "linux")]
+mod namespaces;
 #[cfg(target_os = "linux")]
 pub mod probe;
 #[cfg(target_os = "linux")]
@@ -58,6 +62,8 @@ mod step;
 pub mod supervisor;
 #[cfg(target_os = "linux")]
 mod sys;
+#[cfg(target_os = "linux")]
+pub mod transport;
 #[cfg(target_os = "linux")]
 mod verify;
 

@@ -8,13 +8,14 @@ use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 
 use crate::confine::confine;
 use crate::failpoint::skips;
-use crate::host::HostView;
 use crate::mount;
 use crate::op::{Ids, Network, Plan};
 use crate::report::{Control, Report};
 use crate::step::Context as _;
+use crate::terms::HostView;
+use crate::transport;
 use crate::verify::{Seen, observe, shared_namespace};
-use crate::wire::{self, Ask, Failure, Tell};
+use crate::wire::{Ask, Failure, Tell, WireError};
 
 type Done<T = ()> = Result<T, Failure>;
 
@@ -48,7 +49,7 @@ fn hand_over_namespaces(socket: &OwnedFd) -> Done {
             .context(|| format!("open `{path}`"))
     };
     let (user, network) = (open("user")?, open("net")?);
-    wire::send(socket, &Tell::Namespaces, &[user.as_fd(), network.as_fd()])
+    transport::send(socket, &Tell::Namespaces, &[user.as_fd(), network.as_fd()])
         .map_err(|error| Failure { step: format!("talk to the supervisor: {error}"), errno: 0 })
 }
 
@@ -63,12 +64,10 @@ fn take_ids(plan: &Plan, socket: &OwnedFd) -> Done<Vec<OwnedFd>> {
             Ok(Vec::new())
         }
         Ids::Range { .. } => {
-            let lost = |error: wire::WireError| Failure {
-                step: format!("talk to the supervisor: {error}"),
-                errno: 0,
-            };
-            wire::send(socket, &Tell::NeedsIds, &[]).map_err(lost)?;
-            let frame = wire::receive::<Ask>(socket.as_fd()).map_err(lost)?;
+            let lost =
+                |error: WireError| Failure { step: format!("talk to the supervisor: {error}"), errno: 0 };
+            transport::send(socket, &Tell::NeedsIds, &[]).map_err(lost)?;
+            let frame = transport::receive::<Ask>(socket.as_fd()).map_err(lost)?;
             let what = || "become the sandbox's user".to_owned();
             set_thread_groups(&[]).context(what)?;
             set_thread_res_gid(Gid::ROOT, Gid::ROOT, Gid::ROOT).context(what)?;

@@ -13,16 +13,19 @@ use crate::cgroup::Group;
 pub use crate::ends::{Handles, Namespaces};
 pub use crate::error::LaunchError;
 use crate::failpoint::skips;
-use crate::host::{HostView, NAMESPACES};
+use crate::host;
 use crate::init;
 use crate::mount::{open_source, shifted_sources};
+use crate::namespaces::NAMESPACES;
 use crate::op::{Ids, Plan};
 use crate::report::{Control, Report};
 use crate::setup::{range_map, set_up};
 use crate::step::Context as _;
 use crate::sys::mount::{Attributes, set_attributes};
 use crate::sys::process::{Side, clone_into, exit_now, has_one_thread};
-use crate::wire::{self, Ask, Failure, Tell};
+use crate::terms::HostView;
+use crate::transport;
+use crate::wire::{Ask, Failure, Tell};
 
 /// A sandbox whose PID 1 waits for its first command. Dropping it ends the sandbox.
 #[derive(Debug)]
@@ -56,7 +59,7 @@ pub fn one_thread() -> Result<(), LaunchError> {
 /// Launches PID 1 and returns when it has reported what holds.
 pub fn launch(plan: &Plan, handles: &Handles<'_>) -> Result<Sandbox, LaunchError> {
     one_thread()?;
-    let host = HostView::look().context(|| "look at the host".to_owned())?;
+    let host = host::look().context(|| "look at the host".to_owned())?;
     let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)
         .context(|| "make a socket".to_owned())?;
     let group = plan.limits.as_ref().map(Group::make);
@@ -76,7 +79,8 @@ pub fn launch(plan: &Plan, handles: &Handles<'_>) -> Result<Sandbox, LaunchError
             sandbox.report = sandbox.wait_ready(plan)?;
             if let Some(group) = &sandbox.group {
                 let limits = Report { controls: group.observe(sandbox.pid()) };
-                wire::send(sandbox.socket(), &Ask::Limits(limits.clone()), &[]).map_err(LaunchError::Lost)?;
+                transport::send(sandbox.socket(), &Ask::Limits(limits.clone()), &[])
+                    .map_err(LaunchError::Lost)?;
                 sandbox.report.controls.extend(limits.controls);
             }
             Ok(sandbox)
@@ -123,7 +127,7 @@ impl Sandbox {
 
     fn wait_ready(&mut self, plan: &Plan) -> Result<Report, LaunchError> {
         loop {
-            let frame = wire::receive::<Tell>(self.socket()).map_err(LaunchError::Lost)?;
+            let frame = transport::receive::<Tell>(self.socket()).map_err(LaunchError::Lost)?;
             match frame.message {
                 Tell::Namespaces => {
                     let mut handles = frame.descriptors.into_iter();
@@ -167,7 +171,7 @@ impl Sandbox {
             mounts.push(tree);
         }
         let mounts: Vec<BorrowedFd<'_>> = mounts.iter().map(AsFd::as_fd).collect();
-        wire::send(self.socket(), &Ask::Mounts, &mounts).map_err(LaunchError::Lost)
+        transport::send(self.socket(), &Ask::Mounts, &mounts).map_err(LaunchError::Lost)
     }
 }
 
@@ -186,7 +190,8 @@ fn child(plan: &Plan, host: &HostView, socket: OwnedFd, handles: &Handles<'_>) -
     match set_up(plan, host, &socket, &keep) {
         Ok(report) => {
             let listener = handles.listener.try_clone_to_owned();
-            if let (Ok(listener), Ok(())) = (listener, wire::send(&socket, &Tell::Ready(report.clone()), &[]))
+            if let (Ok(listener), Ok(())) =
+                (listener, transport::send(&socket, &Tell::Ready(report.clone()), &[]))
             {
                 let environment = Vec::new();
                 init::serve(init::Seat { supervisor: socket, listener, report, environment })
@@ -199,7 +204,7 @@ fn child(plan: &Plan, host: &HostView, socket: OwnedFd, handles: &Handles<'_>) -
 
 /// Tells the supervisor why there is no sandbox.
 fn give_up(socket: &OwnedFd, failure: Failure) -> ! {
-    let _unheard = wire::send(socket, &Tell::Failed(failure), &[]);
+    let _unheard = transport::send(socket, &Tell::Failed(failure), &[]);
     exit_now(125)
 }
 

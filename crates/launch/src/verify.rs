@@ -12,11 +12,12 @@ use rustix::process::{DumpableBehavior, Resource, dumpable_behavior, getrlimit};
 use rustix::thread::{CapabilitiesSecureBits, capabilities_secure_bits};
 
 use crate::confine::Confined;
-use crate::host::{HostView, NAMESPACES, namespaces};
 use crate::mount;
+use crate::namespaces::{NAMESPACES, namespaces};
 use crate::op::{Access, Op, Plan};
 use crate::report::{Control, Observed, Report};
 use crate::sys::process::leads_session;
+use crate::terms::HostView;
 
 /// What the process sees of itself.
 pub(crate) struct Seen<'a> {

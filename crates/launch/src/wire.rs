@@ -1,11 +1,7 @@
-//! How PID 1 and its clients talk: frames over a Unix stream socket, a length and JSON, with descriptors
-//! attached to the length.
+//! What PID 1 and its clients say to each other, in frames ([`crate::frame`]) with descriptors attached.
 //!
 //! The supervisor is one client, `exec` and `stop` are others. Nothing of the workload speaks this protocol,
 //! but a client may be wrong or old: a frame that is too long or does not parse ends the connection.
-
-#[cfg(target_os = "linux")]
-mod frame;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -13,11 +9,8 @@ use std::path::PathBuf;
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-#[cfg(target_os = "linux")]
-pub use frame::{Frame, receive, send};
-
-use crate::container::Terms;
 use crate::report::Report;
+use crate::terms::Terms;
 
 /// From a client to PID 1.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

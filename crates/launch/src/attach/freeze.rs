@@ -7,7 +7,8 @@ use std::time::Duration;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 
 use super::{FreezeError, Held};
-use crate::wire::{self, Ask, FrozenBy, Tell, WireError};
+use crate::transport;
+use crate::wire::{Ask, FrozenBy, Tell, WireError};
 
 /// How long PID 1 may take. It gives up on processes that do not stop long before.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -26,9 +27,9 @@ pub struct Frozen {
 pub fn freeze(socket: OwnedFd, group: Option<&[OwnedFd; 3]>) -> Result<Frozen, FreezeError> {
     set_socket_timeout(&socket, Timeout::Recv, Some(PATIENCE)).map_err(WireError::Io)?;
     let files: Vec<BorrowedFd<'_>> = group.into_iter().flatten().map(AsFd::as_fd).collect();
-    wire::send(&socket, &Ask::Freeze, &files)?;
+    transport::send(&socket, &Ask::Freeze, &files)?;
     loop {
-        if let Tell::Frozen { by, complete } = wire::receive::<Tell>(&socket)?.message {
+        if let Tell::Frozen { by, complete } = transport::receive::<Tell>(&socket)?.message {
             return Ok(Frozen { socket, by, complete });
         }
     }
@@ -47,8 +48,8 @@ impl Frozen {
 
     /// Lets everything go on and says whether nothing moved until now.
     pub fn thaw(self) -> Held {
-        let asked = wire::send(&self.socket, &Ask::Thaw, &[]);
-        let answer = asked.and_then(|()| wire::receive::<Tell>(&self.socket));
+        let asked = transport::send(&self.socket, &Ask::Thaw, &[]);
+        let answer = asked.and_then(|()| transport::receive::<Tell>(&self.socket));
         match answer.map(|frame| frame.message) {
             Ok(Tell::Thawed { unbroken: true }) => Held::Throughout,
             _ => Held::Broken,

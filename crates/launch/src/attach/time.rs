@@ -9,7 +9,8 @@ use rustix::event::Timespec;
 use rustix::io::Errno;
 
 use super::Ending;
-use crate::wire::{self, Ask, Status, WireError};
+use crate::transport;
+use crate::wire::{Ask, Status, WireError};
 
 /// How long the processes inside have between `SIGTERM` and `SIGKILL`: everything is to be gone within two
 /// seconds of the bell, and the end itself takes a moment.
@@ -66,7 +67,7 @@ impl Clock {
             Self::Set(end) if end <= now => {
                 *self = Self::Rung(now + GRACE + PATIENCE);
                 let grace_ms = u64::try_from(GRACE.as_millis()).expect("a few seconds");
-                match wire::send(socket, &Ask::Stop { grace_ms }, &[]) {
+                match transport::send(socket, &Ask::Stop { grace_ms }, &[]) {
                     // It was earlier than we, who were stopped: what it said before it went is still to be read.
                     Err(WireError::Io(Errno::PIPE | Errno::CONNRESET)) => Ok(Turn::On),
                     sent => sent.map(|()| Turn::On),

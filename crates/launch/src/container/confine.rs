@@ -8,11 +8,11 @@ use rustix::io::Errno;
 use rustix::process::{DumpableBehavior, Resource, Rlimit, set_dumpable_behavior, setrlimit, setsid};
 use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities, set_no_new_privs};
 
-use super::Terms;
 use crate::confine::{close_descriptors, forget, leave_signals, nothing_remembered, step};
 use crate::report::{Control, Observed};
 use crate::step::Context as _;
 use crate::sys::privilege::{new_session_keyring, session_keyring};
+use crate::terms::Terms;
 use crate::wire::Failure;
 use crate::{landlock, seccomp};
 

@@ -12,14 +12,15 @@ use rustix::net::{
 };
 use rustix::process::{Pid, getuid};
 
-use super::Terms;
 use crate::cgroup::Foreign;
 pub use crate::error::DoorError;
 use crate::op::Limits;
 use crate::report::{Control, Observed, Report};
 use crate::sys::network::{Peer, peer};
+use crate::terms::Terms;
+use crate::transport;
 use crate::verify::private_ids;
-use crate::wire::{self, Ask, Failure, Tell};
+use crate::wire::{Ask, Failure, Tell};
 
 /// The name of the socket in its directory.
 const SOCKET: &str = "socket";
@@ -129,8 +130,8 @@ impl Contained {
         limits: Option<&Limits>,
     ) -> Result<Self, DoorError> {
         let pid = peer(&socket).map_err(DoorError::Wait)?.pid.ok_or(DoorError::Apart)?;
-        wire::send(&socket, &Ask::Adopt(terms), &descriptors).map_err(DoorError::Lost)?;
-        let frame = wire::receive::<Tell>(&socket).map_err(DoorError::Lost)?;
+        transport::send(&socket, &Ask::Adopt(terms), &descriptors).map_err(DoorError::Lost)?;
+        let frame = transport::receive::<Tell>(&socket).map_err(DoorError::Lost)?;
         let port = frame.descriptors.into_iter().next();
         let mut report = match frame.message {
             Tell::Ready(report) => report,
@@ -144,7 +145,7 @@ impl Contained {
         let mut controls = limits.map(|limits| groups.observe(limits)).unwrap_or_default();
         controls.insert(Control::PrivateIds, ids(pid));
         let found = Report { controls };
-        wire::send(&socket, &Ask::Limits(found.clone()), &[]).map_err(DoorError::Lost)?;
+        transport::send(&socket, &Ask::Limits(found.clone()), &[]).map_err(DoorError::Lost)?;
         report.controls.extend(found.controls);
         Ok(Self { socket: Some(socket), pid, report, groups, port })
     }
@@ -207,8 +208,8 @@ mod tests {
         let outside = door.wait(|| true).unwrap().expect("somebody came");
         assert!(!directory.path().join(SOCKET).exists());
         assert_eq!(enter(&directory.path().join(SOCKET)).unwrap_err(), Errno::NOENT);
-        wire::send(&inside, &Tell::NeedsIds, &[]).unwrap();
-        assert_eq!(wire::receive::<Tell>(&outside).unwrap().message, Tell::NeedsIds);
+        transport::send(&inside, &Tell::NeedsIds, &[]).unwrap();
+        assert_eq!(transport::receive::<Tell>(&outside).unwrap().message, Tell::NeedsIds);
     }
 
     #[test]

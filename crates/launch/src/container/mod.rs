@@ -3,7 +3,7 @@
 //!
 //! The engine starts our executable in any image, with a directory mounted that holds one socket, the *door*.
 //! PID 1 connects to it once; the supervisor takes that one connection and removes the door before anything
-//! else of the image runs. Over the connection come the terms ([`Terms`]) and the descriptors PID 1 goes on
+//! else of the image runs. Over the connection come the terms ([`crate::terms::Terms`]) and the descriptors PID 1 goes on
 //! using, then every command as on the native engine. What the engine was asked for is not believed: PID 1
 //! confines itself as far as it can without privileges, and reads back what holds.
 
@@ -21,59 +21,14 @@ use std::path::Path;
 
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, listen, socket_with};
-use serde::{Deserialize, Serialize};
 
 pub use door::{Contained, Door, DoorError};
 
-use crate::host::HostView;
 use crate::init;
-use crate::op::{Beneath, Network, SetIds};
 use crate::step::Context as _;
 use crate::sys::process::exit_now;
-use crate::wire::{self, Ask, Failure, Tell};
-
-/// What a supervisor tells PID 1 of a container before anything else.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Terms {
-    /// Where Landlock lets the workload do what; everything else is refused.
-    pub landlock: Vec<Beneath>,
-    pub network: Network,
-    #[serde(default)]
-    pub set_ids: SetIds,
-    /// A port of loopback inside whose clients the supervisor takes over.
-    #[serde(default)]
-    pub port: Option<u16>,
-    /// Directories that come before those of the image on PATH.
-    #[serde(default)]
-    pub search: Vec<String>,
-    pub(crate) host: HostView,
-}
-
-impl Terms {
-    /// Terms of the process that calls, which is the supervisor.
-    pub fn new(landlock: Vec<Beneath>, network: Network) -> Result<Self, Errno> {
-        let host = HostView::look()?;
-        Ok(Self { landlock, network, set_ids: SetIds::default(), port: None, search: Vec::new(), host })
-    }
-
-    /// The same, with a word about set-user-id bits.
-    #[must_use]
-    pub fn with_set_ids(self, set_ids: SetIds) -> Self {
-        Self { set_ids, ..self }
-    }
-
-    /// The same, with a port of loopback inside.
-    #[must_use]
-    pub fn with_port(self, port: Option<u16>) -> Self {
-        Self { port, ..self }
-    }
-
-    /// The same with directories before those of the image on PATH.
-    #[must_use]
-    pub fn searching(self, search: Vec<String>) -> Self {
-        Self { search, ..self }
-    }
-}
+use crate::transport;
+use crate::wire::{Ask, Failure, Tell, WireError};
 
 /// Is PID 1 of a container until its supervisor is gone. `door` is the socket's path inside, `environment`
 /// what the image and the engine set: every command gets it below its own.
@@ -90,13 +45,13 @@ pub fn serve(door: &Path, mut environment: Vec<OsString>) -> ! {
         Ok(Begun { report, listener, port, search }) => {
             put_first(&mut environment, &search);
             let handed: Vec<BorrowedFd<'_>> = port.iter().map(OwnedFd::as_fd).collect();
-            if wire::send(&socket, &Tell::Ready(report.clone()), &handed).is_ok() {
+            if transport::send(&socket, &Tell::Ready(report.clone()), &handed).is_ok() {
                 drop(port);
                 init::serve(init::Seat { supervisor: socket, listener, report, environment })
             }
         }
         Err(failure) => {
-            let _unheard = wire::send(&socket, &Tell::Failed(failure), &[]);
+            let _unheard = transport::send(&socket, &Tell::Failed(failure), &[]);
         }
     }
     exit_now(125)
@@ -114,8 +69,8 @@ struct Begun {
 
 /// Takes the terms, confines this process by them, and reads back what holds.
 fn begin(socket: &OwnedFd) -> Result<Begun, Failure> {
-    let lost = |error: wire::WireError| Failure { step: format!("hear the terms: {error}"), errno: 0 };
-    let frame = wire::receive::<Ask>(socket).map_err(lost)?;
+    let lost = |error: WireError| Failure { step: format!("hear the terms: {error}"), errno: 0 };
+    let frame = transport::receive::<Ask>(socket).map_err(lost)?;
     let mut descriptors = frame.descriptors.into_iter();
     let (Ask::Adopt(terms), Some(listener), Some(lock)) =
         (frame.message, descriptors.next(), descriptors.next())

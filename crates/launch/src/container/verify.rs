@@ -6,11 +6,11 @@ use std::os::fd::BorrowedFd;
 use fs_err as fs;
 use rustix::fs::{FileType, StatVfsMountFlags, stat, statvfs};
 
-use super::Terms;
 use super::confine::{Confined, Keyring};
-use crate::host::{NAMESPACES, namespaces};
 use crate::mount;
+use crate::namespaces::{NAMESPACES, namespaces};
 use crate::report::{Control, Observed, Report};
+use crate::terms::Terms;
 use crate::verify::{
     Sealed, common, descriptors, field, filters, minimal_dev, no_sets, read, root_view, session,
 };

@@ -5,7 +5,8 @@ use std::os::fd::OwnedFd;
 
 use super::Init;
 use super::freeze::Freeze;
-use crate::wire::{Ask, Frame, Tell};
+use crate::transport::Frame;
+use crate::wire::{Ask, Tell};
 
 /// Whether a client wants everything held still.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

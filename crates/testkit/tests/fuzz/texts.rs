@@ -3,7 +3,8 @@
 use std::io::Write as _;
 use std::os::unix::net::UnixStream;
 
-use sandtable_launch::wire::{self, Ask, Tell};
+use sandtable_launch::transport;
+use sandtable_launch::wire::{Ask, Tell};
 use sandtable_sandbox::model::platform::Os;
 use sandtable_sandbox::tools::assemble::Shelf;
 use sandtable_sandbox::tools::builtin;
@@ -70,7 +71,7 @@ fn tool_plans() {
 #[test]
 fn frames_of_the_protocol() {
     let (here, mut there) = UnixStream::pair().unwrap();
-    wire::send(&here, &Ask::Freeze, &[]).unwrap();
+    transport::send(&here, &Ask::Freeze, &[]).unwrap();
     let mut sample = vec![0; 64];
     let length = std::io::Read::read(&mut there, &mut sample).unwrap();
     sample.truncate(length);
@@ -82,8 +83,8 @@ fn frames_of_the_protocol() {
             from.write_all(bytes).unwrap();
             to
         };
-        drop(wire::receive::<Ask>(arriving()));
-        drop(wire::receive::<Tell>(arriving()));
+        drop(transport::receive::<Ask>(arriving()));
+        drop(transport::receive::<Tell>(arriving()));
     });
 }
 

@@ -11,8 +11,10 @@ use std::time::{Duration, Instant};
 use fs_err as fs;
 use rustix::io::Errno;
 use sandtable_launch::attach::{self, AttachError, Ending, Invocation};
-use sandtable_launch::container::{Contained, Door, DoorError, Terms};
+use sandtable_launch::container::{Contained, Door, DoorError};
+use sandtable_launch::host;
 use sandtable_launch::report::Report;
+use sandtable_launch::terms::Terms;
 
 use super::image::{Cause, engine_of};
 use super::journal::Journal;
@@ -221,11 +223,14 @@ pub(super) fn launch(plan: &ContainerPlan, handles: &Handles<'_>, agent: Guard) 
         let said = last_words(heard);
         return Err(if Instant::now() < end { Error::of_start(said, plan) } else { Error::Silent { said } });
     };
-    let terms = Terms::new(plan.landlock.clone(), plan.network.clone()).map_err(Error::Host)?;
-    let terms = terms
-        .with_set_ids(plan.set_ids)
-        .with_port(plan.proxy.as_ref().map(|_| PROXY_PORT))
-        .searching(plan.search.clone());
+    let terms = Terms {
+        landlock: plan.landlock.clone(),
+        network: plan.network.clone(),
+        set_ids: plan.set_ids,
+        port: plan.proxy.as_ref().map(|_| PROXY_PORT),
+        search: plan.search.clone(),
+        host: host::look().map_err(Error::Host)?,
+    };
     let mut contained =
         Contained::adopt(socket, terms, [handles.control, handles.lock], plan.limits.as_ref())?;
     if let (Some(proxy), Some(port)) = (&mut launched.proxy, contained.take_port()) {

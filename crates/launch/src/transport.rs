@@ -1,4 +1,4 @@
-//! One frame on its way: a length, to which the descriptors are attached, and JSON.
+//! Frames on their way over a Unix stream socket. Descriptors are attached to the length.
 
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -13,10 +13,9 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::WireError;
+use crate::frame::{self, HEADER};
+use crate::wire::WireError;
 
-/// Longest frame: the kernel's own limit on arguments and environment is smaller, even written as JSON.
-const LONGEST: usize = 16 << 20;
 /// Descriptors one frame can carry; the kernel's limit is 253.
 const MOST_DESCRIPTORS: usize = 253;
 
@@ -33,11 +32,7 @@ pub fn send<T: Serialize>(
     message: &T,
     descriptors: &[BorrowedFd<'_>],
 ) -> Result<(), WireError> {
-    let body = serde_json::to_vec(message).map_err(WireError::Malformed)?;
-    let length = u32::try_from(body.len())
-        .ok()
-        .filter(|_| body.len() <= LONGEST)
-        .ok_or(WireError::TooLong(body.len()))?;
+    let bytes = frame::encode(message)?;
     let mut space = vec![MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_DESCRIPTORS))];
     let mut ancillary = SendAncillaryBuffer::new(&mut space);
     if !descriptors.is_empty() {
@@ -46,8 +41,6 @@ pub fn send<T: Serialize>(
             "at most {MOST_DESCRIPTORS} descriptors"
         );
     }
-    let mut bytes = length.to_le_bytes().to_vec();
-    bytes.extend_from_slice(&body);
     let mut first =
         || retry(|| sendmsg(&socket, &[IoSlice::new(&bytes)], &mut ancillary, SendFlags::NOSIGNAL));
     let mut sent = match first() {
@@ -62,7 +55,7 @@ pub fn send<T: Serialize>(
 
 /// Receives one frame; waits for it.
 pub fn receive<T: DeserializeOwned>(socket: impl AsFd) -> Result<Frame<T>, WireError> {
-    let mut header = [0_u8; 4];
+    let mut header = [0_u8; HEADER];
     let mut descriptors = Vec::new();
     let mut space = vec![MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_DESCRIPTORS))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
@@ -78,14 +71,9 @@ pub fn receive<T: DeserializeOwned>(socket: impl AsFd) -> Result<Frame<T>, WireE
         return Err(WireError::Closed);
     }
     fill(&socket, &mut header[got.bytes..])?;
-    let length = u32::from_le_bytes(header) as usize;
-    if length > LONGEST {
-        return Err(WireError::TooLong(length));
-    }
-    let mut body = vec![0_u8; length];
+    let mut body = vec![0_u8; frame::length(header)?];
     fill(&socket, &mut body)?;
-    let message = serde_json::from_slice(&body).map_err(WireError::Malformed)?;
-    Ok(Frame { message, descriptors })
+    Ok(Frame { message: frame::decode(&body)?, descriptors })
 }
 
 fn fill(socket: &impl AsFd, mut rest: &mut [u8]) -> Result<(), WireError> {
