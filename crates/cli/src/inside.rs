@@ -8,6 +8,7 @@ use std::process::ExitCode;
 
 use sandtable_launch::container::{self, ground, outpost};
 use sandtable_launch::{probe, relay};
+use sandtable_protocol::constants::{OUTPOST, REACH};
 use sandtable_sandbox::engine::oci::{LAY, LIFT, SUBCOMMAND, SWEEP};
 use sandtable_sandbox::session::spawn;
 use sandtable_sandbox::session::tools::{ASK, answer};
@@ -38,8 +39,8 @@ pub(crate) fn main(args: &[OsString]) -> Option<ExitCode> {
             sandtable_launch::attach::outlive_file_limits();
             Some(spawn::serve())
         }
-        outpost::SUBCOMMAND => outpost::serve(&outpost::Post::of(&args[2..])?),
-        relay::REACH => Some(ExitCode::from(relay::reach_main(args.get(2).map(Path::new)))),
+        OUTPOST => outpost::serve(&outpost::Post::of(&args[2..])?),
+        REACH => Some(ExitCode::from(relay::reach_main(args.get(2).map(Path::new)))),
         _ => None,
     }
 }

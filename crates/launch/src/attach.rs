@@ -24,12 +24,12 @@ use rustix::io::Errno;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::process::{Resource, getrlimit};
 
-pub use crate::invocation::*;
-use crate::report::Report;
 use crate::sys::signal::{ignore_signals, next_signal, release_signals, signal_descriptor};
 use crate::transport;
-use crate::wire::{Ask, Command, Tell, WireError};
 pub use freeze::{Frozen, freeze};
+use sandtable_protocol::invocation::{AttachError, Ending, Invocation};
+use sandtable_protocol::report::Report;
+use sandtable_protocol::wire::{Ask, Command, Tell, WireError};
 use streams::Streams;
 pub use terminal::restore as restore_terminal;
 use terminal::{Who, suspend};

@@ -15,15 +15,15 @@ use rustix::thread::{
 };
 
 use crate::failpoint::skips;
-use crate::op::Plan;
-use crate::report::{Control, Observed};
 use crate::step::Context as _;
 use crate::sys::memory::{scrub_arguments, scrub_environment};
 use crate::sys::network::loopback_up;
 use crate::sys::privilege::{new_session_keyring, session_keyring};
 use crate::sys::process::{close_range, duplicate_onto};
-use crate::wire::Failure;
 use crate::{landlock, seccomp};
+use sandtable_protocol::op::Plan;
+use sandtable_protocol::report::{Control, Observed};
+use sandtable_protocol::wire::Failure;
 
 type Done<T = ()> = Result<T, Failure>;
 

@@ -18,7 +18,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::transport::{self, Frame};
-use crate::wire::WireError;
+use sandtable_protocol::wire::WireError;
 
 /// One end of the connection between a caller and its delegate.
 #[derive(Debug)]

@@ -23,9 +23,9 @@ pub mod attach {
     use std::time::{Duration, Instant};
 
     use super::Never;
-    pub use crate::invocation::*;
-    use crate::report::Report;
-    use crate::wire::{FrozenBy, WireError};
+    use sandtable_protocol::invocation::{AttachError, Ending, FreezeError, Held, Invocation};
+    use sandtable_protocol::report::Report;
+    use sandtable_protocol::wire::{FrozenBy, WireError};
 
     /// A sandbox in which nothing moves.
     #[derive(Debug)]
@@ -85,8 +85,6 @@ pub mod cgroup {
     use std::os::fd::OwnedFd;
     use std::path::Path;
 
-    pub use crate::agreed::GROUP_PREFIX as PREFIX;
-
     /// None.
     pub fn cold(_journal: &Path, _group: &str, _supervisor: i32) -> Option<[OwnedFd; 3]> {
         None
@@ -103,9 +101,9 @@ pub mod container {
 
     use super::Never;
     pub use crate::error::DoorError;
-    use crate::op::Limits;
-    use crate::report::Report;
-    use crate::terms::Terms;
+    use sandtable_protocol::op::Limits;
+    use sandtable_protocol::report::Report;
+    use sandtable_protocol::terms::Terms;
 
     /// Where the first process of a container is expected.
     #[derive(Debug)]
@@ -165,11 +163,6 @@ pub mod container {
             match self.0 {}
         }
     }
-
-    /// The words for a container beside a sandbox, which are part of a plan.
-    pub mod outpost {
-        pub use crate::agreed::{OUTPOST as SUBCOMMAND, READY};
-    }
 }
 
 /// Going to the background.
@@ -217,7 +210,7 @@ pub mod delegate {
     use std::process::{Child, Command};
 
     use super::Never;
-    use crate::wire::WireError;
+    use sandtable_protocol::wire::WireError;
 
     /// One end of a connection.
     #[derive(Debug)]
@@ -263,7 +256,7 @@ pub mod delegate {
 
 /// The host, as the supervisor of a container tells it.
 pub mod host {
-    use crate::terms::HostView;
+    use sandtable_protocol::terms::HostView;
 
     /// Refuses.
     pub fn look() -> rustix::io::Result<HostView> {
@@ -298,9 +291,8 @@ pub mod relay {
     use std::os::fd::OwnedFd;
 
     use super::Never;
-    pub use crate::agreed::REACH;
     pub use crate::ends::Far;
-    use crate::op;
+    use sandtable_protocol::op;
 
     /// A socket that clients can connect to.
     #[derive(Debug)]
@@ -334,8 +326,8 @@ pub mod supervisor {
     use super::Never;
     pub use crate::ends::{Handles, Namespaces};
     pub use crate::error::LaunchError;
-    use crate::op::Plan;
-    use crate::report::{Control, Report};
+    use sandtable_protocol::op::Plan;
+    use sandtable_protocol::report::{Control, Report};
 
     /// A sandbox that waits for its first command.
     #[derive(Debug)]

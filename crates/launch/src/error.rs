@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use rustix::io::Errno;
 
-use crate::wire::{Failure, WireError};
+use sandtable_protocol::wire::{Failure, WireError};
 
 /// Why a sandbox could not be launched. Nothing has run.
 #[derive(Debug, thiserror::Error)]

@@ -3,7 +3,7 @@
 //! Without the feature `failpoints` nothing can be skipped. With it the variable names one control, whose
 //! step is left out; the read-back must then find the control absent. Steps that no control stands for have names of their own.
 
-use crate::report::Control;
+use sandtable_protocol::report::Control;
 
 /// Whether the step behind `control` is left out.
 pub(crate) fn skips(control: Control) -> bool {

@@ -6,8 +6,8 @@ use rustix::io::Result;
 
 use crate::namespaces::namespaces;
 use crate::sys::privilege::session_keyring;
-use crate::terms::HostView;
 use crate::verify::filters;
+use sandtable_protocol::terms::HostView;
 
 /// Looks at the process that calls, which is the supervisor.
 pub fn look() -> Result<HostView> {

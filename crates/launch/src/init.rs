@@ -22,13 +22,13 @@ use rustix::net::{SocketFlags, accept_with};
 use rustix::process::{Signal, WaitOptions, kill_process, kill_process_group, wait};
 
 use crate::attach::GRACE;
-use crate::report::Report;
 use crate::sys::process::exit_now;
 use crate::sys::signal::{next_signal, signal_descriptor};
 use crate::transport::{self, Frame};
-use crate::wire::{Ask, Command, Status, Tell};
 use freeze::Freeze;
 use hold::Hold;
+use sandtable_protocol::report::Report;
+use sandtable_protocol::wire::{Ask, Command, Status, Tell};
 use spawn::{NotSpawned, Patience, Process, Settled, Starting};
 
 /// How much later than the supervisor PID 1 looks at the clock.

@@ -9,9 +9,9 @@ use landlock::{
     RulesetCreatedAttr as _, RulesetStatus, Scope,
 };
 
-use crate::op::{Allow, Beneath, Network};
-use crate::report::Observed;
-use crate::wire::Failure;
+use sandtable_protocol::op::{Allow, Beneath, Network};
+use sandtable_protocol::report::Observed;
+use sandtable_protocol::wire::Failure;
 
 /// The newest set of rights this code knows how to ask for; older kernels grant a part of it.
 const KNOWN: ABI = ABI::V6;

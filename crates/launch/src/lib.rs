@@ -1,19 +1,10 @@
-//! The native sandbox: a list of operations ([`op`]) and the Linux code that executes it.
+//! The native sandbox: the Linux code that executes a plan ([`sandtable_protocol::op`]).
 //!
-//! The words (what is to be done, what holds, how a command ended) are the same on every system. What acts on them is
-//! for Linux; elsewhere `elsewhere` stands in its place, in which no sandbox can exist.
+//! The words (what is to be done, what holds, how a command ended) are in `sandtable-protocol`, the same on every system.
+//! What acts on them is for Linux; elsewhere `elsewhere` stands in its place, in which no sandbox can exist.
 
-mod agreed;
 mod ends;
 mod error;
-pub mod follow;
-pub mod frame;
-pub mod invocation;
-pub mod log;
-pub mod op;
-pub mod report;
-pub mod terms;
-pub mod wire;
 
 #[cfg(not(target_os = "linux"))]
 mod elsewhere;

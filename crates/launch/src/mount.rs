@@ -23,11 +23,11 @@ use rustix::mount::{
 use rustix::process::{chdir, fchdir, pivot_root};
 
 use crate::failpoint::skips;
-use crate::op::{Access, Identity, Ids, Op, Owner, Plan, Shift};
-use crate::report::Control;
 use crate::step::Context as _;
 use crate::sys::mount::{Attributes, Depth, set_attributes};
-use crate::wire::Failure;
+use sandtable_protocol::op::{Access, Identity, Ids, Op, Owner, Plan, Shift};
+use sandtable_protocol::report::Control;
+use sandtable_protocol::wire::Failure;
 use scratch::Scratch;
 use target::{Kind, prepare};
 

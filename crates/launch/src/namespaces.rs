@@ -3,7 +3,7 @@
 use rustix::fs::{AtFlags, Mode, OFlags, open, statat};
 use rustix::io::Result;
 
-use crate::report::Control;
+use sandtable_protocol::report::Control;
 
 /// Namespaces, the file under `/proc/self/ns` that names each, and the control it stands for.
 pub(crate) const NAMESPACES: [(Control, &str, u64); 7] = [

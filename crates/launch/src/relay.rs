@@ -20,9 +20,8 @@ use rustix::net::{
 };
 use rustix::pipe::{PipeFlags, pipe_with};
 
-pub use crate::agreed::REACH;
 pub use crate::ends::Far;
-use crate::op::{self, Owner};
+use sandtable_protocol::op::{self, Owner};
 
 /// Whether the socket at `path` accepts a connection, as an exit code.
 pub fn reach_main(path: Option<&Path>) -> u8 {

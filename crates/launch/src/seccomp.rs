@@ -7,8 +7,8 @@ mod compile;
 
 use rustix::io::Result;
 
-use crate::op::SetIds;
 use crate::sys::privilege::{Instruction, install_filter};
+use sandtable_protocol::op::SetIds;
 
 const FILTER: &[Instruction] = include!(concat!(env!("OUT_DIR"), "/filter.rs"));
 const FILTER_WRITABLE_HOST: &[Instruction] = include!(concat!(env!("OUT_DIR"), "/filter_writable_host.rs"));

@@ -9,13 +9,13 @@ use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 use crate::confine::confine;
 use crate::failpoint::skips;
 use crate::mount;
-use crate::op::{Ids, Network, Plan};
-use crate::report::{Control, Report};
 use crate::step::Context as _;
-use crate::terms::HostView;
 use crate::transport;
 use crate::verify::{Seen, observe, shared_namespace};
-use crate::wire::{Ask, Failure, Tell, WireError};
+use sandtable_protocol::op::{Ids, Network, Plan};
+use sandtable_protocol::report::{Control, Report};
+use sandtable_protocol::terms::HostView;
+use sandtable_protocol::wire::{Ask, Failure, Tell, WireError};
 
 type Done<T = ()> = Result<T, Failure>;
 

@@ -2,7 +2,7 @@
 
 use rustix::io::Errno;
 
-use crate::wire::Failure;
+use sandtable_protocol::wire::Failure;
 
 /// Names what was tried when a system call fails.
 pub(crate) trait Context<T> {

@@ -17,15 +17,15 @@ use crate::host;
 use crate::init;
 use crate::mount::{open_source, shifted_sources};
 use crate::namespaces::NAMESPACES;
-use crate::op::{Ids, Plan};
-use crate::report::{Control, Report};
 use crate::setup::{range_map, set_up};
 use crate::step::Context as _;
 use crate::sys::mount::{Attributes, set_attributes};
 use crate::sys::process::{Side, clone_into, exit_now, has_one_thread};
-use crate::terms::HostView;
 use crate::transport;
-use crate::wire::{Ask, Failure, Tell};
+use sandtable_protocol::op::{Ids, Plan};
+use sandtable_protocol::report::{Control, Report};
+use sandtable_protocol::terms::HostView;
+use sandtable_protocol::wire::{Ask, Failure, Tell};
 
 /// A sandbox whose PID 1 waits for its first command. Dropping it ends the sandbox.
 #[derive(Debug)]

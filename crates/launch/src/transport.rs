@@ -13,8 +13,8 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::frame::{self, HEADER};
-use crate::wire::WireError;
+use sandtable_protocol::frame::{self, HEADER};
+use sandtable_protocol::wire::WireError;
 
 /// Descriptors one frame can carry; the kernel's limit is 253.
 const MOST_DESCRIPTORS: usize = 253;
@@ -109,7 +109,7 @@ mod tests {
     use std::path::PathBuf;
 
     use super::*;
-    use crate::wire::{Ask, Command, Stdio};
+    use sandtable_protocol::wire::{Ask, Command, Stdio};
 
     #[test]
     fn a_frame_arrives_with_its_descriptors_and_odd_bytes() {

@@ -14,10 +14,10 @@ use rustix::thread::{CapabilitiesSecureBits, capabilities_secure_bits};
 use crate::confine::Confined;
 use crate::mount;
 use crate::namespaces::{NAMESPACES, namespaces};
-use crate::op::{Access, Op, Plan};
-use crate::report::{Control, Observed, Report};
 use crate::sys::process::leads_session;
-use crate::terms::HostView;
+use sandtable_protocol::op::{Access, Op, Plan};
+use sandtable_protocol::report::{Control, Observed, Report};
+use sandtable_protocol::terms::HostView;
 
 /// What the process sees of itself.
 pub(crate) struct Seen<'a> {

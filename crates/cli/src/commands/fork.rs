@@ -3,11 +3,12 @@
 use std::process::ExitCode;
 
 use clap::Args;
+use sandtable_protocol::invocation::Terminal;
 use sandtable_sandbox::board::left_out_of_all;
 use sandtable_sandbox::model::resolved::ResolvedSpec;
 use sandtable_sandbox::model::setting::{Origin, Setting};
 use sandtable_sandbox::model::spec::Base;
-use sandtable_sandbox::session::{Request, Streams, Terminal, Watcher as _, states};
+use sandtable_sandbox::session::{Request, Streams, Watcher as _, states};
 
 use super::target::state;
 use super::{Attentive, left_out};

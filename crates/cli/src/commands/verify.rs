@@ -5,10 +5,12 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
+use sandtable_protocol::invocation::Terminal;
+use sandtable_protocol::log::Stream;
 use sandtable_sandbox::board::{Found, ObjectId, fsck, left_out_of_all};
 use sandtable_sandbox::model::setting::{Origin, Setting};
 use sandtable_sandbox::session::proof::{self, Field, Proof, ProofError, Trial, Weight};
-use sandtable_sandbox::session::{self, Request, Stream, Streams, Terminal};
+use sandtable_sandbox::session::{self, Request, Streams};
 use serde::Serialize;
 
 use super::target::state;

@@ -8,12 +8,12 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use sandtable_protocol::invocation::Terminal;
 use sandtable_sandbox::model::image::ImageRef;
 use sandtable_sandbox::model::profile::{BuiltIn, Profile};
 use sandtable_sandbox::model::resolved::Warning;
 use sandtable_sandbox::model::setting::{Origin, Setting};
 use sandtable_sandbox::model::spec::{EnvRequest, MountRequest, Spec};
-use sandtable_sandbox::session::Terminal;
 
 use crate::env::{self, Environment};
 

@@ -1,6 +1,6 @@
 //! A sandbox for people: what it is, how its last command ended, what differs from the source.
 
-use sandtable_launch::report::Observed;
+use sandtable_protocol::report::Observed;
 use sandtable_sandbox::session::record::{Outcome, Record};
 
 use super::policy::indented;

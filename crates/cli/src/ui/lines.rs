@@ -1,6 +1,6 @@
 //! Output of commands, cut into lines where something is to be said before each.
 
-use sandtable_sandbox::session::{Frame, Stream};
+use sandtable_protocol::log::{Frame, Stream};
 
 use super::{escape, time};
 

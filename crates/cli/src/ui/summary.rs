@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use sandtable_launch::report::Observed;
+use sandtable_protocol::report::Observed;
 use sandtable_sandbox::session::LayerSize;
 use sandtable_sandbox::session::record::{
     ChangeEntry, ChangeKind, Changes, DriftEntry, DriftKind, EntryType, Exit, ExitOrigin, GitState, Outcome,

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 
-use super::{FreezeError, Held};
 use crate::transport;
-use crate::wire::{Ask, FrozenBy, Tell, WireError};
+use sandtable_protocol::invocation::{FreezeError, Held};
+use sandtable_protocol::wire::{Ask, FrozenBy, Tell, WireError};
 
 /// How long PID 1 may take. It gives up on processes that do not stop long before.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -11,7 +11,7 @@ use rustix::io::{Errno, ioctl_fionread, read, write};
 use rustix::pipe::{SpliceFlags, splice};
 
 use super::filter::Filter;
-use crate::log::{Stream, Writer};
+use sandtable_protocol::log::{Stream, Writer};
 
 /// At most this much is written at once to what may block: a pipe that polls writable takes it without.
 const PIECE: usize = 4096;

@@ -15,9 +15,9 @@ use rustix::termios::{Winsize, isatty};
 
 use super::pump::{self, Flow, Pump, Sink, unblock};
 use super::terminal::{self, RawMode};
-use super::{Carrier, Terminal};
-use crate::log::{Stream, Writer};
-use crate::wire::Stdio;
+use sandtable_protocol::invocation::{Carrier, Terminal};
+use sandtable_protocol::log::{Stream, Writer};
+use sandtable_protocol::wire::Stdio;
 
 /// The file system of pipes without a name.
 const PIPES: i64 = 0x5049_5045;

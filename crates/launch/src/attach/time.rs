@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use rustix::event::Timespec;
 use rustix::io::Errno;
 
-use super::Ending;
 use crate::transport;
-use crate::wire::{Ask, Status, WireError};
+use sandtable_protocol::invocation::Ending;
+use sandtable_protocol::wire::{Ask, Status, WireError};
 
 /// How long the processes inside have between `SIGTERM` and `SIGKILL`: everything is to be gone within two
 /// seconds of the bell, and the end itself takes a moment.

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use super::hierarchy::{Hierarchy, Version};
 use super::knob;
-use crate::op::Limits;
-use crate::report::{Control, Observed};
+use sandtable_protocol::op::Limits;
+use sandtable_protocol::report::{Control, Observed};
 
 /// The groups of one process, as they are seen from outside.
 #[derive(Debug)]

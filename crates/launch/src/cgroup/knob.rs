@@ -6,8 +6,8 @@ use std::path::Path;
 use fs_err as fs;
 
 use super::hierarchy::Version;
-use crate::op::Limits;
-use crate::report::Control;
+use sandtable_protocol::op::Limits;
+use sandtable_protocol::report::Control;
 
 /// The stretch over which processor time is counted, in microseconds: the kernel's own choice.
 const PERIOD: u64 = 100_000;

@@ -24,17 +24,17 @@ use std::time::{Duration, Instant};
 
 use fs_err as fs;
 
-pub use crate::agreed::GROUP_PREFIX as PREFIX;
 use crate::failpoint::skips;
-use crate::op::Limits;
-use crate::report::{Control, Observed};
 use crate::step::Context as _;
 use crate::sys::process::unshare;
-use crate::wire::Failure;
 pub use cold::cold;
 pub(crate) use foreign::Foreign;
 use hierarchy::{Hierarchy, Version};
 use knob::{Knob, knobs};
+use sandtable_protocol::constants::GROUP_PREFIX;
+use sandtable_protocol::op::Limits;
+use sandtable_protocol::report::{Control, Observed};
+use sandtable_protocol::wire::Failure;
 use systemd::Settled;
 
 /// How long the kernel may take to empty a group whose processes have ended.
@@ -181,7 +181,7 @@ impl Drop for Group {
 pub fn reap(journal: &Path) {
     let Ok(text) = fs::read_to_string(journal) else { return };
     let ours = |path: &&Path| {
-        path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(PREFIX))
+        path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(GROUP_PREFIX))
     };
     // What was made last may lie below what was made first.
     let named = text.lines().rev().map(Path::new);

@@ -10,8 +10,8 @@ use fs_err as fs;
 use super::hierarchy::{Hierarchy, Version};
 use super::knob::{cause, controller};
 use super::{remove, systemd};
-use crate::op::Limits;
-use crate::report::Control;
+use sandtable_protocol::op::Limits;
+use sandtable_protocol::report::Control;
 
 /// The outcome of a search in version 2.
 #[derive(Debug, Default)]

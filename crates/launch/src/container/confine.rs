@@ -9,12 +9,12 @@ use rustix::process::{DumpableBehavior, Resource, Rlimit, set_dumpable_behavior,
 use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities, set_no_new_privs};
 
 use crate::confine::{close_descriptors, forget, leave_signals, nothing_remembered, step};
-use crate::report::{Control, Observed};
 use crate::step::Context as _;
 use crate::sys::privilege::{new_session_keyring, session_keyring};
-use crate::terms::Terms;
-use crate::wire::Failure;
 use crate::{landlock, seccomp};
+use sandtable_protocol::report::{Control, Observed};
+use sandtable_protocol::terms::Terms;
+use sandtable_protocol::wire::Failure;
 
 /// What only the moment of a step can tell.
 #[derive(Debug)]

@@ -14,13 +14,13 @@ use rustix::process::{Pid, getuid};
 
 use crate::cgroup::Foreign;
 pub use crate::error::DoorError;
-use crate::op::Limits;
-use crate::report::{Control, Observed, Report};
 use crate::sys::network::{Peer, peer};
-use crate::terms::Terms;
 use crate::transport;
 use crate::verify::private_ids;
-use crate::wire::{Ask, Failure, Tell};
+use sandtable_protocol::op::Limits;
+use sandtable_protocol::report::{Control, Observed, Report};
+use sandtable_protocol::terms::Terms;
+use sandtable_protocol::wire::{Ask, Failure, Tell};
 
 /// The name of the socket in its directory.
 const SOCKET: &str = "socket";

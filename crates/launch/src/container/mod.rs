@@ -3,7 +3,7 @@
 //!
 //! The engine starts our executable in any image, with a directory mounted that holds one socket, the *door*.
 //! PID 1 connects to it once; the supervisor takes that one connection and removes the door before anything
-//! else of the image runs. Over the connection come the terms ([`crate::terms::Terms`]) and the descriptors PID 1 goes on
+//! else of the image runs. Over the connection come the terms ([`sandtable_protocol::terms::Terms`]) and the descriptors PID 1 goes on
 //! using, then every command as on the native engine. What the engine was asked for is not believed: PID 1
 //! confines itself as far as it can without privileges, and reads back what holds.
 
@@ -28,7 +28,7 @@ use crate::init;
 use crate::step::Context as _;
 use crate::sys::process::exit_now;
 use crate::transport;
-use crate::wire::{Ask, Failure, Tell, WireError};
+use sandtable_protocol::wire::{Ask, Failure, Tell, WireError};
 
 /// Is PID 1 of a container until its supervisor is gone. `door` is the socket's path inside, `environment`
 /// what the image and the engine set: every command gets it below its own.
@@ -59,7 +59,7 @@ pub fn serve(door: &Path, mut environment: Vec<OsString>) -> ! {
 
 /// What PID 1 has once it is confined.
 struct Begun {
-    report: crate::report::Report,
+    report: sandtable_protocol::report::Report,
     listener: OwnedFd,
     /// Handed to the supervisor with the report.
     port: Option<OwnedFd>,

@@ -19,10 +19,10 @@ use rustix::io::Errno;
 use rustix::process::{WaitOptions, wait};
 
 use super::door::enter;
-pub use crate::agreed::{OUTPOST as SUBCOMMAND, READY};
-use crate::op::Owner;
 use crate::relay::{Far, Listening};
 use crate::sys::process::exit_now;
+use sandtable_protocol::constants::READY;
+use sandtable_protocol::op::Owner;
 
 /// How often the program is looked at.
 const TICK: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };

@@ -9,11 +9,11 @@ use rustix::fs::{FileType, StatVfsMountFlags, stat, statvfs};
 use super::confine::{Confined, Keyring};
 use crate::mount;
 use crate::namespaces::{NAMESPACES, namespaces};
-use crate::report::{Control, Observed, Report};
-use crate::terms::Terms;
 use crate::verify::{
     Sealed, common, descriptors, field, filters, minimal_dev, no_sets, read, root_view, session,
 };
+use sandtable_protocol::report::{Control, Observed, Report};
+use sandtable_protocol::terms::Terms;
 
 /// Devices and links that engines add to the few of ours, none of them of the host.
 const ENGINES_OWN: &[&str] = &["mqueue", "console", "core"];

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::cold::Cold;
 use super::list::processes;
 use super::stop::Stops;
-use crate::wire::FrozenBy;
+use sandtable_protocol::wire::FrozenBy;
 
 /// After that whatever does not stop, like a process that waits for a disk, is said to move.
 const PATIENCE: Duration = Duration::from_secs(2);

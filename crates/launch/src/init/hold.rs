@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use super::Init;
 use super::freeze::Freeze;
 use crate::transport::Frame;
-use crate::wire::{Ask, Tell};
+use sandtable_protocol::wire::{Ask, Tell};
 
 /// Whether a client wants everything held still.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -17,7 +17,7 @@ use rustix::termios::tcsetpgrp;
 use super::spawn::{NotSpawned, Word, tell};
 use crate::sys::process::{Side, close_range, exit_now, fork};
 use crate::sys::signal::{ignore_signals, reset_signals};
-use crate::wire::StartStep;
+use sandtable_protocol::wire::StartStep;
 
 /// Meant for the command, or for everything, never for its leader. Left are those that end a session (the
 /// hang-up) and those that nobody can ignore.

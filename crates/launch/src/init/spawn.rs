@@ -18,7 +18,7 @@ use rustix::termios::{Winsize, tcsetwinsize};
 use super::leader;
 use crate::sys::process::{Side, close_on_exec_from, duplicate_onto, exec, exit_now, fork};
 use crate::sys::signal::reset_signals;
-use crate::wire::{Command, StartStep, Stdio};
+use sandtable_protocol::wire::{Command, StartStep, Stdio};
 
 /// What programs can count on: less would break them.
 const USUAL_DESCRIPTORS: u64 = 1024;

@@ -10,9 +10,9 @@ use super::scratch::Scratch;
 use super::target::{Kind, prepare};
 use super::{Done, READ_ONLY, attach, file_system, open_source, tmpfs};
 use crate::failpoint::skips;
-use crate::report::Control;
 use crate::step::Context as _;
 use crate::sys::mount::{Attributes, Depth, set_attributes};
+use sandtable_protocol::report::Control;
 
 /// Devices of the host that every program may have.
 pub(crate) const NODES: &[&str] = &["null", "zero", "full", "random", "urandom", "tty"];

@@ -10,9 +10,9 @@ use rustix::mount::{MountAttrFlags, OpenTreeFlags, open_tree};
 use super::target::{Kind, prepare};
 use super::{Done, HARMLESS, READ_ONLY, attach, cover, file_system};
 use crate::failpoint::skips;
-use crate::report::Control;
 use crate::step::Context as _;
 use crate::sys::mount::{Attributes, Depth, set_attributes};
+use sandtable_protocol::report::Control;
 
 /// Directories of settings: readable, since programs look at them, but not writable.
 pub(crate) const READ_ONLY_PARTS: &[&str] = &["sys", "irq", "bus", "fs"];

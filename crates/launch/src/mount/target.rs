@@ -13,7 +13,7 @@ use rustix::mount::{MoveMountFlags, move_mount};
 use super::Done;
 use crate::failpoint::follows_links;
 use crate::step::Context as _;
-use crate::wire::Failure;
+use sandtable_protocol::wire::Failure;
 
 /// What a mount point is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

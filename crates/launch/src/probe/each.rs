@@ -5,16 +5,7 @@ use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::Path;
 
-use serde::{Deserialize, Serialize};
-
-use super::{Class, Line};
-
-/// One attempt of many.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Case {
-    pub probe: String,
-    pub args: Vec<String>,
-}
+use sandtable_protocol::probe::{Case, Class, Line};
 
 /// Makes every attempt of the file `cases`, a list in JSON, and writes one [`Line`] each to `answers`.
 pub(super) fn run(cases: &Path, answers: &Path) -> io::Result<()> {

@@ -8,7 +8,7 @@ use std::path::Path;
 use super::finding::describe;
 use super::procfs::bytes;
 use super::{Attempt, Finding, Probe};
-use crate::report::Control::{self, MinimalDev, ReadOnlySystem, RootView};
+use sandtable_protocol::report::Control::{self, MinimalDev, ReadOnlySystem, RootView};
 
 pub(super) const PROBES: &[Probe] = &[
     probe("open-sensitive", &["box/F1"], &[RootView], open_sensitive),

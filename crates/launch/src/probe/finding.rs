@@ -2,23 +2,7 @@
 
 use std::io;
 
-use serde::{Deserialize, Serialize};
-
-/// What came of an attempt.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Class {
-    /// Refused, or what was looked for is not there.
-    Blocked,
-    /// It went through, on something private to the sandbox.
-    Harmless,
-    /// It went through.
-    Leak,
-    /// Something that should work does; of a write, that it went through somewhere.
-    Works,
-    /// It could not be tried here.
-    Unsupported,
-}
+use sandtable_protocol::probe::Class;
 
 /// The judgement and what it rests on.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,10 +6,10 @@ use std::path::Path;
 use super::finding::{describe, name};
 use super::procfs::bytes;
 use super::{Attempt, Finding, Probe};
-use crate::report::Control::{
+use crate::sys::probe::signal_zero;
+use sandtable_protocol::report::Control::{
     self, Descriptors, NoCapabilities, NoNewPrivileges, PrivateIds, SealedInit, Seccomp,
 };
-use crate::sys::probe::signal_zero;
 
 pub(super) const PROBES: &[Probe] = &[
     probe("fds", &["box/F12"], &[Descriptors], |_| descriptors()),

@@ -4,8 +4,8 @@ use std::ffi::OsString;
 
 use super::finding::name;
 use super::{Attempt, Finding, Probe};
-use crate::report::Control::{self, NoCapabilities, SealedInit, Seccomp};
 use crate::sys::probe::{Call, ChildEnd, clone_into_user_namespace, getpid_through_int80};
+use sandtable_protocol::report::Control::{self, NoCapabilities, SealedInit, Seccomp};
 
 const FILTER: &[Control] = &[Seccomp];
 const MOUNTS: &[Control] = &[Seccomp, NoCapabilities];

@@ -19,12 +19,10 @@ mod terminal;
 use std::ffi::OsString;
 use std::io::Write;
 
-use serde::{Deserialize, Serialize};
-
-use crate::report::Control;
 use crate::sys::probe::Call;
-pub use each::Case;
-pub use finding::{Class, Finding};
+pub use finding::Finding;
+use sandtable_protocol::probe::Line;
+use sandtable_protocol::report::Control;
 
 /// One thing that can be tried.
 #[derive(Clone, Copy, Debug)]
@@ -44,14 +42,6 @@ enum Attempt {
     Call(Call),
     /// Anything longer; the arguments are those after the case's name.
     Steps(fn(&[OsString]) -> Finding),
-}
-
-/// What a probe prints.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Line {
-    pub case: String,
-    pub class: Class,
-    pub detail: String,
 }
 
 /// Every probe that shows something by itself, in the order of the threat model.

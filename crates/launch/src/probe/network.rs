@@ -11,8 +11,8 @@ use std::time::Duration;
 use super::finding::{describe, name};
 use super::procfs::bytes;
 use super::{Attempt, Finding, Probe};
-use crate::report::Control::{self, NetworkNamespace, NoCapabilities, RootView, Seccomp};
 use crate::sys::probe::socket;
+use sandtable_protocol::report::Control::{self, NetworkNamespace, NoCapabilities, RootView, Seccomp};
 
 const OWN: &[Control] = &[NetworkNamespace];
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::finding::describe;
 use super::{Attempt, Finding, Probe};
-use crate::report::Control::{
+use sandtable_protocol::report::Control::{
     self, NoCapabilities, PidNamespace, PrivateIds, ProcMasks, RootView, SealedInit,
 };
 

@@ -14,8 +14,8 @@ use rustix::fs::{
 
 use super::finding::describe;
 use super::{Attempt, Finding, Probe};
-use crate::report::Control::{self, Seccomp};
 use crate::sys::probe::{directory_notification, lease};
+use sandtable_protocol::report::Control::{self, Seccomp};
 
 pub(super) const PROBES: &[Probe] = &[
     probe("lease", &["box/P16"], |_| take_lease()),

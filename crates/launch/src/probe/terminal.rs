@@ -10,8 +10,8 @@ use rustix::termios::tcgetsid;
 
 use super::finding::describe;
 use super::{Attempt, Finding, Probe};
-use crate::report::Control;
 use crate::sys::probe::{console_shift_state, push_input};
+use sandtable_protocol::report::Control;
 
 pub(super) const PROBES: &[Probe] = &[
     probe("tiocsti", |_| on_a_terminal(push_input)),

@@ -1,6 +1,6 @@
 //! Which controls a request needs, and whether what was reported is enough.
 
-use sandtable_launch::report::{Control, Observed, Report};
+use sandtable_protocol::report::{Control, Observed, Report};
 
 use crate::model::container::EngineRights;
 use crate::model::limits::{Disk, Limits, Need};

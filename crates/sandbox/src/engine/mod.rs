@@ -14,9 +14,10 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::time::Instant;
 
-use sandtable_launch::attach::{self, AttachError, Ending, FreezeError, Frozen, Invocation};
-use sandtable_launch::report::Report;
+use sandtable_launch::attach::{self, Frozen};
 use sandtable_launch::supervisor::one_thread;
+use sandtable_protocol::invocation::{AttachError, Ending, FreezeError, Invocation};
+use sandtable_protocol::report::Report;
 use serde::{Deserialize, Serialize};
 
 pub use nat::Error as NetworkError;
@@ -49,7 +50,7 @@ pub trait Preparation {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "engine", rename_all = "snake_case")]
 pub enum Plan {
-    Native(Box<sandtable_launch::op::Plan>),
+    Native(Box<sandtable_protocol::op::Plan>),
     Container(Box<oci::ContainerPlan>),
     Seatbelt(seatbelt::SeatbeltPlan),
 }

@@ -7,11 +7,13 @@ use std::time::Instant;
 
 use rustix::io::Errno;
 use rustix::process::geteuid;
-use sandtable_launch::attach::{self, AttachError, Ending, FreezeError, Frozen, Invocation};
-use sandtable_launch::cgroup::{self, PREFIX};
-use sandtable_launch::op::{self, Allow, Beneath, Ids, Op, Owner, SetIds, Shift};
-use sandtable_launch::report::Report;
+use sandtable_launch::attach::{self, Frozen};
+use sandtable_launch::cgroup;
 use sandtable_launch::supervisor;
+use sandtable_protocol::constants::GROUP_PREFIX;
+use sandtable_protocol::invocation::{AttachError, Ending, FreezeError, Invocation};
+use sandtable_protocol::op::{self, Allow, Beneath, Ids, Op, Owner, SetIds, Shift};
+use sandtable_protocol::report::Report;
 
 use super::ssh_agent::{self, relay};
 use super::{Engine, Handles, LaunchError, Place, Plan, Running, fingerprint, nat};
@@ -144,7 +146,7 @@ fn systemd(found: &Systemd, uid: u32) -> op::Systemd {
 /// well, because another user or another home may have a sandbox of the same name.
 fn group(directory: &HostPath) -> String {
     let name = directory.as_path().file_name().unwrap_or_default().to_string_lossy();
-    format!("{PREFIX}{name}-{:016x}", fingerprint(directory.as_path()))
+    format!("{GROUP_PREFIX}{name}-{:016x}", fingerprint(directory.as_path()))
 }
 
 fn network(spec: &ResolvedSpec) -> op::Network {

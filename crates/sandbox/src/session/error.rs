@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use rustix::io::Errno;
-use sandtable_launch::attach::{AttachError, FreezeError};
+use sandtable_protocol::invocation::{AttachError, FreezeError};
 use sandtable_store::id::ObjectId;
 use sandtable_store::path::RelPath;
 

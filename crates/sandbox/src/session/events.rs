@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use fs_err as fs;
-use sandtable_launch::follow::{Follow, older};
+use sandtable_protocol::follow::{Follow, older};
 use sandtable_store::lock::FileLock;
 use serde::{Deserialize, Serialize};
 

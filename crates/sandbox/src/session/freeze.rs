@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-pub use sandtable_launch::attach::{Frozen, Held};
-pub use sandtable_launch::wire::FrozenBy;
+pub use sandtable_launch::attach::Frozen;
 
 use super::directory::{SandboxDirectory, Sandboxes};
 use super::error::Error;

@@ -1,6 +1,6 @@
 //! What a detached command wrote.
 
-use sandtable_launch::log::{Frame, Reader};
+use sandtable_protocol::log::{Frame, Reader};
 
 use super::directory::{SandboxDirectory, Sandboxes};
 use super::error::Error;

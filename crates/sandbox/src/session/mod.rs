@@ -40,15 +40,13 @@ pub use collect::{Collectable, Collected, collect, collectable};
 pub use directory::Sandboxes;
 pub use error::Error;
 pub use exec::{ExecRequest, exec};
-pub use freeze::{Frozen, FrozenBy, Held, freeze};
+pub use freeze::{Frozen, freeze};
 pub use image::unpack_image;
 pub use logs::Log;
 pub use manage::{Entry, Inspection, LayerSize, Listing, State, inspect, list, newest, stop};
 pub use prune::{Prune, Scope, prunable};
 pub use removal::{Removal, Removed, remove};
 pub use run::{Request, Streams, preview, run};
-pub use sandtable_launch::attach::Terminal;
-pub use sandtable_launch::log::{Frame, Stream};
 pub use watcher::{CopyNews, Deaf, Watcher};
 
 /// The words of a command for people: bytes that are not UTF-8 are replaced.

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use sandtable_launch::report::{Control, Observed};
+use sandtable_protocol::report::{Control, Observed};
 use sandtable_store::id::ObjectId;
 use sandtable_store::object::commit;
 use serde::{Deserialize, Serialize};

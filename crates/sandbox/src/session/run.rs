@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::time::Instant;
 
-use sandtable_launch::attach::Terminal;
+use sandtable_protocol::invocation::Terminal;
 
 use super::create::{Created, Wanted, create, id_base, now};
 use super::directory::Sandboxes;

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use std::os::fd::AsFd as _;
 use std::time::{Duration, Instant};
 
-use sandtable_launch::attach::AttachError;
-use sandtable_launch::report::{Control, Observed};
+use sandtable_protocol::invocation::AttachError;
+use sandtable_protocol::report::{Control, Observed};
 use sandtable_store::lock::FileLock;
 use sandtable_store::source::Drift;
 

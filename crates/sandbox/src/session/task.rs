@@ -4,8 +4,8 @@ use std::ffi::OsString;
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
-use sandtable_launch::attach::{Carrier, Ending, Invocation};
-use sandtable_launch::wire::{StartStep, Status};
+use sandtable_protocol::invocation::{Carrier, Ending, Invocation};
+use sandtable_protocol::wire::{StartStep, Status};
 
 use super::directory::SandboxDirectory;
 use super::error::Error;

@@ -1,6 +1,6 @@
 //! The table. Every row is one attempt; rows of the same probe differ by what it is pointed at.
 
-use sandtable_launch::probe::Class::{self, Blocked, Harmless, Works};
+use sandtable_protocol::probe::Class::{self, Blocked, Harmless, Works};
 
 use super::Case;
 

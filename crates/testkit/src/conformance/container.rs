@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use sandtable_launch::probe::{Class, Line};
+use sandtable_protocol::probe::{Class, Line};
 use serde::Deserialize;
 
 use super::native::{answer, provoked};

@@ -13,8 +13,9 @@ mod stage;
 
 use std::fmt::Write as _;
 
-use sandtable_launch::probe::{self, Class, Line, Probe};
-use sandtable_launch::report::Control;
+use sandtable_launch::probe::{self, Probe};
+use sandtable_protocol::probe::{Class, Line};
+use sandtable_protocol::report::Control;
 
 pub use stage::Stage;
 

@@ -1,6 +1,6 @@
 //! The real executable with its native engine.
 
-use sandtable_launch::probe::Line;
+use sandtable_protocol::probe::Line;
 
 use super::{Case, Engine, Stage};
 use crate::env::Caller;

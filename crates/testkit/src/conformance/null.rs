@@ -6,7 +6,7 @@
 
 use std::path::Path;
 
-use sandtable_launch::probe::{Class, Line};
+use sandtable_protocol::probe::{Class, Line};
 
 use super::native::{answer, provoked};
 use super::{Case, Engine, Stage, Verdict};

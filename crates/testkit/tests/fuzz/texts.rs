@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::os::unix::net::UnixStream;
 
 use sandtable_launch::transport;
-use sandtable_launch::wire::{Ask, Tell};
+use sandtable_protocol::wire::{Ask, Tell};
 use sandtable_sandbox::model::platform::Os;
 use sandtable_sandbox::tools::assemble::Shelf;
 use sandtable_sandbox::tools::builtin;

@@ -89,7 +89,7 @@ fn the_report_lists_every_change() {
 
 #[test]
 fn the_report_shows_every_control_as_enforced() {
-    use sandtable_launch::report::{Control, Observed};
+    use sandtable_protocol::report::{Control, Observed};
     for caller in [Caller::Same, Caller::ordinary()] {
         let Some(env) = TestEnv::of_the_executable_as(caller) else { continue };
         let source = env.repository("r");

@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use sandtable_launch::report::{Control, Observed};
+use sandtable_protocol::report::{Control, Observed};
 use sandtable_sandbox::session::record::{ExitOrigin, Outcome};
 use sandtable_testkit::container::Contained;
 use sandtable_testkit::env::{Caller, TestEnv};

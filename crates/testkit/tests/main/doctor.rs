@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Child;
 use std::time::{Duration, Instant};
 
-use sandtable_launch::report::Control;
+use sandtable_protocol::report::Control;
 use sandtable_testkit::env::{Caller, TestEnv};
 use sandtable_testkit::process::{Ended, Run};
 use sandtable_testkit::require;

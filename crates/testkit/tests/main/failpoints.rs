@@ -1,7 +1,7 @@
 //! A control that is not enforced stops the launch: for each one, an executable that skips its step must
 //! refuse to run anything, and say which.
 
-use sandtable_launch::report::Control;
+use sandtable_protocol::report::Control;
 use sandtable_testkit::env::{Caller, TestEnv};
 use sandtable_testkit::require;
 

@@ -3,8 +3,10 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use sandtable_protocol::invocation::Held;
+use sandtable_protocol::wire::FrozenBy;
 use sandtable_sandbox::model::path::HostPath;
-use sandtable_sandbox::session::{Frozen, FrozenBy, Held, Sandboxes, freeze};
+use sandtable_sandbox::session::{Frozen, Sandboxes, freeze};
 use sandtable_testkit::env::{Caller, TestEnv};
 use sandtable_testkit::require;
 

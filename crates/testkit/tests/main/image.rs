@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use sandtable_launch::probe::Class;
+use sandtable_protocol::probe::Class;
 use sandtable_testkit::archive::{Tar, gzip, layout, write_layout};
 use sandtable_testkit::conformance::{self, Stage, Verdict, native::Native};
 use sandtable_testkit::env::{Caller, TestEnv};

@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use sandtable_launch::report::{Control, Observed};
+use sandtable_protocol::report::{Control, Observed};
 use sandtable_sandbox::session::record::{ExitOrigin, Outcome};
 use sandtable_testkit::env::{Caller, TestEnv};
 use sandtable_testkit::process::{Ended, Run};

@@ -6,13 +6,14 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use sandtable_launch::probe::{Case, Class, Line};
+use sandtable_protocol::invocation::Terminal;
+use sandtable_protocol::probe::{Case, Class, Line};
 use sandtable_sandbox::engine::LaunchError;
 use sandtable_sandbox::model::id::SandboxName;
 use sandtable_sandbox::model::path::HostPath;
 use sandtable_sandbox::model::setting::Setting;
 use sandtable_sandbox::model::spec::{EngineChoice, Lifetime, MountAccess, MountRequest, Spec};
-use sandtable_sandbox::session::{self, Deaf, ExecRequest, Removal, Request, Sandboxes, Streams, Terminal};
+use sandtable_sandbox::session::{self, Deaf, ExecRequest, Removal, Request, Sandboxes, Streams};
 
 use super::answer::chain;
 use super::attacks::Attack;

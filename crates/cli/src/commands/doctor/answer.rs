@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::error::Error as _;
 
-use sandtable_launch::report::{Control, Observed};
+use sandtable_protocol::report::{Control, Observed};
 use sandtable_sandbox::doctor;
 use sandtable_sandbox::model::check::{Check, Status};
 use sandtable_sandbox::model::spec::EngineChoice;
@@ -149,7 +149,7 @@ fn line(check: &Check) -> String {
 
 #[cfg(test)]
 mod tests {
-    use sandtable_launch::probe::Class;
+    use sandtable_protocol::probe::Class;
 
     use super::*;
     use crate::commands::SCHEMA;

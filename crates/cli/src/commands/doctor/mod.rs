@@ -8,7 +8,7 @@ use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
 use clap::Args;
-use sandtable_launch::report::{Control, Observed};
+use sandtable_protocol::report::{Control, Observed};
 use sandtable_sandbox::doctor::{self, Patient};
 use sandtable_sandbox::facts::MachineFacts;
 use sandtable_sandbox::model::check::Check;

@@ -5,10 +5,11 @@ use std::ffi::OsString;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
-use sandtable_launch::probe::Line;
+use sandtable_protocol::invocation::Terminal;
+use sandtable_protocol::probe::Line;
 use sandtable_sandbox::model::setting::Setting;
 use sandtable_sandbox::model::spec::{EngineChoice, Lifetime, MountAccess, MountRequest, Spec, Strictness};
-use sandtable_sandbox::session::{self, Deaf, Request, Streams, Terminal};
+use sandtable_sandbox::session::{self, Deaf, Request, Streams};
 
 pub(super) use super::attacks::Attack;
 use super::attacks::{self, Stage};
@@ -92,7 +93,7 @@ impl Place {
         self.0.join("out")
     }
 
-    pub(super) fn write_cases(&self, cases: &[sandtable_launch::probe::Case]) -> std::io::Result<()> {
+    pub(super) fn write_cases(&self, cases: &[sandtable_protocol::probe::Case]) -> std::io::Result<()> {
         fs_err::write(self.source().join(CASES), serde_json::to_vec(cases)?)
     }
 

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
+use sandtable_protocol::invocation::Terminal;
 use sandtable_sandbox::facts::MachineFacts;
 use sandtable_sandbox::model::resolved::ResolvedSpec;
 use sandtable_sandbox::model::setting::Setting;
@@ -13,7 +14,7 @@ use sandtable_sandbox::model::spec::{Lifetime, Spec};
 use sandtable_sandbox::model::tool::ProvidedDep;
 use sandtable_sandbox::resolve;
 use sandtable_sandbox::session::tools::{self, Left};
-use sandtable_sandbox::session::{self, Deaf, Request, Streams, Terminal};
+use sandtable_sandbox::session::{self, Deaf, Request, Streams};
 use sandtable_sandbox::tools::plan::Plan;
 
 use super::ask;

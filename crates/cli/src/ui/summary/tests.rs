@@ -1,4 +1,4 @@
-use sandtable_launch::report::Control;
+use sandtable_protocol::report::Control;
 use sandtable_sandbox::model::limits::Limits;
 use sandtable_sandbox::model::mount::MountTable;
 use sandtable_sandbox::model::resolved::{EngineName, Mode, Warning};

@@ -19,8 +19,8 @@ use std::path::PathBuf;
 use fs_err as fs;
 
 use super::hierarchy::{Hierarchy, Version};
-use crate::op::{Limits, Systemd};
 use message::Request;
+use sandtable_protocol::op::{Limits, Systemd};
 pub(super) use unit::top_of_unit;
 
 /// The group of the supervisor in its scope.

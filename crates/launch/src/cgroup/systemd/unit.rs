@@ -3,7 +3,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use crate::op::Whose;
+use sandtable_protocol::op::Whose;
 
 /// The marks of a delegated group: one for everybody to read, and an older one for root.
 const MARKS: [&str; 2] = ["user.delegate", "trusted.delegate"];

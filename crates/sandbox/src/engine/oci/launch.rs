@@ -10,11 +10,12 @@ use std::time::{Duration, Instant};
 
 use fs_err as fs;
 use rustix::io::Errno;
-use sandtable_launch::attach::{self, AttachError, Ending, Invocation};
+use sandtable_launch::attach;
 use sandtable_launch::container::{Contained, Door, DoorError};
 use sandtable_launch::host;
-use sandtable_launch::report::Report;
-use sandtable_launch::terms::Terms;
+use sandtable_protocol::invocation::{AttachError, Ending, Invocation};
+use sandtable_protocol::report::Report;
+use sandtable_protocol::terms::Terms;
 
 use super::image::{Cause, engine_of};
 use super::journal::Journal;

@@ -1,7 +1,7 @@
 //! From a resolved request to the words of one call, part after part in a fixed order. Nothing is asked and
 //! nothing is decided here.
 
-use sandtable_launch::op;
+use sandtable_protocol::op;
 
 use super::own::{self, DOOR, SOCKET};
 use super::plan::{Arg, ContainerPlan, Part};

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
-use sandtable_launch::op::{Beneath, Limits, Network, SetIds};
+use sandtable_protocol::op::{Beneath, Limits, Network, SetIds};
 use serde::{Deserialize, Serialize};
 
 use super::Dialect;

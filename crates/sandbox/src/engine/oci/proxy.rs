@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use sandtable_launch::container::Door;
-use sandtable_launch::container::outpost::{READY, SUBCOMMAND};
 use sandtable_launch::relay::{Far, Listening, Relay};
+use sandtable_protocol::constants::{OUTPOST, READY};
 
 use super::Dialect;
 use super::image::engine_of;
@@ -78,7 +78,7 @@ pub(super) fn lower(dialect: Dialect, spec: &ResolvedSpec, place: &Place) -> Opt
         words.add_for(origin, [id.as_deref().unwrap_or(name.as_str())]);
     }
     words.begin(Part::Command);
-    words.add([SUBCOMMAND, SOCKET, &format!("{DOOR}/{OUT}"), &PROXY_PORT.to_string()]);
+    words.add([OUTPOST, SOCKET, &format!("{DOOR}/{OUT}"), &PROXY_PORT.to_string()]);
     for word in &command.value {
         words.add_for(&command.origin, [word]);
     }

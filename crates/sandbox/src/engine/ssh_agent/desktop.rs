@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use sandtable_launch::relay::REACH;
+use sandtable_protocol::constants::REACH;
 
 use crate::model::agent::SOCKET;
 use crate::model::image::ResolvedImage;

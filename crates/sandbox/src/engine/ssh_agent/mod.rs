@@ -10,7 +10,7 @@ pub(super) mod relay;
 mod tests;
 mod tunnel;
 
-use sandtable_launch::op;
+use sandtable_protocol::op;
 use serde::{Deserialize, Serialize};
 
 pub use relay::RelayError;

@@ -4,8 +4,8 @@
 use std::cell::RefCell;
 use std::path::PathBuf;
 
-use sandtable_launch::op;
 use sandtable_launch::relay::{Listening, Relay};
+use sandtable_protocol::op;
 
 /// The relay could not be set up.
 #[derive(Debug, thiserror::Error)]

@@ -5,7 +5,7 @@ use std::io::Read as _;
 use std::time::{Instant, SystemTime};
 
 use fs_err as fs;
-use sandtable_launch::log::Stream;
+use sandtable_protocol::log::Stream;
 use sandtable_store::lock::FileLock;
 use sandtable_store::meta::{HeadChange, OperationDraft};
 use sha2::Digest as _;

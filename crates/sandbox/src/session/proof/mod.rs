@@ -16,7 +16,7 @@ mod policy;
 
 use std::collections::BTreeMap;
 
-use sandtable_launch::report::{Control, Observed};
+use sandtable_protocol::report::{Control, Observed};
 use sandtable_store::id::ObjectId;
 use serde::{Deserialize, Serialize};
 use sha2::Digest as _;

@@ -5,9 +5,9 @@ use std::ffi::OsString;
 use std::os::fd::AsFd as _;
 use std::time::Instant;
 
-use sandtable_launch::attach::{Carrier, Ending, Invocation};
-use sandtable_launch::log::{Reader, Stream};
-use sandtable_launch::wire::{StartStep, Status};
+use sandtable_protocol::invocation::{Carrier, Ending, Invocation};
+use sandtable_protocol::log::{Reader, Stream};
+use sandtable_protocol::wire::{StartStep, Status};
 use sandtable_store::lock::FileLock;
 
 use super::super::create::{id_base, make, now, renew_work};

@@ -26,10 +26,11 @@ const TWICE: [(&str, &str); 3] = [
 fn crates_depend_only_downwards() {
     let may: BTreeMap<&str, &[&str]> = BTreeMap::from([
         ("store", &[][..]),
-        ("launch", &[]),
-        ("sandbox", &["store", "launch"]),
-        ("cli", &["sandbox", "launch"]),
-        ("testkit", &["store", "launch", "sandbox"]),
+        ("protocol", &[]),
+        ("launch", &["protocol"]),
+        ("sandbox", &["store", "protocol", "launch"]),
+        ("cli", &["sandbox", "protocol", "launch"]),
+        ("testkit", &["store", "protocol", "launch", "sandbox"]),
     ]);
     let mut found = Vec::new();
     for (name, manifest) in manifests() {

@@ -1,7 +1,7 @@
 //! What a native sandbox is made of, as data.
 //!
 //! A [`Plan`] is made without touching the machine, can be printed, compared and stored, and holds every
-//! decision: the code that executes it (`steps`, `mount`, `init`) decides nothing. Paths on the host are
+//! decision: the code that executes it decides nothing. Paths on the host are
 //! called `source`, paths inside the sandbox `target`.
 
 use std::fmt;

@@ -1,5 +1,4 @@
-//! A command that is to run in a sandbox, and what may come of it: the words of [`crate::attach`], which are the same
-//! on every system.
+//! A command that is to run in a sandbox, and what may come of it, as its caller knows it.
 
 use std::path::PathBuf;
 use std::time::Instant;
