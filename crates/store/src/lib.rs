@@ -14,7 +14,6 @@
 #![forbid(unsafe_code)]
 
 mod alternates;
-pub mod archive;
 pub mod bring_in;
 pub mod checkout;
 pub mod copy;
@@ -25,14 +24,13 @@ pub mod gc;
 pub mod hidden;
 pub mod id;
 pub mod ignore;
-pub mod image;
 pub mod layer;
 pub mod lock;
 pub mod meta;
 pub mod name_pattern;
 pub mod object;
 pub mod objects;
-mod os;
+pub mod os;
 pub mod owner;
 pub mod pack;
 pub mod path;

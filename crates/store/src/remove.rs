@@ -47,7 +47,7 @@ pub fn remove_tree_and_last(path: &Path, last: &str) -> std::result::Result<(), 
 }
 
 /// Removes whatever `name` in `parent` is, if it is there; a symbolic link itself.
-pub(crate) fn remove_at(parent: BorrowedFd<'_>, name: &[u8]) -> Result<()> {
+pub fn remove_at(parent: BorrowedFd<'_>, name: &[u8]) -> Result<()> {
     match unlink(parent, name)? {
         Gone::Yes => Ok(()),
         Gone::No => remove_in(parent, name, b""),

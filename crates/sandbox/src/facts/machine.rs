@@ -38,7 +38,7 @@ fn answer(question: &Question) -> io::Result<Answer> {
         Question::TopLevel { path, limit } => Answer::TopLevel(top_level(path, *limit)?),
         Question::Program { name, search } => Answer::Path(program(name, search)?),
         Question::Kernel => Answer::Text(rustix::system::uname().release().to_string_lossy().into_owned()),
-        Question::Stamp { path } => Answer::Text(sandtable_store::image::known_name(path)?),
+        Question::Stamp { path } => Answer::Text(sandtable_unpack::image::known_name(path)?),
         Question::Platform => Answer::Platform(Platform { os: HERE }),
         Question::Output { program, arguments, variables } => {
             Answer::Output(output(program, arguments, variables)?)

@@ -158,7 +158,7 @@ pub enum Error {
     Image {
         path: PathBuf,
         #[source]
-        source: sandtable_store::image::Error,
+        source: sandtable_unpack::image::Error,
     },
     #[error("{0}")]
     Overfull(String),
@@ -352,9 +352,9 @@ fn named(paths: &[RelPath]) -> String {
 }
 
 /// An image that cannot be read or written is the machine's matter; one that is refused has to change.
-fn image_blame(error: &sandtable_store::image::Error) -> Blame {
-    use sandtable_store::archive::Error::{Read, Write};
-    use sandtable_store::image::Error::{Archive, File};
+fn image_blame(error: &sandtable_unpack::image::Error) -> Blame {
+    use sandtable_unpack::archive::Error::{Read, Write};
+    use sandtable_unpack::image::Error::{Archive, File};
     match error {
         File { .. } | Archive(Read(_) | Write { .. }) => Blame::Machine,
         _ => Blame::Input,

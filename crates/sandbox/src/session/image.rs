@@ -1,6 +1,6 @@
 //! Unpacking an image before it is resolved: the one thing about a request that takes longer than a look.
 
-use sandtable_store::image::{Images, Limits};
+use sandtable_unpack::image::{Images, Limits};
 
 use super::error::Error;
 use crate::model::path::HostPath;

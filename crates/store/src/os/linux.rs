@@ -13,7 +13,7 @@ use rustix::fs::{
 use rustix::io::{Errno, Result};
 use rustix::time::ClockId;
 
-pub(crate) use rustix::fs::syncfs as write_out;
+pub use rustix::fs::syncfs as write_out;
 
 use super::Mount;
 use crate::dir::{Kind, Meta, Mounts};
@@ -34,7 +34,7 @@ pub(crate) fn is_reference(flags: OFlags) -> bool {
 }
 
 /// Permission bits, with set-uid, set-gid and sticky.
-pub(crate) const fn mode(bits: u32) -> Mode {
+pub const fn mode(bits: u32) -> Mode {
     Mode::from_raw_mode(bits)
 }
 

@@ -31,7 +31,7 @@ pub(crate) const fn is_reference(_flags: OFlags) -> bool {
 }
 
 /// Permission bits, with set-uid, set-gid and sticky.
-pub(crate) fn mode(bits: u32) -> Mode {
+pub fn mode(bits: u32) -> Mode {
     Mode::from_raw_mode(u16::try_from(bits & 0o7777).expect("twelve bits"))
 }
 
@@ -120,7 +120,7 @@ pub(crate) fn each_entry_from(
 
 /// Asks for everything to be written, and the drive to empty its buffers. That the first has come to its end is not
 /// promised by macOS.
-pub(crate) fn write_out(file: impl AsFd) -> Result<()> {
+pub fn write_out(file: impl AsFd) -> Result<()> {
     rustix::fs::sync();
     fcntl_fullfsync(file)
 }

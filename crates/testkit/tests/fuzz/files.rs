@@ -1,8 +1,8 @@
 //! Archives.
 
-use sandtable_store::image::{Limits, Reader};
 use sandtable_testkit::archive::Tar;
 use sandtable_testkit::fuzz::fuzz;
+use sandtable_unpack::image::{Limits, Reader};
 
 /// One of each kind of entry.
 fn sample() -> Vec<u8> {

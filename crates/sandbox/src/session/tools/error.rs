@@ -70,7 +70,7 @@ pub enum StepError {
     Archive {
         file: String,
         #[source]
-        source: sandtable_store::archive::Error,
+        source: sandtable_unpack::archive::Error,
     },
     #[error("cannot {what} `{path}`")]
     File {

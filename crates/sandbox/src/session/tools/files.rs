@@ -7,9 +7,9 @@ use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
 use rustix::fs::{AtFlags, Mode, OFlags, fchmod, mkdirat, openat, statat, unlinkat};
 use rustix::io::Errno;
-use sandtable_store::archive::{Format, Limits, Options, unpack};
 use sandtable_store::dir::{names, open_dir, open_named};
 use sandtable_store::open_safe;
+use sandtable_unpack::archive::{Format, Limits, Options, unpack};
 
 use super::error::StepError;
 use crate::model::path::HostPath;
@@ -72,8 +72,8 @@ impl Foreign {
         to: &InnerPath,
         archive: File,
         (format, strip): (ArchiveFormat, u32),
-    ) -> Result<(), sandtable_store::archive::Error> {
-        let into = self.directory(to).map_err(|errno| sandtable_store::archive::Error::Write {
+    ) -> Result<(), sandtable_unpack::archive::Error> {
+        let into = self.directory(to).map_err(|errno| sandtable_unpack::archive::Error::Write {
             name: to.to_string(),
             source: errno.into(),
         })?;

@@ -13,7 +13,7 @@ use rustix::fs::readlinkat;
 use rustix::io::Errno;
 use sandtable_store::RelPath;
 use sandtable_store::dir::{Kind, Meta, names, open_dir, open_file, open_named, stat_at};
-use sandtable_store::image::{self, Form, Images, Limits};
+use sandtable_unpack::image::{self, Form, Images, Limits};
 use sha2::Digest as _;
 
 use super::root::{self, BuildRoot};

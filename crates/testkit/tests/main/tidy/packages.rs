@@ -28,9 +28,10 @@ fn crates_depend_only_downwards() {
         ("store", &[][..]),
         ("protocol", &[]),
         ("launch", &["protocol"]),
-        ("sandbox", &["store", "protocol", "launch"]),
+        ("unpack", &["store"]),
+        ("sandbox", &["store", "unpack", "protocol", "launch"]),
         ("cli", &["sandbox", "protocol", "launch"]),
-        ("testkit", &["store", "protocol", "launch", "sandbox"]),
+        ("testkit", &["store", "unpack", "protocol", "launch", "sandbox"]),
     ]);
     let mut found = Vec::new();
     for (name, manifest) in manifests() {

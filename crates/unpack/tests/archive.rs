@@ -14,8 +14,8 @@ use archive::{Tar, gzip};
 use flate2::write::DeflateEncoder;
 use proptest::prelude::*;
 use sandtable_store::RelPath;
-use sandtable_store::archive::{Error, Limits, Options, Unpacked, unpack};
 use sandtable_store::dir::open_named;
+use sandtable_unpack::archive::{Error, Limits, Options, Unpacked, unpack};
 use tempfile::TempDir;
 
 /// What the program `xz` made of an archive with `top/bin/tool` and `top/readme`.

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use archive::{Files, Header, Tar, gzip, layout, write_layout};
 use proptest::prelude::*;
-use sandtable_store::image::{Content, Error, Images, Limits, Reader};
+use sandtable_unpack::image::{Content, Error, Images, Limits, Reader};
 use tempfile::TempDir;
 
 /// A directory with an archive or layout in it, a place for images, and a file that must stay as it is.

@@ -18,10 +18,10 @@ use super::{Error, Limits};
 use crate::archive::plant::{Tree, Whiteouts};
 use crate::archive::stream::{Hashing, Stream};
 use crate::archive::{Error as ArchiveError, Reader};
-use crate::dir::open_named;
-use crate::lock::FileLock;
-use crate::os::write_out;
-use crate::remove::remove_tree;
+use sandtable_store::dir::open_named;
+use sandtable_store::lock::FileLock;
+use sandtable_store::os::write_out;
+use sandtable_store::remove::remove_tree;
 
 const ROOT: &str = "root";
 const META: &str = "image.json";
@@ -226,7 +226,7 @@ impl Images {
         private.and_then(|()| fs::create_dir(&root)).map_err(Error::file("make", partial))?;
         let mut tree = Tree::new(opened(&root)?, self.limits);
         let environment = fill(&mut tree)?;
-        let skipped = tree.finish()?.iter().map(crate::path::RelPath::display_escaped).collect();
+        let skipped = tree.finish()?.iter().map(sandtable_store::path::RelPath::display_escaped).collect();
         let meta = Meta { schema: 1, environment, skipped };
         let text = serde_json::to_vec(&meta).expect("text and numbers only");
         fs::write(partial.join(META), text).map_err(Error::file("write", partial))?;

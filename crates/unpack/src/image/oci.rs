@@ -11,8 +11,8 @@ use super::{Error, Limits};
 use crate::archive::plant::{Tree, Whiteouts, removals};
 use crate::archive::stream::{Hashing, Stream, sha256};
 use crate::archive::{Error as ArchiveError, Reader};
-use crate::dir::{open_below, open_file, stat_at};
-use crate::path::RelPath;
+use sandtable_store::dir::{open_below, open_file, stat_at};
+use sandtable_store::path::RelPath;
 
 /// The largest index, manifest or configuration.
 const LARGEST_DOCUMENT: u64 = 4 << 20;

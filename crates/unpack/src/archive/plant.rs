@@ -12,10 +12,10 @@ use rustix::io::Errno;
 
 use super::tar::{Content, Entry, Reader};
 use super::{Error, Limits};
-use crate::dir::{Kind, names, open_below, open_dir, stat_at};
-use crate::os;
-use crate::path::RelPath;
-use crate::remove::remove_at;
+use sandtable_store::dir::{Kind, names, open_below, open_dir, stat_at};
+use sandtable_store::os;
+use sandtable_store::path::RelPath;
+use sandtable_store::remove::remove_at;
 
 /// Marks a name of a lower layer that is gone.
 const WHITEOUT: &[u8] = b".wh.";
@@ -225,7 +225,8 @@ impl Tree {
     }
 
     fn entered(&self, path: &RelPath) -> Result<OwnedFd, Error> {
-        let mut here = crate::dir::reopen(self.root.as_fd()).map_err(|errno| failed(path, errno))?;
+        let mut here =
+            sandtable_store::dir::reopen(self.root.as_fd()).map_err(|errno| failed(path, errno))?;
         for name in path.components() {
             here = enter(here.as_fd(), name).map_err(|errno| match errno {
                 Errno::LOOP | Errno::NOTDIR => {

@@ -10,7 +10,7 @@ use super::stream::Stream;
 use super::tar::Reader;
 use super::zip::Zip;
 use super::{Content, Entry, Error, Limits, ar};
-use crate::path::RelPath;
+use sandtable_store::path::RelPath;
 
 /// How much larger than the archive its content may be, beyond a size that is always allowed. The best honest ratio
 /// seen, of generated tables in text, is well below; a bomb is a thousand and more.

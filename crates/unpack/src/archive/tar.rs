@@ -3,7 +3,7 @@
 use std::io::{self, Read};
 
 use super::{Error, Limits};
-use crate::path::{PathError, RelPath};
+use sandtable_store::path::{PathError, RelPath};
 
 const BLOCK: usize = 512;
 /// The longest extension header; names and attributes of one entry are in it.
