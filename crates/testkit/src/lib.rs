@@ -7,7 +7,6 @@
 
 pub mod agent;
 pub mod archive;
-pub mod bench;
 pub mod conformance;
 pub mod container;
 pub mod counts;

@@ -107,6 +107,7 @@ fn product() -> Vec<&'static Source> {
     static FILES: LazyLock<Vec<&Source>> = LazyLock::new(|| {
         let is_test = |file: &Source| {
             file.is_below("crates/testkit")
+                || file.is_below("crates/bench")
                 || file.path.components().any(|part| part.as_os_str() == "tests")
                 || rust().iter().any(|other| file.is_declared_as_test_in(other))
         };

@@ -1,14 +1,16 @@
 //! The harness behind `bench/run`, which builds it, makes its directory and cleans up after it.
 
+#![forbid(unsafe_code)]
+
 use std::error::Error;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use sandtable_testkit::bench::lab::Site;
-use sandtable_testkit::bench::outcome::Verdict;
-use sandtable_testkit::bench::report::Report;
-use sandtable_testkit::bench::{Options, Scale, run};
+use sandtable_bench::lab::Site;
+use sandtable_bench::outcome::Verdict;
+use sandtable_bench::report::Report;
+use sandtable_bench::{Options, Scale, run};
 
 type Failure = Box<dyn Error>;
 

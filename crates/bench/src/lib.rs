@@ -1,6 +1,10 @@
 //! Measures us and the peers on the same work in the same run, and writes a report that says for each target
 //! whether it was reached. Nothing is left out in silence: a peer that is absent or fails is in the report
 //! with the reason. Everything happens in one directory that the wrapper `bench/run` makes and removes.
+//!
+//! It calls the executables that are compared as their users do, and knows none of our other crates.
+
+#![forbid(unsafe_code)]
 
 pub mod board;
 pub mod catalogue;
