@@ -1,6 +1,6 @@
 //! Compiles the system call filter, so that a start reads and parses nothing.
 
-#[path = "src/seccomp/compile.rs"]
+#[path = "src/inside/seccomp/compile.rs"]
 #[expect(unreachable_pub, dead_code, reason = "shared with the crate, whose tests use all of it")]
 mod compile;
 
@@ -13,9 +13,9 @@ use compile::{AUDIT_ARCH_AARCH64, AUDIT_ARCH_X86_64, Policy, Scope, Word};
 
 #[expect(clippy::disallowed_methods, reason = "a build script is told everything by its environment")]
 fn main() {
-    let source = "src/seccomp/seccomp.toml";
+    let source = "src/inside/seccomp/seccomp.toml";
     println!("cargo::rerun-if-changed={source}");
-    println!("cargo::rerun-if-changed=src/seccomp/compile.rs");
+    println!("cargo::rerun-if-changed=src/inside/seccomp/compile.rs");
     let text = std::fs::read_to_string(source).expect("the policy is readable");
     let architecture = env::var("CARGO_CFG_TARGET_ARCH").expect("set by cargo");
     let out = env::var_os("OUT_DIR").expect("set by cargo");

@@ -6,8 +6,8 @@ use std::io::{self, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
 
-use sandtable_launch::container::{self, ground, outpost};
-use sandtable_launch::{probe, relay};
+use sandtable_launch::inside::{container, probe};
+use sandtable_launch::outside::{attach, ground, outpost, relay};
 use sandtable_protocol::constants::{OUTPOST, REACH};
 use sandtable_sandbox::engine::oci::{LAY, LIFT, SUBCOMMAND, SWEEP};
 use sandtable_sandbox::session::spawn;
@@ -36,7 +36,7 @@ pub(crate) fn main(args: &[OsString]) -> Option<ExitCode> {
             Some(if told { ExitCode::SUCCESS } else { ExitCode::FAILURE })
         }
         spawn::SUBCOMMAND => {
-            sandtable_launch::attach::outlive_file_limits();
+            attach::outlive_file_limits();
             Some(spawn::serve())
         }
         OUTPOST => outpost::serve(&outpost::Post::of(&args[2..])?),

@@ -32,11 +32,11 @@ fn main() -> ExitCode {
     if let Some(code) = inside::main(&args) {
         return code;
     }
-    sandtable_launch::attach::outlive_file_limits();
+    sandtable_launch::outside::attach::outlive_file_limits();
     // A panic drops nothing, so whatever has the terminal then must be made to let go of it.
     let report = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
-        sandtable_launch::attach::restore_terminal();
+        sandtable_launch::outside::attach::restore_terminal();
         report(panic);
     }));
     let app = App::new(Environment::of_process());

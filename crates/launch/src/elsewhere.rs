@@ -1,4 +1,4 @@
-//! What stands in the place of the Linux code on another system: the same names, and no sandbox.
+//! What stands in the place of `outside` on another system: the same names, and no sandbox.
 //!
 //! The types of things that run have no values here, so whoever holds one cannot exist and nothing has to be
 //! pretended about it. What would make one says that it takes Linux.
@@ -11,11 +11,6 @@ const NEEDS_LINUX: Errno = Errno::NOSYS;
 /// What there is none of.
 #[derive(Clone, Copy, Debug)]
 enum Never {}
-
-/// There is no Landlock.
-pub fn landlock_abi() -> rustix::io::Result<u32> {
-    Err(NEEDS_LINUX)
-}
 
 /// The client's side of a command: there is no sandbox to be a client of.
 pub mod attach {
@@ -95,12 +90,12 @@ pub mod cgroup {
 }
 
 /// The supervisor's side of a container, whose first process is reached through a socket of the same kernel.
-pub mod container {
+pub mod door {
     use std::os::fd::{BorrowedFd, OwnedFd};
     use std::path::Path;
 
     use super::Never;
-    pub use crate::error::DoorError;
+    use crate::error::DoorError;
     use sandtable_protocol::op::Limits;
     use sandtable_protocol::report::Report;
     use sandtable_protocol::terms::Terms;
@@ -264,6 +259,14 @@ pub mod host {
     }
 }
 
+/// What only the kernel can say.
+pub mod machine {
+    /// There is no Landlock.
+    pub fn landlock_version() -> rustix::io::Result<u32> {
+        Err(super::NEEDS_LINUX)
+    }
+}
+
 /// Ctrl-C as a question, which takes signals that can be read like a file.
 pub mod interrupt {
     use super::Never;
@@ -291,7 +294,7 @@ pub mod relay {
     use std::os::fd::OwnedFd;
 
     use super::Never;
-    pub use crate::ends::Far;
+    use crate::handles::Far;
     use sandtable_protocol::op;
 
     /// A socket that clients can connect to.
@@ -324,8 +327,8 @@ pub mod supervisor {
     use std::os::fd::BorrowedFd;
 
     use super::Never;
-    pub use crate::ends::{Handles, Namespaces};
-    pub use crate::error::LaunchError;
+    use crate::error::LaunchError;
+    use crate::handles::{Handles, Namespaces};
     use sandtable_protocol::op::Plan;
     use sandtable_protocol::report::{Control, Report};
 

@@ -1,64 +1,29 @@
 //! The native sandbox: the Linux code that executes a plan ([`sandtable_protocol::op`]).
 //!
-//! The words (what is to be done, what holds, how a command ended) are in `sandtable-protocol`, the same on every system.
-//! What acts on them is for Linux; elsewhere `elsewhere` stands in its place, in which no sandbox can exist.
+//! [`outside`] launches the first process of a sandbox, gives it what only the host can give, and sends it commands.
+//! [`inside`] is what that process does. The two share how frames travel ([`transport`]) and nothing else of weight; all
+//! unsafe code is in `sys`.
+//!
+//! On other systems `elsewhere` stands in the place of `outside`: the same names, and types of which there are no values.
 
-mod ends;
-mod error;
+pub mod error;
+pub mod handles;
 
 #[cfg(not(target_os = "linux"))]
-mod elsewhere;
-#[cfg(not(target_os = "linux"))]
-pub use elsewhere::{
-    attach, cgroup, container, delegate, detach, host, interrupt, landlock_abi, relay, supervisor,
-};
+#[path = "elsewhere.rs"]
+pub mod outside;
 
-#[cfg(target_os = "linux")]
-pub mod attach;
-#[cfg(target_os = "linux")]
-pub mod cgroup;
-#[cfg(target_os = "linux")]
-mod confine;
-#[cfg(target_os = "linux")]
-pub mod container;
-#[cfg(target_os = "linux")]
-pub mod delegate;
-#[cfg(target_os = "linux")]
-pub mod detach;
 #[cfg(target_os = "linux")]
 mod failpoint;
 #[cfg(target_os = "linux")]
-pub mod host;
-#[cfg(target_os = "linux")]
-mod init;
-#[cfg(target_os = "linux")]
-pub mod interrupt;
-#[cfg(target_os = "linux")]
-mod landlock;
-#[cfg(target_os = "linux")]
-mod mount;
+pub mod inside;
 #[cfg(target_os = "linux")]
 mod namespaces;
 #[cfg(target_os = "linux")]
-pub mod probe;
-#[cfg(target_os = "linux")]
-pub mod relay;
-#[cfg(target_os = "linux")]
-mod seccomp;
-#[cfg(target_os = "linux")]
-mod setup;
+pub mod outside;
 #[cfg(target_os = "linux")]
 mod step;
-#[cfg(target_os = "linux")]
-pub mod supervisor;
 #[cfg(target_os = "linux")]
 mod sys;
 #[cfg(target_os = "linux")]
 pub mod transport;
-#[cfg(target_os = "linux")]
-mod verify;
-
-#[cfg(target_os = "linux")]
-pub use landlock::abi as landlock_abi;
-#[cfg(target_os = "linux")]
-pub use sys::network::{Peer, peer};

@@ -1,5 +1,10 @@
 //! Words on which the parts of a sandbox agree across processes, files and containers.
 
+use std::time::Duration;
+
+/// How long the processes inside have between `SIGTERM` and `SIGKILL`: everything is to be gone within two
+/// seconds of the bell, and the end itself takes a moment.
+pub const GRACE: Duration = Duration::from_millis(1500);
 /// How every control group that is ours starts.
 pub const GROUP_PREFIX: &str = "sandtable-";
 /// The word for our executable that makes it find out whether a socket accepts a connection.

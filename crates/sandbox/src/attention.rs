@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use sandtable_launch::interrupt::Interrupt;
+use sandtable_launch::outside::interrupt::Interrupt;
 
 /// Holds signals back until it and all copies of it are dropped, where the system can. One at a time: the end of a second
 /// one would let the signals through that the first still holds. The default holds nothing back and hears of nothing.

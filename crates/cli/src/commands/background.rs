@@ -7,7 +7,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 use std::sync::Mutex;
 
-use sandtable_launch::detach::{Background, Role, detach};
+use sandtable_launch::outside::detach::{Background, Role, detach};
 use sandtable_sandbox::model::id::SandboxName;
 use sandtable_sandbox::model::resolved::ResolvedSpec;
 use sandtable_sandbox::session::{CopyNews, Streams, Watcher};

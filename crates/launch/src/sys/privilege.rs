@@ -23,7 +23,7 @@ pub(crate) fn session_keyring() -> Result<i32> {
 }
 
 /// The version of the kernel's Landlock.
-pub(crate) fn landlock_version() -> Result<u32> {
+pub fn landlock_version() -> Result<u32> {
     const CREATE_RULESET_VERSION: libc::c_uint = 1;
     let nothing = std::ptr::null::<libc::c_void>();
     // SAFETY: with this flag the kernel reads no ruleset and makes none; it answers with a number.

@@ -14,8 +14,8 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::time::Instant;
 
-use sandtable_launch::attach::{self, Frozen};
-use sandtable_launch::supervisor::one_thread;
+use sandtable_launch::outside::attach::{self, Frozen};
+use sandtable_launch::outside::supervisor::one_thread;
 use sandtable_protocol::invocation::{AttachError, Ending, FreezeError, Invocation};
 use sandtable_protocol::report::Report;
 use serde::{Deserialize, Serialize};
@@ -78,7 +78,7 @@ pub struct Handles<'fd> {
 #[derive(Debug, thiserror::Error)]
 pub enum LaunchError {
     #[error(transparent)]
-    Native(#[from] sandtable_launch::supervisor::LaunchError),
+    Native(#[from] sandtable_launch::error::LaunchError),
     #[error(transparent)]
     Container(#[from] oci::Error),
     #[error("engine `{engine}` starts sandboxes on {system} only")]

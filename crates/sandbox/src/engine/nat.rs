@@ -15,7 +15,7 @@ use std::process::{Child, Stdio};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, FdFlags, fcntl_setfd};
 use rustix::process::{getpid, getuid};
-use sandtable_launch::supervisor::Namespaces;
+use sandtable_launch::handles::Namespaces;
 
 use crate::model::path::{HostPath, PathError};
 use crate::os;

@@ -7,9 +7,10 @@ use std::time::Instant;
 
 use rustix::io::Errno;
 use rustix::process::geteuid;
-use sandtable_launch::attach::{self, Frozen};
-use sandtable_launch::cgroup;
-use sandtable_launch::supervisor;
+use sandtable_launch::outside::attach::{self, Frozen};
+use sandtable_launch::outside::cgroup;
+use sandtable_launch::outside::supervisor;
+use sandtable_launch::{error, handles};
 use sandtable_protocol::constants::GROUP_PREFIX;
 use sandtable_protocol::invocation::{AttachError, Ending, FreezeError, Invocation};
 use sandtable_protocol::op::{self, Allow, Beneath, Ids, Op, Owner, SetIds, Shift};
@@ -57,7 +58,7 @@ impl Engine for Native {
 
     fn launch(&self, plan: &Plan, handles: &Handles<'_>) -> Result<Box<dyn Running>, LaunchError> {
         let Plan::Native(plan) = plan else { unreachable!("an engine launches its own plans") };
-        let handles = supervisor::Handles { listener: handles.control, lock: handles.lock };
+        let handles = handles::Handles { listener: handles.control, lock: handles.lock };
         let agent =
             plan.relay.as_ref().map(relay::Guard::prepare).transpose().map_err(ssh_agent::Error::from)?;
         let sandbox = supervisor::launch(plan, &handles)?;
@@ -304,12 +305,12 @@ pub(super) const CHANGED_WAY: &str = "a command of a sandbox has put a file or a
     directory itself. No link of a sandbox is followed, and nothing of its work is lost";
 
 /// What helps against a failed launch.
-pub(super) fn remedy(error: &supervisor::LaunchError) -> Option<String> {
-    use supervisor::LaunchError::{Namespaces, Step, Threads};
+pub(super) fn remedy(error: &error::LaunchError) -> Option<String> {
+    use error::LaunchError::{Lost, Namespaces, Step, Threads};
     let errno = match error {
         Namespaces(errno) | Step { cause: Some(errno), .. } => *errno,
         Threads => return Some("a program with several threads uses `session::spawn::spawn`".to_owned()),
-        Step { cause: None, .. } | supervisor::LaunchError::Lost(_) => return None,
+        Step { cause: None, .. } | Lost(_) => return None,
     };
     match (error, errno) {
         (Namespaces(_), Errno::PERM | Errno::ACCESS) => Some(

@@ -47,7 +47,7 @@ fn answer(question: &Question) -> io::Result<Answer> {
             let text = read_small(&Path::new("/proc/sys").join(name), 4096)?;
             Answer::Text(text.trim().to_owned())
         }
-        Question::Landlock => Answer::Version(sandtable_launch::landlock_abi()?),
+        Question::Landlock => Answer::Version(sandtable_launch::outside::machine::landlock_version()?),
         Question::Accepts { path } => Answer::Truth(accepts(path)?),
         Question::Writable { path } => Answer::Truth(writable(path)?),
         Question::Groups => {

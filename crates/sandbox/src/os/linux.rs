@@ -73,7 +73,7 @@ pub(crate) fn pipe() -> Result<(OwnedFd, OwnedFd)> {
 
 /// The process at the other end; of a listening socket, the one that called `listen`.
 pub(crate) fn peer(socket: impl AsFd) -> Result<Peer> {
-    let found = sandtable_launch::peer(socket)?;
+    let found = sandtable_launch::outside::machine::peer(socket)?;
     // One that is not seen from here is as good as none.
     Ok(Peer { pid: found.pid.ok_or(Errno::SRCH)?, uid: found.uid })
 }

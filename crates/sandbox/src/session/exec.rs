@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use std::os::fd::AsFd as _;
 use std::time::{Duration, Instant};
 
-use sandtable_launch::attach;
+use sandtable_launch::outside::attach;
 use sandtable_protocol::invocation::{AttachError, Invocation, Terminal};
 
 use super::create::renew_work;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-pub use sandtable_launch::attach::Frozen;
+pub use sandtable_launch::outside::attach::Frozen;
 
 use super::directory::{SandboxDirectory, Sandboxes};
 use super::error::Error;

@@ -9,7 +9,7 @@ use std::path::Path;
 use fs_err as fs;
 use fs_err::os::unix::fs::OpenOptionsExt as _;
 use rustix::io::Errno;
-use sandtable_launch::interrupt::Interrupt;
+use sandtable_launch::outside::interrupt::Interrupt;
 use sandtable_store::copy::{self, copy};
 use sandtable_store::dir::{open_named, stat_fd};
 use sandtable_store::source::Stamp;

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use rustix::process::{Signal, kill_process};
-use sandtable_launch::attach;
+use sandtable_launch::outside::attach;
 use sandtable_store::size::{Size, measure};
 use serde::{Deserialize, Serialize};
 

@@ -14,7 +14,7 @@ use std::process::{Child, ChildStderr, ChildStdout, Command, ExitCode, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use sandtable_launch::delegate::{self, Line};
+use sandtable_launch::outside::delegate::{self, Line};
 use sandtable_protocol::invocation::Terminal;
 use sandtable_protocol::wire::WireError;
 use serde::{Deserialize, Serialize};

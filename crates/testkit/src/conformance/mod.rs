@@ -1,6 +1,6 @@
 //! The attacks as a table, and the runner that holds an engine against it.
 //!
-//! A [`Case`] says what is tried inside ([`sandtable_launch::probe`]), with which options, and what must be
+//! A [`Case`] says what is tried inside ([`sandtable_launch::inside::probe`]), with which options, and what must be
 //! seen. The same table is run where nothing is enforced ([`null`]): a case that claims a control and does
 //! not leak there proves nothing, and fails.
 
@@ -13,7 +13,7 @@ mod stage;
 
 use std::fmt::Write as _;
 
-use sandtable_launch::probe::{self, Probe};
+use sandtable_launch::inside::probe::{self, Probe};
 use sandtable_protocol::probe::{Class, Line};
 use sandtable_protocol::report::Control;
 

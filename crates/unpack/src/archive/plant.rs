@@ -9,13 +9,13 @@ use rustix::fs::{
     AtFlags, Mode, OFlags, Timespec, Timestamps, fchmod, futimens, linkat, mkdirat, openat, symlinkat,
 };
 use rustix::io::Errno;
-
-use super::tar::{Content, Entry, Reader};
-use super::{Error, Limits};
 use sandtable_store::dir::{Kind, names, open_below, open_dir, stat_at};
 use sandtable_store::os;
 use sandtable_store::path::RelPath;
 use sandtable_store::remove::remove_at;
+
+use super::tar::{Content, Entry, Reader};
+use super::{Error, Limits};
 
 /// Marks a name of a lower layer that is gone.
 const WHITEOUT: &[u8] = b".wh.";

@@ -2,8 +2,9 @@
 
 use std::io::{self, Read};
 
-use super::{Error, Limits};
 use sandtable_store::path::{PathError, RelPath};
+
+use super::{Error, Limits};
 
 const BLOCK: usize = 512;
 /// The longest extension header; names and attributes of one entry are in it.

@@ -5,12 +5,13 @@ use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::os::fd::OwnedFd;
 
+use sandtable_store::path::RelPath;
+
 use super::plant::Tree;
 use super::stream::Stream;
 use super::tar::Reader;
 use super::zip::Zip;
 use super::{Content, Entry, Error, Limits, ar};
-use sandtable_store::path::RelPath;
 
 /// How much larger than the archive its content may be, beyond a size that is always allowed. The best honest ratio
 /// seen, of generated tables in text, is well below; a bomb is a thousand and more.

@@ -11,6 +11,10 @@ use std::path::{Path, PathBuf};
 
 use fs_err as fs;
 use rustix::fs::{Mode, OFlags};
+use sandtable_store::dir::open_named;
+use sandtable_store::lock::FileLock;
+use sandtable_store::os::write_out;
+use sandtable_store::remove::remove_tree;
 use serde::{Deserialize, Serialize};
 
 use super::oci::Layout;
@@ -18,10 +22,6 @@ use super::{Error, Limits};
 use crate::archive::plant::{Tree, Whiteouts};
 use crate::archive::stream::{Hashing, Stream};
 use crate::archive::{Error as ArchiveError, Reader};
-use sandtable_store::dir::open_named;
-use sandtable_store::lock::FileLock;
-use sandtable_store::os::write_out;
-use sandtable_store::remove::remove_tree;
 
 const ROOT: &str = "root";
 const META: &str = "image.json";

@@ -4,6 +4,8 @@ use std::fs::File;
 use std::io::Read as _;
 use std::os::fd::{AsFd as _, OwnedFd};
 
+use sandtable_store::dir::{open_below, open_file, stat_at};
+use sandtable_store::path::RelPath;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
@@ -11,8 +13,6 @@ use super::{Error, Limits};
 use crate::archive::plant::{Tree, Whiteouts, removals};
 use crate::archive::stream::{Hashing, Stream, sha256};
 use crate::archive::{Error as ArchiveError, Reader};
-use sandtable_store::dir::{open_below, open_file, stat_at};
-use sandtable_store::path::RelPath;
 
 /// The largest index, manifest or configuration.
 const LARGEST_DOCUMENT: u64 = 4 << 20;

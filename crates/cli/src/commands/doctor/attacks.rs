@@ -9,7 +9,7 @@ use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::Path;
 
-use sandtable_launch::probe::{self, Probe};
+use sandtable_launch::inside::probe::{self, Probe};
 use sandtable_protocol::probe::{Case, Class, Line};
 use sandtable_sandbox::model::resolved::ResolvedSpec;
 use serde::Serialize;

@@ -10,9 +10,10 @@ use std::time::{Duration, Instant};
 
 use fs_err as fs;
 use rustix::io::Errno;
-use sandtable_launch::attach;
-use sandtable_launch::container::{Contained, Door, DoorError};
-use sandtable_launch::host;
+use sandtable_launch::error::DoorError;
+use sandtable_launch::outside::attach;
+use sandtable_launch::outside::door::{Contained, Door};
+use sandtable_launch::outside::host;
 use sandtable_protocol::invocation::{AttachError, Ending, Invocation};
 use sandtable_protocol::report::Report;
 use sandtable_protocol::terms::Terms;

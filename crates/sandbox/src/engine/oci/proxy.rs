@@ -12,8 +12,9 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use sandtable_launch::container::Door;
-use sandtable_launch::relay::{Far, Listening, Relay};
+use sandtable_launch::handles::Far;
+use sandtable_launch::outside::door::Door;
+use sandtable_launch::outside::relay::{Listening, Relay};
 use sandtable_protocol::constants::{OUTPOST, READY};
 
 use super::Dialect;

@@ -4,7 +4,7 @@
 use std::cell::RefCell;
 use std::path::PathBuf;
 
-use sandtable_launch::relay::{Listening, Relay};
+use sandtable_launch::outside::relay::{Listening, Relay};
 use sandtable_protocol::op;
 
 /// The relay could not be set up.

@@ -18,8 +18,8 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::statvfs;
 use rustix::net::{Shutdown, shutdown};
-use sandtable_launch::attach::add_to_report;
-use sandtable_launch::supervisor::leaves_out;
+use sandtable_launch::outside::attach::add_to_report;
+use sandtable_launch::outside::supervisor::leaves_out;
 use sandtable_protocol::report::{Control, Observed, Report};
 use sandtable_store::usage::{Count, Usage};
 

@@ -1,4 +1,5 @@
-//! Which module of a crate may use which other one. The list is in `docs/architecture.md`, where people read it.
+//! Which module of a crate may use which other one. The list is in `docs/architecture.md`, where people read it. A folder
+//! that only sorts modules is looked into: its modules are named with it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,8 +7,11 @@ use sandtable_testkit::require::workspace;
 
 use super::{Source, assert_none, module, product};
 
-/// Top-level modules of a crate, each with those it uses.
+/// Modules of a crate, each with those it uses.
 type Graph = BTreeMap<String, BTreeSet<String>>;
+
+/// Folders that are no modules in the sense of this test, with their crates.
+const FOLDERS: [(&str, &str); 2] = [("launch", "inside"), ("launch", "outside")];
 
 /// Modules that use each other in a circle, which nothing but time excuses. A circle that is broken up comes off this list.
 const CIRCLES: [(&str, &[&str]); 4] = [
@@ -48,11 +52,11 @@ fn graphs(files: &[&Source]) -> BTreeMap<String, Graph> {
     let mut graphs: BTreeMap<String, Graph> = BTreeMap::new();
     for file in files {
         let path = module(&file.path);
-        let (Some(&own), Some(name)) = (path.first(), file.path.iter().nth(1)) else { continue };
-        let graph = graphs.entry(name.to_str().expect("names of ours are text").to_owned()).or_default();
-        let uses = graph.entry(own.to_owned()).or_default();
-        let tops = file.reading.named.iter().filter_map(|named| named.path.first());
-        uses.extend(tops.filter(|top| *top != own).cloned());
+        let Some(name) = file.path.iter().nth(1).and_then(|name| name.to_str()) else { continue };
+        let Some(own) = unit(name, &path) else { continue };
+        let uses = graphs.entry(name.to_owned()).or_default().entry(own.clone()).or_default();
+        let named = file.reading.named.iter().filter_map(|named| unit(name, &named.path));
+        uses.extend(named.filter(|used| *used != own));
     }
     // What is named at the root of a crate and is no module of it (a type, a macro) has no place in the order.
     for graph in graphs.values_mut() {
@@ -62,6 +66,15 @@ fn graphs(files: &[&Source]) -> BTreeMap<String, Graph> {
         }
     }
     graphs
+}
+
+/// The module of the crate `name` that a path into it belongs to.
+fn unit(name: &str, path: &[impl AsRef<str>]) -> Option<String> {
+    let first = path.first()?.as_ref();
+    match path.get(1) {
+        Some(second) if FOLDERS.contains(&(name, first)) => Some(format!("{first}::{}", second.as_ref())),
+        _ => Some(first.to_owned()),
+    }
 }
 
 /// The table below the heading of a crate: a module and what it may use, all in backticks.
@@ -115,6 +128,18 @@ fn circles(graph: &Graph) -> Vec<BTreeSet<String>> {
     let all: BTreeSet<BTreeSet<String>> =
         graph.keys().map(circle).filter(|circle| !circle.is_empty()).collect();
     all.into_iter().collect()
+}
+
+#[test]
+fn what_is_inside_a_sandbox_knows_nothing_of_outside() {
+    let graph = &graphs(&product())["launch"];
+    let inside = graph.iter().filter(|(module, _)| module.starts_with("inside"));
+    let wrong: Vec<String> = inside
+        .flat_map(|(module, uses)| uses.iter().map(move |used| format!("`{module}` uses `{used}`")))
+        .filter(|line| line.contains("uses `outside"))
+        .collect();
+    assert!(graph.contains_key("inside::init"), "looked at the wrong names");
+    assert_none("`inside` uses `outside`", &wrong);
 }
 
 fn sample(path: &str, text: &str) -> Source {
