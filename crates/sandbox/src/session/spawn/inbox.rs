@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use sandtable_launch::delegate::Line;
-use sandtable_launch::wire::WireError;
+use sandtable_launch::outside::delegate::Line;
+use sandtable_protocol::wire::WireError;
 
 use super::News;
 
