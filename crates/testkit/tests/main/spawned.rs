@@ -202,7 +202,8 @@ fn what_a_command_writes_ends_with_it_and_not_with_the_recording_of_its_state() 
     let resolved = resolved(&env, &source);
     let held_back = held_back(&env, &source);
     let late = "echo early; (sleep 0.3; echo late; echo errors >&2) & wait";
-    let mut spawned = started(&env, resolved, late);
+    // The lock goes first, also where this fails: the other one waits for its end.
+    let (mut spawned, held_back) = (started(&env, resolved, late), held_back);
     let (mut output, mut errors) = (spawned.take_output().unwrap(), spawned.take_errors().unwrap());
     let said = in_time(move || {
         let (mut said, mut wrong) = (String::new(), String::new());
