@@ -7,6 +7,7 @@ use std::time::Instant;
 use clap::builder::StyledStr;
 use sandtable_sandbox::board::Board;
 use sandtable_sandbox::facts::{Facts, MachineFacts, Recorded};
+use sandtable_sandbox::host::Host;
 use sandtable_sandbox::merge::Recovered;
 use sandtable_sandbox::model::id::SandboxName;
 use sandtable_sandbox::model::path::HostPath;
@@ -183,9 +184,15 @@ impl App {
         self.resolve_with(loaded, &facts)
     }
 
-    fn resolve_with(&self, loaded: &Loaded, facts: &dyn Facts) -> Result<ResolvedSpec, CliError> {
+    /// The caller, for a sandbox of `spec`.
+    pub(crate) fn host_of(&self, spec: &Spec) -> Result<Host, CliError> {
         let mut host = self.environment.host()?;
-        host.foreign.extend(foreign(&loaded.spec));
+        host.foreign.extend(foreign(spec));
+        Ok(host)
+    }
+
+    fn resolve_with(&self, loaded: &Loaded, facts: &dyn Facts) -> Result<ResolvedSpec, CliError> {
+        let mut host = self.host_of(&loaded.spec)?;
         host.tools = commands::tool::kept(self, &loaded.spec)?;
         let resolved = match resolve::resolve(&loaded.spec, &host, facts) {
             // Only the unpacked image can say what it will show.

@@ -74,7 +74,7 @@ enum Rights {
 }
 
 fn ask(patient: Patient<'_>, program: &Path, arguments: &[&str], homeless: Homeless) -> Result<Said, String> {
-    let own = engine_variables(patient.host).into_iter().map(|(name, variable)| {
+    let own = engine_variables(patient.host, patient.facts).into_iter().map(|(name, variable)| {
         let home = homeless == Homeless::Yes && HOMES.contains(&name.as_str());
         (name, if home { NOWHERE.to_owned() } else { variable.value })
     });

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use super::error::Error;
-use super::helpers::helper;
+use super::helpers::{helper, helper_path};
+use super::search::PATH;
 use super::{flags, proxy};
 use crate::facts::{Facts, Said};
 use crate::host::Host;
@@ -18,7 +19,7 @@ use crate::model::spec::{EngineChoice, Network, Spec};
 
 /// Variables by which an engine's program finds its service, its images and its settings.
 const OPEN: &[&str] = &[
-    "PATH",
+    PATH,
     "HOME",
     "USER",
     "LOGNAME",
@@ -199,7 +200,7 @@ fn container(
     machine: &Machine<'_>,
 ) -> Result<Container, Error> {
     let Machine { host, facts } = *machine;
-    let variables = variables(host);
+    let variables = variables(host, facts);
     refuse_remote(engine, &variables)?;
     let rights = match engine {
         EngineName::Docker => docker_rights(&program, &variables, facts)?,
@@ -242,11 +243,14 @@ fn program(name: &str, host: &Host, facts: &dyn Facts) -> Option<PathBuf> {
 }
 
 /// The variables of the caller that the program of an engine gets.
-pub(super) fn variables(host: &Host) -> BTreeMap<String, Variable> {
+pub(super) fn variables(host: &Host, facts: &dyn Facts) -> BTreeMap<String, Variable> {
     let variable = |name: &&str, make: fn(String, Origin) -> Variable| {
-        let value = host.environment.get(*name).filter(|value| !value.is_empty())?;
+        let value = match *name {
+            PATH => helper_path(host, facts),
+            name => host.environment.get(name)?.clone(),
+        };
         let origin = Origin::Variable { name: (*name).to_owned() };
-        Some(((*name).to_owned(), make(value.clone(), origin)))
+        (!value.is_empty()).then(|| ((*name).to_owned(), make(value, origin)))
     };
     let open = OPEN.iter().filter_map(|name| variable(name, Variable::open));
     open.chain(CONCEALED.iter().filter_map(|name| variable(name, Variable::concealed))).collect()

@@ -1,32 +1,82 @@
-//! Programs of this machine that work for us outside a sandbox: container engines, `slirp4netns`, `ssh`, `git`.
+//! Programs of this machine that work for us outside a sandbox: container engines, `slirp4netns`, `ssh`, `git`, and the clients
+//! of registries.
 //!
 //! They come from the caller's PATH, but never from what is worked on. `npm run` and direnv put a directory of the
 //! project there, and what a project or a sandbox has put into it must not run on the host.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::environment::RULES;
-use super::search;
+use super::search::{self, PATH};
 use crate::facts::Facts;
 use crate::host::Host;
 use crate::model::path::HostPath;
 
-/// The program `name` that works for us.
+/// The program `name` that works for us. It is the one way to find such a program.
 pub fn helper(name: &str, host: &Host, facts: &dyn Facts) -> Option<PathBuf> {
-    let foreign: Vec<PathBuf> = host.foreign.iter().filter_map(|place| top(place, host, facts)).collect();
-    let is_foreign = |path: &Path| {
-        let real = facts.real_path(path).unwrap_or_else(|_| path.to_owned());
-        foreign.iter().any(|top| real.starts_with(top) || path.starts_with(top))
-    };
-    let mut directories = search::directories(host);
-    directories.retain(|directory| foreign.is_empty() || is_systems(directory) || !is_foreign(directory));
+    let foreign = Foreign::of(host, facts);
+    let mut directories = foreign.leaves(host);
     loop {
         let found = facts.program(name, &directories).ok()?;
-        if foreign.is_empty() || !is_foreign(&found) || found.parent().is_some_and(is_systems) {
+        if !foreign.holds(&found) || found.parent().is_some_and(is_systems) {
             return Some(found);
         }
         // A link into what is worked on.
         directories.retain(|directory| Some(directory.as_path()) != found.parent());
+    }
+}
+
+/// PATH for a program that works for us: what it starts in turn is no program of what is worked on either.
+pub(super) fn helper_path(host: &Host, facts: &dyn Facts) -> String {
+    let kept = Foreign::of(host, facts).leaves(host);
+    kept.iter().map(|directory| directory.to_string_lossy()).collect::<Vec<_>>().join(":")
+}
+
+/// The caller's environment for a program that works for us: that PATH, and no variable that leads into what is worked on.
+/// Interpreters load what such variables name (`PYTHONPATH`, `NODE_OPTIONS`, `LD_LIBRARY_PATH`).
+pub fn helper_environment(host: &Host, facts: &dyn Facts) -> BTreeMap<String, String> {
+    let foreign = Foreign::of(host, facts);
+    let mut environment = host.environment.clone();
+    environment.retain(|name, value| name == PATH || !foreign.is_named_in(value));
+    if let Some(path) = environment.get_mut(PATH) {
+        *path = helper_path(host, facts);
+    }
+    environment
+}
+
+/// What is worked on.
+struct Foreign<'a> {
+    tops: Vec<PathBuf>,
+    facts: &'a dyn Facts,
+}
+
+impl<'a> Foreign<'a> {
+    fn of(host: &Host, facts: &'a dyn Facts) -> Self {
+        Self { tops: host.foreign.iter().filter_map(|place| top(place, host, facts)).collect(), facts }
+    }
+
+    fn holds(&self, path: &Path) -> bool {
+        if self.tops.is_empty() {
+            return false;
+        }
+        let real = self.facts.real_path(path).unwrap_or_else(|_| path.to_owned());
+        self.tops.iter().any(|top| real.starts_with(top) || path.starts_with(top))
+    }
+
+    /// The directories of the caller's PATH without its own.
+    fn leaves(&self, host: &Host) -> Vec<PathBuf> {
+        let mut directories = search::directories(host);
+        directories.retain(|directory| is_systems(directory) || !self.holds(directory));
+        directories
+    }
+
+    /// Whether a path of it stands in the value of a variable, alone, in a list or in the words of a command.
+    fn is_named_in(&self, value: &str) -> bool {
+        let list = value.split(':');
+        let words = value.split(|sign: char| sign.is_whitespace() || ":=,;'\"".contains(sign));
+        let paths = std::iter::once(value).chain(list).chain(words).filter(|word| word.starts_with('/'));
+        paths.map(Path::new).any(|path| self.holds(path))
     }
 }
 
@@ -84,4 +134,35 @@ mod tests {
         }
         assert_eq!(found("/usr/bin", "/usr"), "/usr/bin/podman");
     }
+
+    #[test]
+    fn what_works_for_us_is_not_led_into_what_is_worked_on() {
+        let machine = Fake::new(1000)
+            .file("/home/ann/p/.git/HEAD", "ref: refs/heads/main\n")
+            .link("/home/ann/link", "/home/ann/p");
+        let mut host = host(1000, "/home/ann", "bin:/home/ann/p/bin:/home/ann/link:/home/ann/bin:/usr/bin");
+        host.foreign = vec![HostPath::new("/home/ann/p/sub").unwrap()];
+        for (name, value) in [
+            ("PYTHONPATH", "/usr/lib/x:/home/ann/p/lib"),
+            ("NODE_OPTIONS", "--require=/home/ann/p/hook.js"),
+            ("INIT_CWD", "/home/ann/p"),
+            ("VIRTUAL_ENV", "/home/ann/link"),
+            ("URL", "file:///home/ann/p/x"),
+            ("KEPT", "/home/ann/project:/home/ann/pip.conf"),
+        ] {
+            host.environment.insert(name.to_owned(), value.to_owned());
+        }
+        let told = helper_environment(&host, &machine);
+        assert_eq!(told["PATH"], "/home/ann/bin:/usr/bin");
+        let new: Vec<&str> = told.keys().map(String::as_str).filter(|name| !OWN.contains(name)).collect();
+        assert_eq!(new, ["KEPT"]);
+        host.foreign.clear();
+        let told = helper_environment(&host, &machine);
+        assert_eq!(told.len(), host.environment.len());
+        assert_eq!(told["PATH"], "/home/ann/p/bin:/home/ann/link:/home/ann/bin:/usr/bin");
+    }
+
+    /// What every host of these tests has.
+    const OWN: [&str; 8] =
+        ["PATH", "HOME", "USER", "TERM", "LC_ALL", "SHELL", "GITHUB_TOKEN", "SSH_AUTH_SOCK"];
 }

@@ -51,7 +51,7 @@ pub use environment::environment_rules;
 pub use error::Error;
 pub use gitconfig::{ignore_file, without_passwords};
 pub use groups::socket as systemd_socket;
-pub use helpers::helper;
+pub use helpers::{helper, helper_environment};
 pub use hide::Hidden;
 pub use mode::WORKSPACE;
 pub use proxy::ProxyError;
@@ -171,8 +171,8 @@ pub fn check_engine(engine: EngineChoice, host: &Host, facts: &dyn Facts) -> Res
 }
 
 /// The variables by which the program of a container engine finds its service.
-pub fn engine_variables(host: &Host) -> BTreeMap<String, Variable> {
-    engine::variables(host)
+pub fn engine_variables(host: &Host, facts: &dyn Facts) -> BTreeMap<String, Variable> {
+    engine::variables(host, facts)
 }
 
 /// What the user wants to see inside besides the workspace.

@@ -9,12 +9,13 @@ use super::{environment, groups, ssh_agent};
 use crate::facts::{Entry, Facts, Kind};
 use crate::host::Host;
 use crate::model::agent;
-use crate::model::mount::{Content, FileIdentity, Mount, MountTable};
+use crate::model::mount::{Content, FileIdentity, HostAccess, Mount, MountTable};
 use crate::model::path::{BoxPath, HostPath};
 use crate::model::resolved::{ResolvedSpec, Warning};
 
 /// Looks again at what may have changed since `resolved` was recorded.
 pub fn renew(resolved: &mut ResolvedSpec, host: &Host, facts: &dyn Facts) -> Result<(), Error> {
+    let host = &beside(resolved, host);
     let warnings = &mut resolved.warnings;
     warnings.retain(|warning| warning.code != Warning::NO_AGENT);
     let surroundings = Surroundings {
@@ -36,6 +37,17 @@ pub fn renew(resolved: &mut ResolvedSpec, host: &Host, facts: &dyn Facts) -> Res
     resolved.ssh_agent = found;
     resolved.systemd = groups::systemd(&resolved.limits, resolved.engine, host, facts);
     Ok(())
+}
+
+/// The caller, who may be anywhere now: nothing that the sandbox may have written works for us.
+fn beside(resolved: &ResolvedSpec, host: &Host) -> Host {
+    let mut host = host.clone();
+    host.foreign.push(resolved.source.root.clone());
+    host.foreign.extend(resolved.mounts.iter().filter_map(|mount| match &mount.content {
+        Content::Host { source, access: HostAccess::Write, .. } => Some(source.clone()),
+        _ => None,
+    }));
+    host
 }
 
 /// The files of the user that are shown because they are there.

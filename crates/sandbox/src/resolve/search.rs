@@ -11,10 +11,13 @@ use crate::model::mount::MountTable;
 use crate::model::path::BoxPath;
 use crate::model::resolved::Warning;
 
+/// Where programs are.
+pub(super) const PATH: &str = "PATH";
+
 /// The directories of the caller's PATH. Relative ones would depend on where a program starts and are left
 /// out.
 pub(super) fn directories(host: &Host) -> Vec<PathBuf> {
-    let path = host.environment.get("PATH").map_or("", String::as_str);
+    let path = host.environment.get(PATH).map_or("", String::as_str);
     path.split(':').map(PathBuf::from).filter(|directory| directory.is_absolute()).collect()
 }
 

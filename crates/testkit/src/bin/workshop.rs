@@ -12,7 +12,7 @@ use sandtable_sandbox::model::resolved::Identity;
 use sandtable_sandbox::session::tools::{
     BuildRoot, DepsMode, Failures, Note, Provided, ToolWatcher, Workshop, provide,
 };
-use sandtable_sandbox::tools::fetch::{Came, Clients, Hears};
+use sandtable_sandbox::tools::fetch::{CLIENTS, Came, Clients, Hears};
 use sandtable_sandbox::tools::plan::{Download, Plan};
 use sandtable_testkit::require::{is_root, say};
 
@@ -49,11 +49,16 @@ fn run(words: Vec<String>) -> Result<serde_json::Value, Box<dyn std::error::Erro
     }
     let environment = environment();
     let search = environment.get("PATH").map(|path| std::env::split_paths(path).collect::<Vec<PathBuf>>());
-    let search = search.unwrap_or_default().into_iter().filter_map(|path| HostPath::new(path).ok()).collect();
+    let search = search.unwrap_or_default();
+    let client = |name: &'static str| {
+        let found = search.iter().map(|place| place.join(name)).find(|path| path.is_file())?;
+        Some((name, HostPath::new(found).ok()?))
+    };
+    let programs = CLIENTS.into_iter().filter_map(client).collect();
     let (uid, gid) = if is_root() { (0, 0) } else { ids()? };
     let workshop = Workshop {
         depot: HostPath::new(std::path::absolute(depot)?)?,
-        clients: Clients { search, environment },
+        clients: Clients { programs, environment },
         root: root.unwrap_or_else(|| BuildRoot::here(deps)),
         deps,
         identity: Identity { uid, gid },

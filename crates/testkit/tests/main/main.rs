@@ -30,6 +30,7 @@ mod going_back;
 mod ground;
 mod guides;
 mod half_done;
+mod host_programs;
 mod hostile_trees;
 mod hosts;
 mod ignored;

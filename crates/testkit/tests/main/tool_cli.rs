@@ -9,13 +9,13 @@ use sandtable_testkit::fingerprint::Fingerprint;
 use sandtable_testkit::process::Ended;
 use sandtable_testkit::require;
 
-struct World {
-    env: TestEnv,
-    source: PathBuf,
+pub(crate) struct World {
+    pub(crate) env: TestEnv,
+    pub(crate) source: PathBuf,
 }
 
 impl World {
-    fn new(caller: Caller) -> Option<Self> {
+    pub(crate) fn new(caller: Caller) -> Option<Self> {
         let env = TestEnv::of_the_executable_as(caller)?;
         let source = env.repository("r");
         Some(Self { env, source })
@@ -26,7 +26,7 @@ impl World {
     }
 
     /// A recipe in a file.
-    fn recipe(&self, name: &str, head: &str, script: &str) -> String {
+    pub(crate) fn recipe(&self, name: &str, head: &str, script: &str) -> String {
         let path = self.env.home().join(format!("{name}.toml"));
         let text = format!(
             "format = 1\nname = \"{name}\"\nversion = \"1.0\"\ndescription = \"a test\"\n{head}\n\
@@ -36,7 +36,7 @@ impl World {
         path.to_str().unwrap().to_owned()
     }
 
-    fn tools(&self) -> PathBuf {
+    pub(crate) fn tools(&self) -> PathBuf {
         self.env.home().join(".local/share/sandtable/tools")
     }
 }

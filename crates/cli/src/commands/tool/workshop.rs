@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use sandtable_sandbox::engine::oci::image::present;
 use sandtable_sandbox::facts::MachineFacts;
+use sandtable_sandbox::host::Host;
 use sandtable_sandbox::model::image::{Pull, ResolvedImage};
 use sandtable_sandbox::model::path::HostPath;
 use sandtable_sandbox::model::resolved::Identity;
@@ -15,7 +16,7 @@ use sandtable_sandbox::session::tools::{self, BuildRoot, DepsMode, Failures, Wor
 use sandtable_sandbox::tools::builtin;
 use sandtable_sandbox::tools::consent::{Consents, Question};
 use sandtable_sandbox::tools::depot::{Depot, Receipt};
-use sandtable_sandbox::tools::fetch::Clients;
+use sandtable_sandbox::tools::fetch::{CLIENTS, Clients};
 use sandtable_sandbox::tools::plan::Plan;
 
 use super::watch::Told;
@@ -52,12 +53,20 @@ fn place(app: &App) -> Result<HostPath, CliError> {
 }
 
 pub(super) fn workshop(app: &App, manner: Manner) -> Result<Workshop, CliError> {
-    let host = app.environment.host()?;
-    let search = host.environment.get("PATH").map(String::as_str).unwrap_or_default();
-    let search = search.split(':').filter_map(|path| HostPath::new(path).ok()).collect();
+    workshop_for(app, manner, &app.environment.host()?)
+}
+
+/// The same for a sandbox: nothing of its source works for us.
+fn workshop_of(app: &App, spec: &Spec) -> Result<Workshop, CliError> {
+    workshop_for(app, Manner::default(), &app.host_of(spec)?)
+}
+
+fn workshop_for(app: &App, manner: Manner, host: &Host) -> Result<Workshop, CliError> {
+    let client = |name| Some((name, HostPath::new(resolve::helper(name, host, &MachineFacts)?).ok()?));
+    let programs = CLIENTS.into_iter().filter_map(client).collect();
     Ok(Workshop {
         depot: place(app)?,
-        clients: Clients { search, environment: host.environment },
+        clients: Clients { programs, environment: resolve::helper_environment(host, &MachineFacts) },
         root: manner.root,
         deps: manner.deps,
         identity: Identity { uid: host.uid, gid: host.gid },
@@ -97,7 +106,7 @@ pub(crate) fn prepared(app: &App, loaded: &Loaded) -> Result<(), CliError> {
     if loaded.output.dry_run.value || loaded.spec.tools.is_empty() {
         return Ok(());
     }
-    let workshop = workshop(app, Manner::default())?;
+    let workshop = workshop_of(app, &loaded.spec)?;
     let image = Image::of(app, &loaded.spec)?;
     for Setting { value: request, .. } in &loaded.spec.tools {
         if found_on(app, image.as_ref(), request)?.is_some() {
@@ -119,7 +128,7 @@ pub(crate) fn kept(app: &App, spec: &Spec) -> Result<Vec<ProvidedDep>, CliError>
     if spec.tools.is_empty() {
         return Ok(Vec::new());
     }
-    let workshop = workshop(app, Manner::default())?;
+    let workshop = workshop_of(app, spec)?;
     let image = Image::of(app, spec)?;
     let mut found: Vec<ProvidedDep> = Vec::new();
     for Setting { value: request, .. } in &spec.tools {
@@ -151,7 +160,7 @@ impl Image {
         if made.is_empty() || spec.container.pull.value == Pull::Always {
             return Ok(None);
         }
-        let engaged = resolve::engaged(spec, &app.environment.host()?, &MachineFacts);
+        let engaged = resolve::engaged(spec, &app.host_of(spec)?, &MachineFacts);
         let Ok(Some(Engaged { container, image: ResolvedImage::Named { name, .. }, .. })) = engaged else {
             return Ok(None);
         };

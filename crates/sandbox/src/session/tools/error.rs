@@ -173,7 +173,7 @@ impl Error {
                 _ => None,
             },
             Self::Fetch(error) => match &**error {
-                FetchError::NoClient { program, .. } => Some(format!("install `{program}`")),
+                FetchError::NoClient { program, .. } => Some(format!("install `{program}`; one inside the project is not used")),
                 FetchError::Hash { .. } => Some(
                     "the registry offers another file under that name now, or somebody on the way does"
                         .to_owned(),

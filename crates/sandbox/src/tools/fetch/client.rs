@@ -1,6 +1,5 @@
 //! The clients, and how each is asked for exactly one file.
 
-use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
@@ -82,8 +81,7 @@ impl Job<'_> {
             .arg("--cache")
             .arg(self.scratch.join("npm").as_path())
             .arg("--")
-            .arg(format!("{}@{}", self.download.name, self.download.version))
-            .directory(self.scratch.as_path());
+            .arg(format!("{}@{}", self.download.name, self.download.version));
         self.finish(&cli)?;
         self.only_file(&packed, &[])
     }
@@ -91,11 +89,8 @@ impl Job<'_> {
     /// A crate, out of cargo's own cache, where `cargo info` puts it.
     fn cargo(&self) -> Result<HostPath, FetchError> {
         let Download { name, version, .. } = self.download;
-        let cli = self
-            .client("cargo", &["cargo"])?
-            .args(["info", "--quiet"])
-            .arg(format!("{name}@{version}"))
-            .directory(self.scratch.as_path());
+        let cli =
+            self.client("cargo", &["cargo"])?.args(["info", "--quiet"]).arg(format!("{name}@{version}"));
         self.finish(&cli)?;
         let home = self.clients.environment.get("CARGO_HOME").map(HostPath::new).and_then(Result::ok);
         let user = self.clients.environment.get("HOME").and_then(|home| HostPath::new(home).ok());
@@ -160,11 +155,11 @@ impl Job<'_> {
     }
 
     fn client(&self, program: &'static str, names: &[&str]) -> Result<Cli, FetchError> {
-        let candidates =
-            names.iter().flat_map(|name| self.clients.search.iter().map(move |place| place.join(name)));
-        let found = candidates.into_iter().find(|path| is_executable(path.as_path()));
+        let found = names.iter().find_map(|name| self.clients.programs.get(name));
         let registry = self.download.source;
-        let mut cli = Cli::new(found.ok_or(FetchError::NoClient { program, registry })?);
+        let found = found.ok_or(FetchError::NoClient { program, registry })?;
+        // Some read settings, or modules, where they are started: never in the source.
+        let mut cli = Cli::new(found.clone()).directory(self.scratch.as_path());
         for (name, value) in &self.clients.environment {
             cli = cli.variable(name, value);
         }
@@ -279,9 +274,4 @@ fn end(child: &mut std::process::Child) {
     }
     let _gone = child.kill();
     let _taken = child.wait();
-}
-
-fn is_executable(path: &Path) -> bool {
-    use std::os::unix::fs::PermissionsExt as _;
-    fs::metadata(path).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
 }

@@ -90,11 +90,15 @@ pub enum Came {
     Fetched,
 }
 
-/// Where clients are and what they are told.
+/// The programs that ask registries.
+pub const CLIENTS: [&str; 6] = ["apt-get", "cargo", "curl", "npm", "pip", "pip3"];
+
+/// Where clients are and what they are told. Whoever makes it knows what is worked on, of which nothing may work for us; here
+/// nothing is looked for.
 #[derive(Clone, Debug)]
 pub struct Clients {
-    /// The directories to look for programs in, in order.
-    pub search: Vec<HostPath>,
+    /// Those of [`CLIENTS`] that are here.
+    pub programs: BTreeMap<&'static str, HostPath>,
     /// The user's environment, in which a client finds its configuration.
     pub environment: BTreeMap<String, String>,
 }

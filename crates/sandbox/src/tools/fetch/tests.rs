@@ -65,8 +65,10 @@ impl World {
         }))
         .unwrap();
         let plan = Plan { downloads: downloads.to_vec(), ..plan };
-        let search = vec![HostPath::new(self.place.path().join("programs")).unwrap()];
-        fetch(&[&plan], &self.cache, &Clients { search, environment: BTreeMap::new() }, heard)
+        let place = HostPath::new(self.place.path().join("programs")).unwrap();
+        let here = CLIENTS.into_iter().map(|name| (name, place.join(name)));
+        let programs = here.filter(|(_, path)| path.as_path().is_file()).collect();
+        fetch(&[&plan], &self.cache, &Clients { programs, environment: BTreeMap::new() }, heard)
     }
 }
 

@@ -174,3 +174,62 @@ fn a_thread_that_cannot_be_made_is_an_error_and_no_panic() {
         files.iter().filter(|file| !is_test(file)).flat_map(|file| file.naming(&panicking)).collect();
     assert_none("a thread without a way to fail", &found);
 }
+
+/// Programs of the host that start outside a sandbox, each with where it comes from. A new one comes from
+/// `resolve::helper` as well, which passes over what is worked on.
+const STARTS: [(&str, &str); 8] = [
+    ("doctor/tools.rs", "`helper`"),
+    ("engine/nat.rs", "`helper`, by the plan"),
+    ("engine/oci/image.rs", "`helper`, by the plan"),
+    ("engine/ssh_agent/desktop.rs", "`helper`, by the plan"),
+    ("engine/ssh_agent/tunnel.rs", "`helper`, by the plan"),
+    ("facts/machine.rs", "whoever asks for its output: engines, found by `helper`, and `/sbin/mount`"),
+    ("merge/git.rs", "fixed directories of the system"),
+    ("tools/fetch/client.rs", "`helper`, by the command line"),
+];
+
+/// Where the word PATH is written, and why that finds no program of the host.
+const PATHS: [(&str, &str); 9] = [
+    ("resolve/search.rs", "the directories, for `helper` and for what is seen inside"),
+    ("resolve/environment.rs", "PATH inside"),
+    ("resolve/tools.rs", "PATH inside"),
+    ("resolve/toolchains.rs", "says why something is seen inside"),
+    ("engine/seatbelt/lower.rs", "PATH inside"),
+    ("session/tools/make.rs", "PATH of a build, inside"),
+    ("tools/execute/lower.rs", "PATH of a build, inside"),
+    ("tools/plan/variable.rs", "a name that no tool may set"),
+    ("cli/src/ui/tool.rs", "a heading"),
+];
+
+/// What is worked on puts directories of its own on PATH, so there is one way from a name to a program.
+#[test]
+fn programs_of_the_host_are_found_in_one_place() {
+    let files = product();
+    let outside = |words: &[&str], may: &[&str]| -> Vec<String> {
+        let kept = files.iter().filter(|file| !may.iter().any(|place| is_at(file, place)));
+        kept.flat_map(|file| file.naming(words)).filter(|line| !line.contains("value_name")).collect()
+    };
+    let asked = ["Question::Program", "facts.program("];
+    let may =
+        ["facts/mod.rs", "facts/answer.rs", "facts/machine.rs", "facts/recorded.rs", "resolve/helpers.rs"];
+    assert_none("a program is looked for by `resolve::helper`", &outside(&asked, &may));
+    let list = ["search::directories(", "split_paths("];
+    let may = ["resolve/helpers.rs", "resolve/search.rs", "resolve/toolchains.rs"];
+    assert_none("the caller's PATH is read by `resolve::helper`", &outside(&list, &may));
+    assert_none(
+        "PATH is written where it is not known to be harmless",
+        &outside(&["\"PATH\""], &PATHS.map(|it| it.0)),
+    );
+    assert_none(
+        "a program is started that comes from nobody knows where",
+        &outside(&["Cli::new("], &STARTS.map(|it| it.0)),
+    );
+    for (place, _) in STARTS.iter().chain(&PATHS) {
+        assert!(files.iter().any(|file| is_at(file, place)), "{place} is not there any more");
+    }
+}
+
+/// Whether a file is at a place that is named by the end of its path.
+fn is_at(file: &Source, place: &str) -> bool {
+    file.path.ends_with(place)
+}
