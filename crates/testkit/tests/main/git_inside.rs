@@ -92,9 +92,10 @@ fn with_passwords(env: &TestEnv, name: &str) -> std::path::PathBuf {
     source
 }
 
+const LOOK: &str = "cat .git/config*; git remote -v; git commit -q --allow-empty -m x && echo done";
+
 #[test]
 fn passwords_in_a_repository_are_named_and_left_out_where_asked() {
-    const LOOK: &str = "cat .git/config*; git remote -v; git commit -q --allow-empty -m x && echo done";
     for caller in [Caller::Same, Caller::ordinary()] {
         let Some(env) = TestEnv::of_the_executable_as(caller) else { continue };
         furnish(&env);
@@ -133,6 +134,36 @@ fn passwords_in_a_repository_are_named_and_left_out_where_asked() {
         let own = env.run_script(&env.repository("plain"), &["--rm"], "true").expect_code(0);
         own.expect_stderr("[exposed-credentials]").expect_stderr("`http.extraheader`").unused();
     }
+}
+
+/// Without root Podman stands every layer on one directory, so nothing of the source can be exchanged for a copy: there
+/// the warning stays.
+#[test]
+fn passwords_in_a_repository_are_named_and_left_out_of_containers() {
+    Contained::each(Contained::new, |world, _| {
+        furnish(&world.env);
+        let source = with_passwords(&world.env, "secret");
+        let before = fs_err::read(source.join(".git/config")).unwrap();
+        let shown = script(starting(world, &source), &["--rm"], LOOK).expect_code(0);
+        for word in
+            ["[exposed-credentials]", "`remote.origin.url`", "`core.sshcommand`", "`remote.second.url`"]
+        {
+            assert!(shown.stderr.contains(word), "{word}: {}", shown.stderr);
+        }
+        let rootless =
+            world.kind == Kind::Podman && (world.env.caller() != Caller::Same || !require::is_root());
+        for way in [&[][..], &["--mode", "copy"], &["--base", "store"], &["--profile", "tight"]] {
+            let options = [&["--rm", "--git-config", "sanitized"], way].concat();
+            let ended = script(starting(world, &source), &options, LOOK).expect_code(0);
+            let told = format!("{}{}", ended.stdout, ended.stderr);
+            assert!(told.contains("done"), "{way:?}: {told}");
+            // A copy can be written as it should be, and a profile that hides files makes one.
+            let kept = rootless && way.is_empty();
+            assert_eq!(told.contains("hunter2"), kept, "{way:?}: {told}");
+            assert_eq!(ended.stderr.contains("[exposed-credentials]"), kept, "{way:?}: {told}");
+        }
+        assert_eq!(fs_err::read(source.join(".git/config")).unwrap(), before);
+    });
 }
 
 /// The system's programs, for an image that has none.
