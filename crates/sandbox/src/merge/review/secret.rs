@@ -134,6 +134,16 @@ mod tests {
         }
     }
 
+    /// Written out, since a rule that is not there any more is missing from the loop over the rules as well.
+    #[test]
+    fn tokens_of_services_are_found_by_how_they_begin() {
+        for start in ["ghu_", "hf_", "sk-proj-", "sk_live_"] {
+            for text in [format!("{start}{LETTERS}"), format!("key = \"{start}{LETTERS}\"")] {
+                assert!(finds(&text), "{text}");
+            }
+        }
+    }
+
     #[test]
     fn what_only_looks_alike_is_not() {
         for text in [
