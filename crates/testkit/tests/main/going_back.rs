@@ -2,9 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
+use sandtable_testkit::container::Contained;
 use sandtable_testkit::env::{Caller, TestEnv};
+use sandtable_testkit::process::Run;
+use sandtable_testkit::require;
 
 use crate::cli::Unused;
+use crate::git_inside::PROGRAMS;
 
 /// A repository with files that git ignores.
 fn repository(env: &TestEnv) -> PathBuf {
@@ -145,6 +149,18 @@ fn what_no_state_holds_survives_every_way_back_of_a_sandbox() {
 const MORE_UNHELD: &str = "perl -e 'use Socket; socket(S,PF_UNIX,SOCK_STREAM,0); bind(S,sockaddr_un(q(socket))) or die'; \
      echo work > sub/work; echo changed > sub/file; echo k > keep";
 
+/// A submodule `sub` with one file.
+fn add_submodule(env: &TestEnv, source: &Path) {
+    let sub = env.root().join("sub");
+    env.file(&sub.join("file"), "as it was\n");
+    for args in [&["init", "-q"][..], &["add", "-A"], &["commit", "-q", "-m", "one"]] {
+        env.git(&sub, args);
+    }
+    let from = sub.display().to_string();
+    env.git(source, &["-c", "protocol.file.allow=always", "submodule", "--quiet", "add", &from, "sub"]);
+    env.git(source, &["commit", "-q", "-m", "with a submodule"]);
+}
+
 #[test]
 fn sockets_and_work_in_submodules_survive_every_way_back_of_a_sandbox() {
     if sandtable_testkit::require::program("perl").is_none() {
@@ -153,14 +169,8 @@ fn sockets_and_work_in_submodules_survive_every_way_back_of_a_sandbox() {
     for (caller, mode) in [(Caller::Same, "overlay"), (Caller::ordinary(), "overlay"), (Caller::Same, "copy")]
     {
         let Some(env) = TestEnv::of_the_executable_as(caller) else { continue };
-        let (source, sub) = (env.repository("r"), env.root().join("sub"));
-        env.file(&sub.join("file"), "as it was\n");
-        for args in [&["init", "-q"][..], &["add", "-A"], &["commit", "-q", "-m", "one"]] {
-            env.git(&sub, args);
-        }
-        let from = sub.display().to_string();
-        env.git(&source, &["-c", "protocol.file.allow=always", "submodule", "--quiet", "add", &from, "sub"]);
-        env.git(&source, &["commit", "-q", "-m", "with a submodule"]);
+        let source = env.repository("r");
+        add_submodule(&env, &source);
         env.run_script(&source, &["--name", "a", "--mode", mode], MORE_UNHELD).expect_code(0).unused();
         let first = done(&env, &source, &["snapshot", "a"]).lines().next().unwrap().to_owned();
         let _said = done(&env, &source, &["exec", "-q", "a", "--", "sh", "-c", "echo 2 >> keep"]);
@@ -195,24 +205,47 @@ fn what_would_be_lost_is_named_and_the_way_back_refused() {
     }
 }
 
-#[test]
-fn what_no_state_holds_is_named_every_time() {
-    let Some(env) = TestEnv::of_the_executable() else { return };
-    let source = env.repository("r");
-    let ran = env.run_script(&source, &["--name", "a"], "mkfifo pipe; echo x > x").expect_code(0);
-    let named = |text: &str| text.contains("`pipe` is a named pipe");
-    assert!(named(&ran.stderr), "{}", ran.stderr);
-    let kept = env.sandtable().directory(&source).args(["snapshot", "a"]).ended().expect_code(0);
-    let id = kept.stdout.trim().to_owned();
-    let out = env.root().join("out");
+/// Made inside, and held by no state: of each kind one.
+const NONE_HELD: &str = "mkfifo pipe; truncate -s 5G huge; echo work > sub/work; git init -q nested; echo n > nested/n; \
+                         echo s > secret; chmod 0 secret; echo x > x";
+
+/// What is said of these. Root may read everything.
+fn unheld(env: &TestEnv) -> Vec<(&'static str, &'static str, &'static str)> {
+    let mut all = vec![
+        ("pipe", "is a named pipe", "fifo"),
+        ("huge", "is larger than 4 GiB", "too-large"),
+        ("sub", "holds the files of another repository", "submodule"),
+        ("nested/.git", "is the git directory of a repository within", "repository"),
+    ];
+    if env.caller() != Caller::Same || !require::is_root() {
+        all.push(("secret", "may not be read", "unreadable"));
+    }
+    all
+}
+
+/// Each command that shows a state or makes one of it names what the state does not hold.
+fn named_every_time(env: &TestEnv, source: &Path, run: &Run, sandtable: &dyn Fn() -> Run) {
+    let all = unheld(env);
+    let check = |what: &[&str], said: &str| {
+        for (path, why, _) in &all {
+            assert!(said.contains(&format!("`{path}` {why}")), "{what:?}, {path}: {said}");
+        }
+    };
+    let ended = |args: &[&str]| sandtable().directory(source).args(args).ended().expect_code(0);
+    check(&["run"], &run.clone().args(["--", "sh", "-c", NONE_HELD]).ended().expect_code(0).stderr);
+    let id = ended(&["snapshot", "a"]).stdout.trim().to_owned();
+    let place = |name: &str| env.home().join(name).to_str().unwrap().to_owned();
+    let (out, patch) = (place("out"), place("patch"));
     for args in [
         &["exec", "a", "--", "true"][..],
         &["diff", "a"],
         &["diff", "a", "--stat"],
+        &["export", "a", "--patch", &patch],
+        &["export", "a", "--branch", "work"],
         &["merge", "a", "--dry-run"],
         &["merge", "a"],
         &["apply", "a"],
-        &["checkout", "a", out.to_str().unwrap()],
+        &["checkout", "a", &out],
         &["exec", "-q", "a", "--", "true"],
         &["fork", "a", "--name", "b"],
         &["verify", "a"],
@@ -221,24 +254,45 @@ fn what_no_state_holds_is_named_every_time() {
         &["undo", "a"],
         &["redo", "a"],
         &["rollback", &id, "a"],
-        &["rollback", &id, out.to_str().unwrap()],
+        &["rollback", &id, &out],
     ] {
-        let said = done(&env, &source, args);
-        assert!(named(&said), "{args:?}: {said}");
+        let said = ended(args);
+        check(args, &(said.stdout + &said.stderr));
     }
-    let json = |args: &[&str]| -> serde_json::Value {
-        let ended = env.sandtable().directory(&source).args(args).ended().expect_code(0);
-        serde_json::from_str(&ended.stdout).unwrap()
-    };
-    assert_eq!(json(&["diff", "a", "--json"])["left_out"][0]["path"], "pipe");
+    let json = |args: &[&str]| -> serde_json::Value { serde_json::from_str(&ended(args).stdout).unwrap() };
     let merged = json(&["merge", "a", "--dry-run", "--json"]);
     assert!(merged["notes"].as_array().unwrap().iter().any(|note| note["code"] == "left-out"), "{merged}");
-    let again = env.root().join("again");
-    for args in [&["verify", "a", "--json"][..], &["checkout", "a", again.to_str().unwrap(), "--json"]] {
+    for args in [
+        &["diff", "a", "--json"][..],
+        &["verify", "a", "--json"],
+        &["checkout", "a", &place("again"), "--json"],
+    ] {
         let answer = json(args);
-        assert_eq!(answer["left_out"][0]["path"], "pipe", "{answer}");
-        assert_eq!(answer["left_out"][0]["why"], "fifo", "{answer}");
+        for (path, _, why) in &all {
+            let is_it = |left: &serde_json::Value| left["path"] == *path && left["why"] == *why;
+            assert!(answer["left_out"].as_array().unwrap().iter().any(is_it), "{args:?}, {path}: {answer}");
+        }
     }
+}
+
+#[test]
+fn what_no_state_holds_is_named_every_time() {
+    for caller in [Caller::Same, Caller::ordinary()] {
+        let Some(env) = TestEnv::of_the_executable_as(caller) else { continue };
+        let source = env.repository("r");
+        add_submodule(&env, &source);
+        let run = env.sandtable().directory(&source).args(["run", "--name", "a"]);
+        named_every_time(&env, &source, &run, &|| env.sandtable());
+    }
+}
+
+#[test]
+fn what_no_state_of_a_container_holds_is_named_every_time() {
+    Contained::each(Contained::new, |world, source| {
+        add_submodule(&world.env, &source);
+        let run = world.starting(&source).args(PROGRAMS).args(["--name", "a"]);
+        named_every_time(&world.env, &source, &run, &|| world.sandtable());
+    });
 }
 
 /// A state that had it does not bring it back: `undo` of its removal says so.
