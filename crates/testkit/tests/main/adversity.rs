@@ -19,7 +19,7 @@ fn a_full_disk_does_not_cost_what_the_command_made() {
     let source = env.repository("r");
     // The disk is mounted in a namespace that ends with the script. With a budget the sandbox would be ended before it is full.
     let script = "mount -t tmpfs -o size=1m small \"$XDG_DATA_HOME\" || exit 99
-        \"$0\" run --disk none --name full -- sh -c 'echo work > made; cat /dev/zero > big'; echo $?
+        \"$0\" run --disk none --name full -- sh -c 'echo work > made; cat /dev/zero > big; exit 7'; echo $?
         test -e \"$XDG_DATA_HOME/sandtable/sandboxes/full/outcome.json\" && echo recorded || echo unrecorded
         \"$0\" exec -q full -- sh -c 'rm big; cat made'
         \"$0\" diff full --name-status > /dev/null; echo diff $?";
@@ -30,7 +30,7 @@ fn a_full_disk_does_not_cost_what_the_command_made() {
     // The code is the command's own, whether or not there was room for the outcome. Below the room that is left free no
     // state is recorded, and a command that asks for one says why.
     let said = ended.stdout.replace("unrecorded", "recorded");
-    assert_eq!(said, "1\nrecorded\nwork\ndiff 125\n");
+    assert_eq!(said, "7\nrecorded\nwork\ndiff 125\n");
     assert!(ended.stderr.contains("holds work that is not recorded"), "{}", ended.stderr);
     assert!(!ended.stderr.contains("--rm"), "{}", ended.stderr);
 }
