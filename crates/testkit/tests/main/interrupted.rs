@@ -1,10 +1,13 @@
 //! Sandboxes whose supervisor was killed, states that many record at once, and stores that are lost: the work stays, and
 //! every command sees it.
 
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::Child;
 
+use sandtable_testkit::container::Contained;
 use sandtable_testkit::env::{Caller, TestEnv};
+use sandtable_testkit::process::Run;
 
 use crate::adversity::ready;
 use crate::cli::Unused;
@@ -28,7 +31,8 @@ fn work_of_an_interrupted_sandbox_is_seen_by_every_command() {
         let out = |name: &str| env.root().join(name).to_str().unwrap().to_owned();
         env.directory(&env.root().join("place"));
         let place = |name: &str| out(&format!("place/{name}"));
-        let commands: [(&str, Vec<String>); 5] = [
+        let commands: [(&str, Vec<String>); 6] = [
+            ("verify", ["verify", "a", "--", "grep", "-q", "work", "work"].map(str::to_owned).to_vec()),
             ("diff", ["diff", "a", "--name-status"].map(str::to_owned).to_vec()),
             ("export", ["export", "a", "--patch", &place("patch")].map(str::to_owned).to_vec()),
             ("checkout", ["checkout", "a", &place("out")].map(str::to_owned).to_vec()),
@@ -40,6 +44,7 @@ fn work_of_an_interrupted_sandbox_is_seen_by_every_command() {
             let ended = env.sandtable().args(&command).ended().expect_code(0);
             match name {
                 "diff" => assert_eq!(ended.stdout, "A\twork\n"),
+                "verify" => assert_eq!(added(&ended.stdout), "work"),
                 "export" => assert!(fs_err::read_to_string(place("patch")).unwrap().contains("+work")),
                 "checkout" => assert_eq!(read(&PathBuf::from(place("out")).join("work")), "work\n"),
                 "fork" => assert_eq!(done(&env, &["exec", "-q", "b", "--", "cat", "work"]), "work\n"),
@@ -48,6 +53,12 @@ fn work_of_an_interrupted_sandbox_is_seen_by_every_command() {
             done(&env, &["rm", "a"]);
         }
     }
+}
+
+/// The first path that came, in an answer of `verify`.
+fn added(answer: &str) -> String {
+    let answer: serde_json::Value = serde_json::from_str(answer).unwrap();
+    answer["diff"]["added"][0]["path"].as_str().unwrap_or_default().to_owned()
 }
 
 #[test]
@@ -61,6 +72,22 @@ fn a_merge_brings_what_an_interrupted_sandbox_did() {
         done(&env, &["undo"]);
         done(&env, &["rm", "a"]);
     }
+}
+
+#[test]
+fn work_of_an_interrupted_container_is_seen_and_merged() {
+    Contained::each(Contained::new, |world, source| {
+        let run = world.starting(&source).args(["--name", "a", "--", "sh", "-c"]);
+        let mut child = run.arg("echo work > work; echo ready; sleep 60").started();
+        child.stdout.as_mut().unwrap().read_exact(&mut [0; 6]).unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let call = |args: &[&str]| world.sandtable().directory(&source).args(args).ended().expect_code(0);
+        assert_eq!(call(&["diff", "a", "--name-status"]).stdout, "A\twork\n");
+        call(&["merge", "a", "-m", "the work"]).unused();
+        assert_eq!(read(&source.join("work")), "work\n");
+        call(&["rm", "a"]).unused();
+    });
 }
 
 #[test]
@@ -94,16 +121,30 @@ fn every_one_of_many_snapshots_at_once_succeeds() {
 
 #[test]
 fn a_snapshot_beside_the_end_of_a_command_succeeds() {
-    let Some(env) = TestEnv::of_the_executable() else { return };
-    let source = env.repository("r");
-    env.run_script(&source, &["--name", "a"], "true").expect_code(0).unused();
-    for round in 0..20 {
+    for caller in [Caller::Same, Caller::ordinary()] {
+        let Some(env) = TestEnv::of_the_executable_as(caller) else { continue };
+        let source = env.repository("r");
+        env.run_script(&source, &["--name", "a"], "true").expect_code(0).unused();
+        snapshots_beside(20, &|| env.sandtable());
+    }
+}
+
+#[test]
+fn a_snapshot_beside_the_end_of_a_container_succeeds() {
+    Contained::each(Contained::new, |world, source| {
+        world.run_script(&source, &["--name", "a"], "true").expect_code(0).unused();
+        snapshots_beside(3, &|| world.sandtable());
+    });
+}
+
+/// Snapshots of the sandbox `a` about when a command in it ends.
+fn snapshots_beside(rounds: usize, sandtable: &dyn Fn() -> Run) {
+    for round in 0..rounds {
         let script = format!("echo {round} > f; sleep 0.0{}", round % 7);
-        let exec = env.sandtable().args(["exec", "-q", "a", "--", "sh", "-c", &script]).started();
-        let snapshots: Vec<Child> =
-            (0..3).map(|_| env.sandtable().args(["snapshot", "a"]).started()).collect();
+        let exec = sandtable().args(["exec", "-q", "a", "--", "sh", "-c", &script]).started();
+        let snapshots: Vec<Child> = (0..3).map(|_| sandtable().args(["snapshot", "a"]).started()).collect();
         assert_eq!(snapshots.into_iter().map(code).collect::<Vec<i32>>(), [0; 3], "round {round}");
-        assert_eq!(code(exec), 0);
+        assert_eq!(code(exec), 0, "round {round}");
     }
 }
 
@@ -248,6 +289,30 @@ fn one_bad_entry_hides_no_other_sandbox() {
     env.run_script(&source, &["--name", "lost"], "true").expect_code(0).unused();
 }
 
+/// What may not be read hides nothing either. Root may read everything.
+#[test]
+fn an_entry_that_may_not_be_read_hides_no_other_sandbox() {
+    let Some(env) = TestEnv::of_the_executable_as(Caller::ordinary()) else { return };
+    let source = env.repository("r");
+    for name in ["closed", "good", "mute"] {
+        env.run_script(&source, &["--name", name], "echo work > work").expect_code(0).unused();
+    }
+    let places = [env.sandboxes().join("closed"), env.sandboxes().join("mute/sandbox.json")];
+    let modes = places.each_ref().map(|place| fs_err::metadata(place).unwrap().permissions());
+    for place in &places {
+        fs_err::set_permissions(place, std::os::unix::fs::PermissionsExt::from_mode(0)).unwrap();
+    }
+    let listed = env.sandtable().args(["ls", "-q"]).ended().expect_code(0);
+    assert_eq!(listed.stdout, "good\n");
+    listed.expect_stderr("closed").expect_stderr("mute").unused();
+    env.sandtable().args(["prune", "--dry-run"]).ended().expect_code(0).unused();
+    assert_eq!(done(&env, &["exec", "-q", "good", "--", "cat", "work"]), "work\n");
+    for (place, mode) in places.iter().zip(modes) {
+        fs_err::set_permissions(place, mode).unwrap();
+    }
+    assert_eq!(done(&env, &["ls", "-q"]), "closed\ngood\nmute\n", "nothing was taken away");
+}
+
 #[test]
 fn where_nothing_can_be_written_sandboxes_can_be_looked_at() {
     let Some(env) = TestEnv::of_the_executable() else { return };
@@ -272,6 +337,11 @@ fn a_tool_that_nobody_can_use_is_named_and_goes() {
     env.file(&place.join("receipt.json"), "{");
     env.sandtable().args(["tool", "ls"]).ended().expect_code(0).expect_stderr("damaged-tool").unused();
     env.sandtable().args(["tool", "rm", &key[..8]]).ended().expect_code(0).unused();
+    assert!(!place.exists());
+    env.file(&place.join("receipt.json"), "{");
+    let dry = env.sandtable().args(["tool", "gc", "--all", "--dry-run"]).ended().expect_code(0);
+    assert!(dry.stdout.starts_with("1 tools would go") && place.exists(), "{}", dry.stdout);
+    env.sandtable().args(["tool", "gc", "--all"]).ended().expect_code(0).unused();
     assert!(!place.exists());
 }
 
@@ -310,10 +380,19 @@ fn limits_are_errors_and_not_the_end_of_the_supervisor() {
     let written = limited("-f 8", "run --name a -- sh -c 'exit 7'");
     assert_eq!(written.code, 7, "{}", written.stderr);
     // As many threads as there may be, whichever number that is.
-    for threads in [6, 12, 40] {
-        let taken = limited(&format!("-u {threads}"), "snapshot");
-        assert!([0, 125].contains(&taken.code), "{threads}: {} {}", taken.code, taken.stderr);
-        assert!(!taken.stderr.contains("panicked"), "{}", taken.stderr);
+    for command in ["snapshot", "run --rm -- true", "exec a -- true", "merge a"] {
+        let mut codes = Vec::new();
+        for threads in [1, 2, 3, 4, 6, 12, 40] {
+            done(&env, &["exec", "-q", "a", "--", "sh", "-c", &format!("echo {threads} > work-{threads}")]);
+            let ended = limited(&format!("-u {threads}"), command);
+            assert!([0, 125].contains(&ended.code), "{command} {threads}: {} {}", ended.code, ended.stderr);
+            assert!(!ended.stderr.contains("panicked"), "{command} {threads}: {}", ended.stderr);
+            codes.push(ended.code);
+        }
+        // A snapshot goes on without helpers.
+        assert!(command == "snapshot" || codes.contains(&125), "{command}: no number was too small");
+        // Nothing is half done.
+        done(&env, &["store", "fsck"]);
     }
 }
 
