@@ -312,6 +312,41 @@ fn what_fails_after_the_point_of_no_return_is_told_and_completed() {
     });
 }
 
+/// The log is written after the branch has moved: when its disk fails there, what stands is said, and nothing is lost of the log.
+#[test]
+fn a_log_that_cannot_be_written_after_the_point_of_no_return_is_told_and_completed() {
+    each(|env| {
+        let source = work(env, "r");
+        let (old, head) = (files(&source), env.git(&source, &["rev-parse", "HEAD"]));
+        let path = call(env, &source, &["store", "path"]).expect_code(0).stdout;
+        let log = PathBuf::from(path.trim()).with_file_name("meta.db-wal");
+        for mode in ["merge", "apply"] {
+            let fault =
+                ["-e", "trace=pwrite64", "-e", "inject=pwrite64:error=EIO", "-P", log.to_str().unwrap()];
+            let words = [&["strace", "-qq", "-o", "/dev/null"], &fault[..]].concat();
+            let told =
+                env.sandtable().directory(&source).args([mode, "r"]).through(words).ended().expect_code(0);
+            assert!(told.stdout.contains("the work is there, but the log in"), "{mode}: {}", told.stdout);
+            assert!(!told.stdout.contains("put back"), "{mode}: {}", told.stdout);
+            assert_eq!(env.git(&source, &["rev-parse", "HEAD"]) != head, mode == "merge");
+            assert_ne!(files(&source), old, "{mode}");
+            let next = call(env, &source, &["ls"]).expect_code(0);
+            assert!(next.stderr.contains("was completed"), "{mode}: {}", next.stderr);
+            let undone = call(env, &source, &["undo"]).expect_code(0);
+            assert!(
+                undone.stderr.contains(&format!("`{mode}` of sandbox r was undone")),
+                "{}",
+                undone.stderr
+            );
+            assert_eq!(
+                (files(&source), env.git(&source, &["rev-parse", "HEAD"])),
+                (old.clone(), head.clone())
+            );
+            clean(env, &source);
+        }
+    });
+}
+
 /// A directory with files, two recorded states of it, and what it is in the older one.
 pub(crate) fn recorded(env: &TestEnv, name: &str) -> (PathBuf, String, Files) {
     let source = env.root().join(name);
