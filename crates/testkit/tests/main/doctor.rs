@@ -48,6 +48,10 @@ fn everything_holds(env: &TestEnv) {
     let place = attack(&answer, "mount-point");
     assert_eq!(place["got"], "blocked", "{place:#}");
     assert!(place["detail"].as_str().unwrap().contains("the next start was refused"), "{place:#}");
+    for id in ["lease", "directory-notify", "set-id"] {
+        let tried = attack(&answer, id);
+        assert_eq!((&tried["expected"], &tried["got"]), (&"blocked".into(), &"blocked".into()), "{tried:#}");
+    }
     for id in
         ["kernel.version", "kernel.user-namespaces", "kernel.landlock", "machine.proc", "state.directory"]
     {
