@@ -1,5 +1,8 @@
 //! What a sandbox leaves behind may be made so that reading it hangs or needs all memory. Every command that works on the
 //! host ends in bounded time and memory on each of these trees, with a code that is expected of it.
+//!
+//! The limit of time is one of processor time, of the command and all that it starts; the wall clock is looked at too, with
+//! the limit multiplied by the load of the machine. The limit of memory is one of a single process, not of all together.
 
 mod trees;
 
