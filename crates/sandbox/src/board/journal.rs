@@ -372,8 +372,9 @@ mod tests {
         let (half, other) = (out("half"), out("other"));
         let store = board.of_source(&root).unwrap().unwrap();
         let record = |name: &str, target: &Path| {
-            let target: String =
-                target.as_os_str().as_encoded_bytes().iter().map(|b| format!("{b:02x}")).collect();
+            let bytes = target.as_os_str().as_encoded_bytes().iter();
+            let digits = bytes.flat_map(|byte| [byte >> 4, byte & 15]);
+            let target: String = digits.map(|digit| char::from_digit(digit.into(), 16).unwrap()).collect();
             let text = format!("sandtable-journal 9\n{target}\nof another version\n");
             fs_err::write(store.dir().join("journal").join(name), text).unwrap();
         };

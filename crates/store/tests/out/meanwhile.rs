@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::path::Path;
 
+use sandtable_store::RelPath;
 use sandtable_store::rollback::{Error, Options, Verify};
 
 use crate::checkout::unlock;
@@ -146,7 +147,7 @@ fn written_to(name: &str, taken: &[&str]) -> Vec<String> {
     found.retain(|path, _| !outcome.beside.contains(path));
     assert_eq!(found, timeless(&scene.new), "the directory has its permissions");
     unlock(&scene.root());
-    outcome.beside.iter().map(|path| path.display_escaped()).collect()
+    outcome.beside.iter().map(RelPath::display_escaped).collect()
 }
 
 #[test]

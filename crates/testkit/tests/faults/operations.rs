@@ -187,7 +187,7 @@ fn of_nothing(name: &'static str, prepare: fn(&Scene) -> Vec<String>) -> Operati
 
 /// All of them.
 pub(crate) fn table() -> Vec<Operation> {
-    [sources(), sandboxes(), others()].into_iter().flatten().collect()
+    [sources(), sandboxes(), others(), exports()].into_iter().flatten().collect()
 }
 
 fn sources() -> Vec<Operation> {
@@ -297,6 +297,11 @@ fn others() -> Vec<Operation> {
                 words(&["checkout", "box", &out])
             })
         },
+    ]
+}
+
+fn exports() -> Vec<Operation> {
+    vec![
         Operation {
             shows: Shows::Source,
             ..of_nothing("export of a branch", |scene| {
