@@ -228,7 +228,7 @@ fn fits_line(shown: &str, seen: &str) -> bool {
 
 #[test]
 fn a_wrong_example_is_noticed_and_what_differs_in_each_run_is_not() {
-    let lines = |text: &str| text.lines().map(|line| plain(line)).collect::<Vec<_>>();
+    let lines = |text: &str| text.lines().map(plain).collect::<Vec<_>>();
     for (shown, seen) in [
         ("state 95f543a27689, as before", "state 0123456789ab, as before"),
         ("try · exit 0 · 2 changes · 757 ms", "try · exit 0 · 2 changes · 1.2 s"),

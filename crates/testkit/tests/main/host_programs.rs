@@ -59,13 +59,13 @@ impl Hostile {
             world.env.file(place, format!("#!/bin/sh\n{text}\n"));
             fs_err::set_permissions(place, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
         };
-        let (traced, called) = (traces.display(), calls.display());
+        let (trace, call) = (traces.display(), calls.display());
         for name in STARTED {
-            program(&theirs.join(name), &format!(": > '{traced}/{name}'"));
+            program(&theirs.join(name), &format!(": > '{trace}/{name}'"));
         }
         for name in ["pip", "npm", "cargo", "apt-get", "curl", "docker", "podman", "slirp4netns", "ssh-add"] {
             let text = format!(
-                "/bin/pwd -P >> '{called}/{name}'; /usr/bin/env >> '{called}/{name}.env'; node; git --version; exit 1"
+                "/bin/pwd -P >> '{call}/{name}'; /usr/bin/env >> '{call}/{name}.env'; node; git --version; exit 1"
             );
             program(&own.join(name), &text);
         }

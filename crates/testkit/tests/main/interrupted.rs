@@ -300,7 +300,7 @@ fn an_entry_that_may_not_be_read_hides_no_other_sandbox() {
     let places = [env.sandboxes().join("closed"), env.sandboxes().join("mute/sandbox.json")];
     let modes = places.each_ref().map(|place| fs_err::metadata(place).unwrap().permissions());
     for place in &places {
-        fs_err::set_permissions(place, std::os::unix::fs::PermissionsExt::from_mode(0)).unwrap();
+        fs_err::set_permissions(place, std::os::unix::fs::PermissionsExt::from_mode(0o000)).unwrap();
     }
     let listed = env.sandtable().args(["ls", "-q"]).ended().expect_code(0);
     assert_eq!(listed.stdout, "good\n");
