@@ -102,7 +102,7 @@ pub struct Command {
     pub stdio: Stdio,
     /// How long the sandbox may last, from its supervisor: PID 1 ends it then, should nobody else do.
     pub time_ms: Option<u64>,
-    /// How many descriptors the client may have: the command gets fewer. See `init/spawn.rs`.
+    /// How many descriptors the client may have: the command gets fewer. See `inside/init/spawn.rs` of `launch`.
     #[serde(default)]
     pub descriptors: Option<u64>,
 }
