@@ -12,7 +12,7 @@ use crate::states::{self, Plain, Thing, Zoo, changed, look, path, put_on_disk, r
 use crate::support::{Dice, setting};
 use sandtable_store::diff::render::{self, Content};
 use sandtable_store::diff::{ChangeKind, Diff, Flag, Options, Record, Renames, diff};
-use sandtable_store::object::Memory;
+use sandtable_store::object::{Memory, ObjectKind, ReadObjects as _};
 
 fn compared(old: &Plain, new: &Plain, options: &Options) -> (Memory, Diff) {
     let objects = Memory::default();
@@ -62,12 +62,14 @@ fn random_trees_differ_as_their_maps_do() {
         let old = random(&mut dice, Zoo::Everything);
         let new = changed(&old, &mut dice, Zoo::Everything);
         let without = Options { renames: Renames::Ignore, ..Options::default() };
-        let (_, found) = compared(&old, &new, &without);
+        let (objects, found) = compared(&old, &new, &without);
+        sides_are_right(&objects, &found, (&old, &new));
         let kinds =
             found.changes.iter().map(|change| (change.path.as_bytes().to_vec(), change.kind)).collect();
         assert_eq!(expected(&old, &new), kinds, "round {round}");
         // A rename is a removal and an addition, whatever else.
-        let (_, paired) = compared(&old, &new, &Options::default());
+        let (objects, paired) = compared(&old, &new, &Options::default());
+        sides_are_right(&objects, &paired, (&old, &new));
         let mut apart = BTreeMap::new();
         for change in &paired.changes {
             if let Some(old_path) = &change.old_path {
@@ -78,6 +80,19 @@ fn random_trees_differ_as_their_maps_do() {
             }
         }
         assert_eq!(apart, expected(&old, &new), "round {round}");
+    }
+}
+
+/// Each side of a change is there when its map has the path, and its id is that of the content there.
+fn sides_are_right(objects: &Memory, diff: &Diff, maps: (&Plain, &Plain)) {
+    for change in &diff.changes {
+        let before = maps.0.get(change.old_path.as_ref().unwrap_or(&change.path));
+        for (side, thing) in [(&change.old, before), (&change.new, maps.1.get(&change.path))] {
+            let content = |id| objects.read_kind(&id, ObjectKind::Blob).unwrap();
+            let said = side.as_ref().map(|side| side.id.map(content));
+            let wanted = thing.map(|thing| (thing.kind != 'd').then(|| thing.data.clone()));
+            assert_eq!(said, wanted, "{change:?}");
+        }
     }
 }
 
