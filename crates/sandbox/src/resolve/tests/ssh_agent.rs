@@ -109,10 +109,12 @@ fn the_variable_is_nobodys_to_give() {
 /// What is decided for each kind of machine and engine.
 mod ways {
     use super::*;
+    use crate::model::agent::VARIABLE;
     use crate::model::container::{Container, EngineRights};
     use crate::model::path::HostPath;
     use crate::model::platform::Os;
     use crate::model::resolved::EngineName;
+    use crate::resolve::environment;
     use crate::resolve::ssh_agent::{Surroundings, decide};
 
     const LIST: &str = "/usr/bin/podman system connection list --format json";
@@ -160,6 +162,8 @@ mod ways {
             (Ok(agent), []) => match (&agent.forwarding, agent.place(engine)) {
                 (None, None) => "nothing".to_owned(),
                 (Some(forwarding), Some(place)) => {
+                    let variables = environment::last(&agent, engine);
+                    assert_eq!(variables[VARIABLE].value, place.to_string(), "{os} {engine}");
                     format!(
                         "{} at {place}",
                         serde_json::to_value(forwarding).unwrap()["way"].as_str().unwrap()
