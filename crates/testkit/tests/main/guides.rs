@@ -114,7 +114,7 @@ fn outputs(env: &TestEnv, examples: &[Example]) -> Vec<Vec<String>> {
     let run = env.run("bash").directory(&work).variable("PATH", path);
     let ended = run.args(["-c", &script]).ended();
     let home = env.home().display().to_string();
-    let stdout = ended.stdout.replace(&home, "~").replace(&work.display().to_string(), "/work");
+    let stdout = ended.stdout.replace(&home, "~").replace(&work.display().to_string(), "/home/ada");
     let of_one = |part: &str| {
         let lines = part.trim_end_matches('\n').lines().skip_while(|line| line.is_empty());
         lines.map(|line| line.trim_end().to_owned()).collect()
