@@ -38,7 +38,7 @@ impl Own {
     /// The meaning of a number that the sandbox, not the command, gave.
     pub(crate) fn meaning(code: u8) -> Option<&'static str> {
         match code {
-            code if code == Self::DiskUsedUp as u8 => Some("the disk budget was used up"),
+            code if code == Self::DiskUsedUp as u8 => Some("ended by the disk budget"),
             code if code == Self::TimedOut as u8 => Some("the time was up"),
             code if code == Self::Machine as u8 => Some("the sandbox was lost"),
             code if code == Self::NotExecutable as u8 => Some("the command cannot be executed"),
