@@ -25,6 +25,8 @@ pub enum Error {
     Lock(#[from] LockError),
     #[error("there is more than a merge takes: {limit}, up to `{path}`")]
     TooMuch { limit: String, path: String },
+    #[error("`{}` is no regular file", .0.display())]
+    NoFile(std::path::PathBuf),
     #[error("path `{path}` cannot be part of a tree")]
     Path { path: String, source: PathError },
     #[error("`{}` is not a journal this version understands", path.display())]
@@ -97,6 +99,7 @@ impl Error {
             Self::Io(_) => "merge-io",
             Self::Lock(_) => "lock",
             Self::TooMuch { .. } => "too-much",
+            Self::NoFile(_) => "git-directory",
             Self::Path { .. } => "unsafe-path",
             Self::Journal { .. } | Self::Schema { .. } => "journal",
             Self::Missing { .. } | Self::GitAtWork { .. } => "not-recovered",

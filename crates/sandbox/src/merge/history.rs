@@ -44,6 +44,8 @@ const TREE_BYTES: usize = 32 << 20;
 const SHOWN: usize = 64 << 10;
 /// A commit is a page of text.
 const COMMIT_BYTES: usize = 1 << 20;
+/// The largest list of commits whose parents are not there.
+pub(super) const SHALLOW: u64 = 256 << 20;
 
 /// What comes along, in the scratch repository.
 #[derive(Debug)]
@@ -134,7 +136,7 @@ fn new_commits(plan: &Plan, tip: &ObjectId) -> Result<Vec<ObjectId>, Halt> {
     let shallow = repository.common_dir.join("shallow");
     if shallow.exists() {
         let mut copy = fs_err::File::create(plan.scratch.path().join("shallow"))?;
-        std::io::copy(&mut regular::open(&shallow)?, &mut copy)?;
+        regular::copy(&shallow, &mut copy, SHALLOW)?;
     }
     let mut call = plan.scratch.call().args(["rev-list", "--objects"]).id(tip);
     if let Some(head) = repository.head.tip() {

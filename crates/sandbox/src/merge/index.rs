@@ -47,14 +47,18 @@ pub(super) struct Indexed {
 /// The largest index that is taken.
 const LARGEST: u64 = 1 << 30;
 
+/// An index of the user's; nothing where there is none.
+pub(super) fn read_index(file: &Path) -> std::io::Result<Option<Vec<u8>>> {
+    match regular::read(file, LARGEST) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        read => read.map(Some),
+    }
+}
+
 impl Index {
     /// Copies the index of a worktree.
     pub(super) fn copy(git_dir: &Path) -> Result<Self, Error> {
-        let data = match regular::read(&git_dir.join("index"), LARGEST) {
-            Ok(bytes) => Some(bytes),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
-            Err(error) => return Err(error.into()),
-        };
+        let data = read_index(&git_dir.join("index"))?;
         let digest = data.as_deref().map(digest);
         Ok(Self { git_dir: git_dir.to_owned(), data, digest })
     }
@@ -67,7 +71,7 @@ impl Index {
             let path = entry?.path();
             let name = path.file_name().unwrap_or_default();
             if name.as_encoded_bytes().starts_with(b"sharedindex.") {
-                std::io::copy(&mut regular::open(&path)?, &mut fs::File::create(scratch.path().join(name))?)?;
+                regular::copy(&path, &mut fs::File::create(scratch.path().join(name))?, LARGEST)?;
             }
         }
         fs::write(&copy, data)?;

@@ -3,6 +3,7 @@
 //! Git is asked for its configuration, as a list of words, and for where `HEAD` is if that is not plain to see. Everything
 //! else is looked up in files. Nothing is written, locked or repaired.
 
+mod kinds;
 mod locate;
 mod refs;
 mod settings;
@@ -143,8 +144,8 @@ pub fn read(means: &Means, directory: &HostPath) -> Result<Result<Target, Refusa
         locate::Found::Refused(refusal) => return Ok(Err(refusal)),
         locate::Found::Repository(found) => found,
     };
-    if let Some(refusal) = locate::no_file(&found) {
-        return Ok(Err(refusal));
+    if let Some(odd) = kinds::odd(&found.git_dir, &found.common_dir) {
+        return Ok(Err(kinds::refusal(&odd)));
     }
     let settings = Settings::read(means, &found.git_dir)?;
     if let Some(refusal) = foreign_owner(&found, &settings)? {
@@ -182,6 +183,13 @@ pub fn head_in(git_dir: &Path, common_dir: &Path) -> Option<BaseHead> {
 /// Where a reference that is kept in files is: at a commit, or nowhere. Nothing if only git can tell.
 pub(super) fn reference_at(common_dir: &Path, name: &str) -> Option<Reference> {
     refs::at(common_dir, name)
+}
+
+/// Refuses to ask git for a reference where it would wait for ever, or open what is no file.
+pub(super) fn may_be_asked(git_dir: &Path, name: &str) -> Result<(), Error> {
+    let common_dir = locate::common(git_dir)?;
+    let reference = Some(common_dir.join(name)).filter(|file| kinds::is_special(file));
+    kinds::odd(git_dir, &common_dir).or(reference).map_or(Ok(()), |odd| Err(Error::NoFile(odd)))
 }
 
 /// Where `HEAD` is now.

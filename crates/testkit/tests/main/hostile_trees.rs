@@ -4,6 +4,7 @@
 //! The limit of time is one of processor time, of the command and all that it starts; the wall clock is looked at too, with
 //! the limit multiplied by the load of the machine. The limit of memory is one of a single process, not of all together.
 
+mod pipes;
 mod trees;
 
 use std::fmt::Write as _;

@@ -1,11 +1,13 @@
 //! Handing over without touching index and files: a branch, a patch, a bundle.
 
 use fs_err as fs;
+use sandtable_store::regular;
 
 use super::journal::Journal;
 use super::reference::RefStep;
 use super::transfer::Transfer;
 use super::{Delivery, Standing, Stop, new_file};
+use crate::merge::history::SHALLOW;
 use crate::merge::outcome::{Outcome, Reason, Refusal};
 use crate::merge::request::MergeRequest;
 use crate::model::path::HostPath;
@@ -16,6 +18,9 @@ impl Delivery<'_> {
     pub(super) fn branch(&self, request: &MergeRequest, name: &str) -> Result<Standing<Outcome>, Stop> {
         let full = self.refuse_name(name)?;
         let repository = self.repository();
+        if let Some(refusal) = repository.odd_branch(&full) {
+            return Err(refusal.into());
+        }
         let exists = self.means.git.call(&repository.git_dir).args(["rev-parse", "-q", "--verify", &full]);
         let taken = || Refusal::new(Reason::BranchExists, format!("a branch `{name}` exists already"));
         if exists.finished(None, &[0, 1, 128])?.status.success() {
@@ -66,7 +71,8 @@ impl Delivery<'_> {
         drop(Transfer::prepare(self, repository, &commit)?);
         let shallow = repository.common_dir.join("shallow");
         if shallow.exists() {
-            fs::copy(shallow, self.plan.scratch.path().join("shallow"))?;
+            let mut copy = fs::File::create(self.plan.scratch.path().join("shallow"))?;
+            regular::copy(&shallow, &mut copy, SHALLOW)?;
         }
         let scratch = &self.plan.scratch;
         scratch.call().args(["update-ref", &full, &commit.id.to_string()]).output()?;

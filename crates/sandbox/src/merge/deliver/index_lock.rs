@@ -2,11 +2,13 @@
 //! crash it can be told from a lock of git's, which is nobody's to remove.
 
 use std::collections::BTreeMap;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use fs_err as fs;
 use sandtable_store::RelPath;
 use sandtable_store::dir::Meta;
+use sandtable_store::regular;
 use serde::{Deserialize, Serialize};
 
 use super::Stop;
@@ -70,14 +72,14 @@ impl IndexLock {
             present.partition(|change| plan.unshown.contains(&change.path));
         let unshown: Vec<&RelPath> = unshown.iter().map(|change| &change.path).collect();
         match index.with(&plan.scratch, &plan.delivery, (&unshown, files))? {
-            Made::Bytes(bytes) => fs::write(self.draft(), bytes)?,
+            Made::Bytes(bytes) => fs::File::create_new(self.draft())?.write_all(&bytes)?,
             Made::File(made) => {
                 let written =
                     shown.iter().filter(|change| change.new.is_some_and(|new| new.mode != Mode::Gitlink));
                 let written: Vec<_> = written.map(|change| &change.path).collect();
                 let root = plan.target.root().expect("preflight looked");
                 refresh(&plan.scratch, &made, root.as_path(), &written);
-                fs::copy(&made, self.draft())?;
+                std::io::copy(&mut regular::open(&made)?, &mut fs::File::create_new(self.draft())?)?;
             }
         }
         if let Ok(old) = fs::metadata(self.index()) {

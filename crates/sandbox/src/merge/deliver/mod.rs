@@ -18,7 +18,7 @@ use sandtable_store::RelPath;
 use sandtable_store::id::ObjectId;
 
 use super::error::Error;
-use super::index::digest;
+use super::index::{digest, read_index};
 use super::outcome::{Outcome, Reason, Refusal};
 use super::place::Place;
 use super::plan::{Concurrency, Plan};
@@ -232,11 +232,7 @@ impl Delivery<'_> {
         if head(&self.means.git, &repository.git_dir, &repository.common_dir)? != repository.head {
             return Err(Stop::RolledBack("`HEAD` or its branch moved meanwhile".to_owned()));
         }
-        let now = match fs_err::read(repository.git_dir.join("index")) {
-            Ok(bytes) => Some(digest(&bytes)),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
-            Err(error) => return Err(error.into()),
-        };
+        let now = read_index(&repository.git_dir.join("index"))?.as_deref().map(digest);
         if now != self.plan.index.as_ref().and_then(|index| index.digest) {
             return Err(Stop::RolledBack("the index was changed meanwhile".to_owned()));
         }

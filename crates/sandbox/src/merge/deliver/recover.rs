@@ -122,7 +122,10 @@ fn has_moved(git: &Git, step: &RefStep) -> Result<bool, Error> {
     {
         return Ok(at == Reference::At(step.new));
     }
-    let call = git.call(&step.git_dir).args(["rev-parse", "-q", "--verify", "--end-of-options", &step.name]);
+    // Every command waits for the answer, wherever it is called.
+    step.may_be_asked()?;
+    let call = git.call(&step.git_dir).shortly();
+    let call = call.args(["rev-parse", "-q", "--verify", "--end-of-options", &step.name]);
     let finished = call.finished(None, &[0, 1, 128])?;
     if !finished.status.success() {
         return Ok(false);
@@ -132,7 +135,7 @@ fn has_moved(git: &Git, step: &RefStep) -> Result<bool, Error> {
         return Ok(tip == step.new);
     }
     let leads = |from: &ObjectId, to: &ObjectId| -> Result<bool, Error> {
-        let call = git.call(&step.git_dir).args(["merge-base", "--is-ancestor"]).id(from).id(to);
+        let call = git.call(&step.git_dir).shortly().args(["merge-base", "--is-ancestor"]).id(from).id(to);
         Ok(call.finished(None, &[0, 1, 128])?.status.success())
     };
     if !leads(&step.new, &tip)? {

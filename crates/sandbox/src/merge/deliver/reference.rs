@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use fs_err as fs;
 use sandtable_store::id::ObjectId;
+use sandtable_store::regular::{self, Missing};
 use serde::{Deserialize, Serialize};
 
 use super::Stop;
@@ -15,7 +16,7 @@ use super::word::Word;
 use crate::merge::error::Error;
 use crate::merge::outcome::{Reason, Refusal};
 use crate::merge::request::Identity;
-use crate::merge::target::{Reference, Repository, reference_at};
+use crate::merge::target::{self, Reference, Repository, reference_at};
 
 /// From where to where.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -67,6 +68,11 @@ impl RefStep {
         self.at() == Some(self.old.into()) && worktrees.is_some_and(|folder| !folder.exists())
     }
 
+    /// Whether git can tell where it is: it would wait for ever for what is no file.
+    pub(super) fn may_be_asked(&self) -> Result<(), Error> {
+        target::may_be_asked(&self.git_dir, &self.name)
+    }
+
     /// Takes the locks, or says that somebody has one.
     pub(super) fn lock(&self, word: &Word) -> Result<(), Stop> {
         for lock in self.locks() {
@@ -88,7 +94,7 @@ impl RefStep {
             return Err(Stop::RolledBack(format!("the branch `{}` moved meanwhile", self.name)));
         }
         let (draft, file) = (plain.draft(id), plain.common_dir.join(&self.name));
-        let mut made = fs::File::create(&draft)?;
+        let mut made = fs::File::create_new(&draft)?;
         writeln!(made, "{}", self.new)?;
         made.sync_all()?;
         if let Ok(old) = fs::metadata(&file) {
@@ -165,18 +171,18 @@ fn line(repository: &Repository, (old, new): (Option<&ObjectId>, &ObjectId), mes
 
 /// Adds the line to a reflog, unless it is there.
 fn append(log: &Path, plain: &Plain) -> Result<(), Error> {
-    let there = match fs::read(log) {
-        Ok(bytes) if bytes.ends_with(plain.line.as_bytes()) => return Ok(()),
-        Ok(_) => true,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => false,
-        Err(error) => return Err(error.into()),
+    let line = plain.line.as_bytes();
+    let mut file = match regular::open_to_append(log, Missing::Left) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            if !plain.begins_logs {
+                return Ok(());
+            }
+            if let Some(folder) = log.parent() {
+                fs::create_dir_all(folder)?;
+            }
+            regular::open_to_append(log, Missing::Made)?
+        }
+        opened => opened?,
     };
-    if !there && !plain.begins_logs {
-        return Ok(());
-    }
-    if let Some(folder) = log.parent() {
-        fs::create_dir_all(folder)?;
-    }
-    let mut file = fs::OpenOptions::new().create(true).append(true).open(log)?;
-    Ok(file.write_all(plain.line.as_bytes())?)
+    if regular::ends_with(&file, line)? { Ok(()) } else { Ok(file.write_all(line)?) }
 }

@@ -5,13 +5,13 @@ use std::collections::HashSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use fs_err as fs;
 use sandtable_store::RelPath;
 use sandtable_store::id::HashKind;
 use sandtable_store::source::index::{Index, IndexEntry};
 use serde::{Deserialize, Serialize};
 
 use super::journal::{Journal, Step, hex_path};
+use crate::merge::index::read_index;
 
 /// Where the index is that the journal's steps speak of.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -49,11 +49,8 @@ impl Staged {
     /// An index that is not there has no entries.
     fn read(&self, file: &Path) -> io::Result<Result<Option<Index>, Unreadable>> {
         let hash = if self.sha256 { HashKind::Sha256 } else { HashKind::Sha1 };
-        match fs::read(file) {
-            Ok(data) => Ok(Index::parse(&data, hash, 0).map(Some).map_err(|_| Unreadable)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Ok(None)),
-            Err(error) => Err(error),
-        }
+        let Some(data) = read_index(file)? else { return Ok(Ok(None)) };
+        Ok(Index::parse(&data, hash, 0).map(Some).map_err(|_| Unreadable))
     }
 
     /// Whether the index says what it said before, and a new one only speaks otherwise of the files that were written.

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use fs_err as fs;
 use sandtable_store::id::ObjectId;
 use sandtable_store::pack::{PackWriter, Sync};
+use sandtable_store::regular;
 
 use super::commit::Commit;
 use super::{Delivery, Stop};
@@ -75,8 +76,7 @@ impl Transfer {
             if fs::rename(&from, &to).is_err() {
                 // Another file system: a copy under a name that git's own cleaning knows, then the rename.
                 let draft = folder.join(format!("tmp_obj_sandtable_{}", name.replace('/', "_")));
-                let copied = fs::copy(&from, &draft).and_then(|_| fs::File::open(&draft)?.sync_all());
-                if let Err(error) = copied.and_then(|()| fs::rename(&draft, &to)) {
+                if let Err(error) = copied(&from, &draft).and_then(|()| fs::rename(&draft, &to)) {
                     drop(fs::remove_file(&draft));
                     return Err(error.into());
                 }
@@ -85,6 +85,15 @@ impl Transfer {
         }
         Ok(())
     }
+}
+
+/// A new file on disk, with the permissions of the old one. What an interrupted copy left under its name goes.
+fn copied(from: &Path, draft: &Path) -> std::io::Result<()> {
+    drop(fs::remove_file(draft));
+    let (mut old, mut new) = (regular::open(from)?, fs::File::create_new(draft)?);
+    std::io::copy(&mut old, &mut new)?;
+    new.set_permissions(old.metadata()?.permissions())?;
+    new.sync_all()
 }
 
 /// What git left in a directory of objects, in the order in which it may become visible: what needs another object after

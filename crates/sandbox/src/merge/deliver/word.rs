@@ -1,10 +1,11 @@
 //! A word of ours, to be found in every lock that we take in the user's repository. Git's own locks never have it, so that
 //! after a crash ours are known, and nobody else's is removed.
 
-use std::io;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use fs_err as fs;
+use sandtable_store::regular;
 
 /// The word of one delivery, and the file that locks are links to.
 #[derive(Clone, Debug)]
@@ -20,7 +21,8 @@ impl Word {
 
     /// Takes a lock of git's. Whoever has it already keeps it, with [`io::ErrorKind::AlreadyExists`].
     pub(super) fn lock(&self, lock: &Path) -> io::Result<()> {
-        fs::write(&self.file, &self.text)?;
+        self.forget()?;
+        fs::File::create_new(&self.file)?.write_all(self.text.as_bytes())?;
         let linked = fs::hard_link(&self.file, lock);
         fs::remove_file(&self.file)?;
         linked
@@ -28,9 +30,12 @@ impl Word {
 
     /// Whether a lock is ours. Of one that cannot be read nobody can say that it is not.
     pub(super) fn is_in(&self, lock: &Path) -> io::Result<bool> {
-        match fs::read(lock) {
+        match regular::read(lock, self.text.len() as u64) {
             Ok(text) => Ok(text == self.text.as_bytes()),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            // Ours are files, and not longer than the word.
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::InvalidInput) => {
+                Ok(false)
+            }
             Err(error) => Err(error),
         }
     }
@@ -68,5 +73,17 @@ mod tests {
         assert!(lock.exists(), "of another delivery");
         word.give_back(&lock).unwrap();
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_lock_that_is_no_file_is_somebody_elses() {
+        let folder = tempfile::tempdir().unwrap();
+        let (word, lock) = (Word::of("1", folder.path()), folder.path().join("HEAD.lock"));
+        for name in ["HEAD.lock", "sandtable-1.word"] {
+            rustix::fs::mkfifoat(rustix::fs::CWD, folder.path().join(name), rustix::fs::Mode::RUSR).unwrap();
+        }
+        assert_eq!(word.lock(&lock).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        word.give_back(&lock).unwrap();
+        assert!(lock.exists());
     }
 }

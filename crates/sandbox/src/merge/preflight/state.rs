@@ -4,13 +4,16 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt as _;
 
 use fs_err as fs;
-use sandtable_store::RelPath;
+use sandtable_store::{RelPath, regular};
 
 use crate::merge::outcome::{Named, Note, Reason, Refusal};
 use crate::merge::plan::{Halt, Plan, Report};
 use crate::merge::request::{MergeRequest, Mode};
 use crate::merge::target::{Head, Repository, Target};
 use crate::merge::tree::foreign;
+
+/// The largest lock with a word of ours.
+const WORD: u64 = 1 << 10;
 
 /// Looks at everything that does not depend on the changes.
 pub(in crate::merge) fn state(target: &Target, request: &MergeRequest) -> Result<(), Refusal> {
@@ -51,7 +54,7 @@ fn for_files(repository: &Repository) -> Result<(), Refusal> {
         return Err(Refusal::new(Reason::Operation, text));
     }
     if let Some(lock) = repository.locks.first() {
-        let text = match fs::read_to_string(lock) {
+        let text = match regular::read_to_string(lock, WORD) {
             Ok(word) if word.starts_with("sandtable ") => {
                 format!(
                     "`{}` was left by an interrupted merge of ours, whose journal is gone",
@@ -72,6 +75,9 @@ fn for_commit(repository: &Repository) -> Result<(), Refusal> {
         }
         Head::Branch { name, .. } | Head::Unborn { name } => name,
     };
+    if let Some(refusal) = repository.odd_branch(branch) {
+        return Err(refusal);
+    }
     if let Some(place) = repository.also_checked_out_at(branch) {
         let text = format!("the branch is also checked out by the worktree of `{}`", place.display());
         return Err(Refusal::new(Reason::CheckedOutTwice, text));

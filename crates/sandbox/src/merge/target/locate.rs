@@ -83,31 +83,6 @@ fn named_by_file(root: &HostPath, dot_git: &Path) -> Result<Found, Error> {
     Ok(Found::Repository(Located { root: Some(root.clone()), git_dir, common_dir, place }))
 }
 
-/// Files that git opens as they are. A named pipe in the place of one would keep it waiting.
-const READ_BY_GIT: [&str; 12] = [
-    "HEAD",
-    "commondir",
-    "config",
-    "config.worktree",
-    "index",
-    "info/attributes",
-    "info/exclude",
-    "info/grafts",
-    "info/sparse-checkout",
-    "objects/info/alternates",
-    "packed-refs",
-    "shallow",
-];
-
-/// Refuses a repository in which something else is in the place of a file.
-pub(super) fn no_file(found: &Located) -> Option<Refusal> {
-    let dirs = [&found.git_dir, &found.common_dir];
-    let paths = dirs.into_iter().flat_map(|dir| READ_BY_GIT.map(|name| dir.join(name)));
-    let odd = paths.into_iter().find(|path| path.metadata().is_ok_and(|meta| !meta.is_file()))?;
-    let text = format!("`{}` is no regular file", odd.display());
-    Some(Refusal::new(Reason::GitDirectory, text))
-}
-
 fn points_back(git_dir: &Path, dot_git: &Path) -> bool {
     let Ok(text) = regular::read(&git_dir.join("gitdir"), LINE) else { return false };
     let named = git_dir.join(OsStr::from_bytes(text.trim_ascii_end()));
@@ -115,7 +90,8 @@ fn points_back(git_dir: &Path, dot_git: &Path) -> bool {
     matches!((named, ours), (Ok(named), Ok(ours)) if named == ours)
 }
 
-fn common(git_dir: &Path) -> Result<PathBuf, Error> {
+/// The directory that a worktree shares with others.
+pub(super) fn common(git_dir: &Path) -> Result<PathBuf, Error> {
     match regular::read(&git_dir.join("commondir"), LINE) {
         Ok(text) => Ok(fs::canonicalize(git_dir.join(OsStr::from_bytes(text.trim_ascii_end())))?),
         Err(_) => Ok(git_dir.to_owned()),

@@ -12,7 +12,7 @@ use sandtable_store::regular;
 use super::Head;
 
 /// The largest file with one reference, and with all that are packed.
-const LINE: u64 = 1 << 16;
+pub(super) const LINE: u64 = 1 << 16;
 const PACKED: u64 = 256 << 20;
 
 /// References of one worktree alone, which lie elsewhere.
@@ -96,7 +96,7 @@ fn is_whiteout(path: &Path) -> bool {
 }
 
 /// A name that cannot lead anywhere but below `refs`.
-fn is_plain(name: &str) -> bool {
+pub(super) fn is_plain(name: &str) -> bool {
     let fine = |part: &str| !part.is_empty() && !part.starts_with('.') && !part.contains("..");
     name.starts_with("refs/") && name.split('/').all(fine) && !OWN.iter().any(|own| name.starts_with(own))
 }
