@@ -3,7 +3,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, BufRead as _, Read, Write as _};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -166,10 +166,24 @@ impl Cli {
         let mut command = self.command();
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(|source| CliError::Start { argv: self.argv(), source })?;
+        let status = self.ended(&mut child, limit)?;
+        let stderr = child.stderr.take().map(|stream| at_hand(&stream)).unwrap_or_default();
+        Ok(Finished { status, stdout: Vec::new(), stderr })
+    }
+
+    /// Runs the program to its end, or to the end of its bounds, when it is killed; not sooner, whatever signal comes, and out
+    /// of reach of what a terminal sends to our process group. It keeps `stdin` open as long as it lives, and is not heard.
+    pub(crate) fn finish_apart(&self, stdin: OwnedFd, bounds: Bounds) -> Result<ExitStatus, CliError> {
+        let mut child = self.start_apart(Stdio::from(stdin), Stdio::null())?;
+        crate::os::limit_memory(Pid::from_child(&child), bounds.memory);
+        self.ended(&mut child, bounds.time)
+    }
+
+    fn ended(&self, child: &mut Child, limit: Duration) -> Result<ExitStatus, CliError> {
         let given_up = Instant::now() + limit;
-        let status = loop {
+        loop {
             match child.try_wait() {
-                Ok(Some(status)) => break status,
+                Ok(Some(status)) => return Ok(status),
                 Ok(None) if Instant::now() < given_up => std::thread::sleep(PAUSE),
                 Ok(None) | Err(_) => {
                     let _already_gone = child.kill();
@@ -177,9 +191,7 @@ impl Cli {
                     return Err(CliError::TooSlow { argv: self.argv(), limit });
                 }
             }
-        };
-        let stderr = child.stderr.take().map(|stream| at_hand(&stream)).unwrap_or_default();
-        Ok(Finished { status, stdout: Vec::new(), stderr })
+        }
     }
 
     /// Starts the program and leaves it running, out of reach of what a terminal sends to our process group.
@@ -442,6 +454,19 @@ mod tests {
         assert_eq!((noisy.status.code(), noisy.stdout.as_slice()), (Some(3), &b"said\n"[..]));
         let fed = program("/bin/cat").within(bounds).finish_with(&vec![b'x'; 1 << 20]).unwrap();
         assert!(fed.status.success() && fed.stdout.len() == 1 << 20);
+    }
+
+    #[test]
+    fn a_program_that_runs_apart_has_bounds_and_keeps_what_it_was_given() {
+        let bounds = Bounds { time: Duration::from_mins(10), memory: 64 << 20, output: 0 };
+        let shell = |script: &str, bounds| {
+            let (end, _other) = io::pipe().unwrap();
+            program("/bin/sh").args(["-c", script]).finish_apart(end.into(), bounds)
+        };
+        let slow = shell("exec sleep 600", Bounds { time: Duration::from_millis(50), ..bounds });
+        assert!(matches!(slow, Err(CliError::TooSlow { .. })), "{slow:?}");
+        assert!(!shell("sleep 0.1; x=$(head -c 256M /dev/zero | tr '\\0' x)", bounds).unwrap().success());
+        assert!(shell("test -p /dev/stdin && echo unheard", bounds).unwrap().success());
     }
 
     #[test]

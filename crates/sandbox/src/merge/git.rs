@@ -10,7 +10,6 @@ use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 use std::sync::LazyLock;
 use std::time::Duration;
 
@@ -270,10 +269,7 @@ impl Call {
     /// Runs with a descriptor that stays open as long as the program lives, whatever becomes of us, and out of reach of what a
     /// terminal sends to our group: it must not be broken off.
     pub(super) fn succeeds_holding(&self, held: OwnedFd) -> Result<bool, GitError> {
-        let cli = self.cli();
-        let mut child = cli.start_apart(Stdio::from(held), Stdio::null())?;
-        let status = child.wait().map_err(|source| CliError::Start { argv: cli.argv(), source })?;
-        Ok(status.success())
+        Ok(self.cli().finish_apart(held, self.bounds)?.success())
     }
 
     /// One object name.
@@ -369,6 +365,20 @@ mod tests {
         fs_err::set_permissions(&program, mode).unwrap();
         let error = Git::find([folder.path()]).unwrap_err();
         assert!(matches!(error, GitError::TooOld { found: Version(2, 30, 2), .. }), "{error}");
+    }
+
+    #[test]
+    fn a_git_that_holds_something_has_its_time_too() {
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join("git");
+        fs_err::write(&program, "#!/bin/sh\nexec /bin/sleep 600\n").unwrap();
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        fs_err::set_permissions(&program, mode).unwrap();
+        let git = Git::new(HostPath::new(&program).unwrap(), MINIMUM);
+        let mut call = git.call(folder.path()).arg("update-ref");
+        call.bounds.time = Duration::from_millis(50);
+        let slow = call.succeeds_holding(std::io::pipe().unwrap().0.into());
+        assert!(matches!(slow, Err(GitError::Call(CliError::TooSlow { .. }))), "{slow:?}");
     }
 
     #[test]
