@@ -2,6 +2,7 @@
 
 mod directions;
 mod documents;
+mod opening;
 mod packages;
 mod policy;
 mod reading;
