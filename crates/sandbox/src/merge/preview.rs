@@ -7,7 +7,7 @@ use sandtable_store::object::ObjectKind;
 
 use super::error::Error;
 use super::request::Approvals;
-use super::review::{Contents, Finding, Links, Parts, Surroundings, review};
+use super::review::{Contents, Finding, Links, Parts, Surroundings, review, takes};
 use super::tree::{Change, Entry, Mode};
 use super::trees::{Failed, NotUnderstood, Trees};
 use crate::model::path::HostPath;
@@ -19,6 +19,7 @@ pub fn held_by_merge(store: &HostPath, base: &ObjectId, snapshot: &ObjectId) -> 
     let found = || -> Result<Vec<Finding>, Failed> {
         let (from, to) = (trees.tree_of(base)?, trees.tree_of(snapshot)?);
         let changes = trees.changes(&from, &to)?;
+        takes(&changes)?;
         let around = Surroundings { links: links(&trees, &from, &changes)?, ..Surroundings::default() };
         let contents = InStore { trees: &trees, tree: to };
         let reviewed = review(&changes, &contents, &around, &Approvals::None)?;

@@ -27,6 +27,7 @@ use super::error::Error;
 use super::outcome::PathText;
 use super::request::Approvals;
 use super::tree::{Change, Entry, Mode};
+use super::trees::shown;
 use crate::attention::Attention;
 use alias::Amount;
 pub use alias::Links;
@@ -37,6 +38,9 @@ use rules::{Described, Level, PATTERNS, PathRule, RULES, When};
 
 /// The longest name of a file that the system takes, with its end.
 pub const LONGEST: usize = 4096;
+/// As many names all changed paths have together at most. Each of them is compared with the rules, and in a deep directory a
+/// few files have millions. Honest work has about ten for each of the paths that a merge takes.
+const NAMES: usize = 3_000_000;
 /// The kind of a path that is longer.
 const LONG: &str = "long-path";
 
@@ -116,12 +120,25 @@ pub struct Review {
     pub flagged: Vec<Finding>,
 }
 
+/// Refuses more than can be looked over in time.
+pub fn takes(changes: &[Change]) -> Result<(), Error> {
+    let mut left = NAMES;
+    for Change { path, .. } in changes {
+        left = left.checked_sub(path.components().count()).ok_or_else(|| {
+            let limit = format!("{NAMES} names in all paths together");
+            Error::TooMuch { limit, path: shown(path.as_bytes()) }
+        })?;
+    }
+    Ok(())
+}
+
 /// Only what no approval lets through.
 pub fn refusals(
     changes: &[Change],
     contents: &impl Contents,
     around: &Surroundings,
 ) -> Result<Vec<Finding>, Error> {
+    takes(changes)?;
     let mut refused = Vec::new();
     for change in changes {
         around.attention.heed()?;
@@ -137,6 +154,7 @@ pub fn review(
     around: &Surroundings,
     approvals: &Approvals,
 ) -> Result<Review, Error> {
+    takes(changes)?;
     let mut review = Review::default();
     for change in changes {
         around.attention.heed()?;

@@ -397,7 +397,7 @@ fn room_behind((count, bytes): (usize, usize), path: &[u8]) -> Result<(usize, us
 }
 
 /// The end of a path, for an error.
-fn shown(path: &[u8]) -> String {
+pub(super) fn shown(path: &[u8]) -> String {
     sandtable_store::path::escape(&path[path.len().saturating_sub(SHOWN)..])
 }
 

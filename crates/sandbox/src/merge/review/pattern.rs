@@ -41,18 +41,21 @@ impl Pattern {
 #[derive(Debug)]
 pub(super) struct Index<K> {
     literal: HashMap<Vec<u8>, Vec<(K, &'static Pattern)>>,
+    /// Those that apply at the end of a path only, and those that apply anywhere in it.
+    starred_at_end: Vec<(K, &'static Pattern)>,
     starred: Vec<(K, &'static Pattern)>,
 }
 
 impl<K: Copy + Ord> Index<K> {
     pub(super) fn new(patterns: impl IntoIterator<Item = (K, &'static Pattern)>) -> Self {
-        let mut index = Self { literal: HashMap::new(), starred: Vec::new() };
+        let mut index = Self { literal: HashMap::new(), starred_at_end: Vec::new(), starred: Vec::new() };
         for (key, pattern) in patterns {
             match pattern.parts.last() {
                 Some(last) if !last.contains(&b'*') => {
                     index.literal.entry(last.clone()).or_default().push((key, pattern));
                 }
-                _ => index.starred.push((key, pattern)),
+                _ if pattern.below => index.starred.push((key, pattern)),
+                _ => index.starred_at_end.push((key, pattern)),
             }
         }
         index
@@ -64,9 +67,9 @@ impl<K: Copy + Ord> Index<K> {
         let mut found = BTreeMap::new();
         for (at, name) in names.iter().enumerate() {
             let literal = self.literal.get(name).into_iter().flatten();
-            // Only at the end of a path does more than a few of them apply.
-            let starred = self.starred.iter().filter(|(_, pattern)| pattern.below || at + 1 == names.len());
-            found.extend(literal.chain(starred).filter(|(_, pattern)| pattern.fits(names, at)).copied());
+            let at_end = if at + 1 == names.len() { self.starred_at_end.as_slice() } else { &[] };
+            let all = literal.chain(&self.starred).chain(at_end);
+            found.extend(all.filter(|(_, pattern)| pattern.fits(names, at)).copied());
         }
         found
     }

@@ -448,3 +448,18 @@ fn whatever_git_takes_for_a_repository_is_held() {
     }
     assert!(accepted > 20, "git took only {accepted} for repositories");
 }
+
+#[test]
+fn more_names_than_can_be_judged_in_time_are_too_much() {
+    let deep = added([b"d/".repeat(1999), b"f".to_vec()].concat(), Mode::File, 1);
+    let look = |count: usize| {
+        let changes = vec![deep.clone(); count];
+        let around = Surroundings::default();
+        let judged = review(&changes, &Sample::default(), &around, &Approvals::None);
+        (takes(&changes), judged.map(drop), refusals(&changes, &Sample::default(), &around).map(drop))
+    };
+    assert!(matches!(look(3), (Ok(()), Ok(()), Ok(()))));
+    let too_much = |found: Result<(), Error>| matches!(found, Err(Error::TooMuch { .. }));
+    let (taken, judged, refused) = look(1501);
+    assert!(too_much(taken) && too_much(judged) && too_much(refused));
+}
