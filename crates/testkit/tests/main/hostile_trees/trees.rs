@@ -2,11 +2,13 @@
 
 use std::path::Path;
 
-use rustix::fs::{CWD, Mode, mkfifoat};
 use sandtable_testkit::counts;
 use sandtable_testkit::env::TestEnv;
 
 use super::Command;
+
+/// Fewer were compared in time by what takes their square.
+const LINES: usize = 1_000_000;
 
 pub(super) struct Tree {
     pub(super) name: &'static str,
@@ -24,10 +26,11 @@ pub(super) fn all() -> Vec<Tree> {
     let size = |full: usize| full * percent / 100;
     let tree = |name, script: String| Tree { name, before: |_, _| {}, script, more: &[] };
     vec![
-        tree("deep, long names", deep(size(2000), 250)),
-        tree("deep, short names", deep(size(1500), 1)),
+        // With fewer levels what takes the cube of them still fits.
+        tree("deep, long names", deep(size(2000).max(300), 250)),
+        tree("deep, short names", deep(size(1500).max(300), 1)),
         tree("ignore rules", ignore_rules(size(2000))),
-        Tree { before: alternating, ..tree("lines that repeat", repeated(size(1_000_000))) },
+        Tree { before: alternating, ..tree("lines that repeat", repeated(LINES)) },
         tree(
             "nothing but line feeds",
             format!("open F,'>lines'; print F \"\\n\" x {}; close F", size(8 << 20)),
@@ -39,16 +42,19 @@ pub(super) fn all() -> Vec<Tree> {
             format!("open F,'>q'; print F \"\\xe2\\xa0\\x80\" x {}, \"\\xe2\\xa0\\x81\"", size(1 << 20)),
         ),
         tree("long links", long_links(size(5000))),
-        tree("links to every level", links_to_every_level(size(600), size(2000))),
+        tree("links to every level", links_to_every_level(size(600).max(300), size(2000))),
+        tree("links to every level of a directory that is very deep", links_to_every_level(2000, 3000)),
         tree("many directories", format!("for (1..{}) {{ mkdir \"r$_\"; open F,\">r$_/f\" }}", size(4000))),
         tree("sparse files", "for (1..100) { open F,\">s$_\"; truncate F, 4<<30; close F }".to_owned()),
         tree("many files", format!("for (1..{}) {{ open F,\">f$_\"; print F $_; close F }}", size(20_000))),
         tree("long names", format!("for (1..{}) {{ open F,'>'.sprintf('%0250d',$_); close F }}", size(5000))),
         tree("links", links(size(10_000))),
-        Tree { before: pipes, ..tree("pipes", "use POSIX; mkfifo(\"p$_\",0600) for 1..100".to_owned()) },
+        tree("pipes", "use POSIX; mkfifo(\"p$_\",0600) for 1..100".to_owned()),
         tree("many references", references(size(5000))),
         tree("renames", renames(size(140))),
         Tree { more: &HISTORY, ..tree("a tree that names itself", bomb(8)) },
+        Tree { more: &HISTORY, ..tree("a tree that names itself, and is refused late", bomb(6)) },
+        Tree { more: &TAKEN_HISTORY, ..tree("a tree that names itself, and is not too much", bomb(5)) },
         Tree { more: &HISTORY, ..tree("objects that swell", swelling(size(400))) },
     ]
 }
@@ -56,6 +62,10 @@ pub(super) fn all() -> Vec<Tree> {
 /// The commits made inside are asked for too, and refused.
 const HISTORY: [Command; 2] =
     [("merge --history --dry-run box", &[1]), ("export --history --bundle DIR.bundle box", &[1])];
+
+/// They are taken.
+const TAKEN_HISTORY: [Command; 2] =
+    [("merge --history --dry-run box", &[0]), ("export --history --bundle DIR.bundle box", &[0])];
 
 /// Directories in directories, with a file in each.
 fn deep(levels: usize, name: usize) -> String {
@@ -77,9 +87,8 @@ fn repeated(lines: usize) -> String {
 }
 
 fn alternating(env: &TestEnv, source: &Path) {
-    let lines = 10_000 * counts::of("hostile-percent");
     let bit = |at: u32| if at.wrapping_mul(2_654_435_761) >> 31 == 0 { b'0' } else { b'1' };
-    let text: Vec<u8> = (0..lines).flat_map(|at| [bit(at), b'\n']).collect();
+    let text: Vec<u8> = (0..u32::try_from(LINES).unwrap()).flat_map(|at| [bit(at), b'\n']).collect();
     env.file(&source.join("random"), text);
     env.git(source, &["add", "-A"]);
     env.git(source, &["commit", "-q", "-m", "random"]);
@@ -103,17 +112,6 @@ fn links_to_every_level(levels: usize, files: usize) -> String {
         "use Cwd; my $top=getcwd; for (1..{levels}) {{ mkdir 'd'; chdir 'd' }} for (1..{files}) {{ open F,\">f$_\" }} \
          chdir $top; my $t='d'; for (1..{levels}) {{ symlink $t,\"k$_\"; $t.='/d' }}"
     )
-}
-
-/// Named pipes where git keeps lists: opening one blocks for ever.
-fn pipes(_: &TestEnv, source: &Path) {
-    for name in
-        ["objects/info/alternates", "info/exclude", "info/attributes", "info/grafts", "shallow", "gitk.cache"]
-    {
-        let path = source.join(".git").join(name);
-        let _none = fs_err::remove_file(&path);
-        mkfifoat(CWD, &path, Mode::RUSR | Mode::WUSR).unwrap();
-    }
 }
 
 fn references(count: usize) -> String {
