@@ -5,11 +5,15 @@ use super::{assert_none, product};
 /// A merge works in directories of the user's, where a pipe or a device may be in the place of a file.
 const MERGE: &str = "crates/sandbox/src/merge";
 /// The ways to open a file that wait for a pipe, and follow a link that is written.
-const OPENS: [&str; 7] = [
+const OPENS: [&str; 11] = [
     "fs::read(",
     "fs::read_to_string(",
     "fs::write(",
     "fs::copy(",
+    "fs_err::read(",
+    "fs_err::read_to_string(",
+    "fs_err::write(",
+    "fs_err::copy(",
     "File::open(",
     "File::create(",
     "OpenOptions::new(",
