@@ -53,7 +53,7 @@ pub(super) fn all() -> Vec<Tree> {
         tree("many references", references(size(5000))),
         tree("renames", renames(size(140))),
         Tree { more: &HISTORY, ..tree("a tree that names itself", bomb(8)) },
-        Tree { more: &HISTORY, ..tree("a tree that names itself, and is refused late", bomb(6)) },
+        Tree { more: &HISTORY, ..tree("a tree that names itself, and is a little too much", bomb(6)) },
         Tree { more: &TAKEN_HISTORY, ..tree("a tree that names itself, and is not too much", bomb(5)) },
         Tree { more: &HISTORY, ..tree("objects that swell", swelling(size(400))) },
     ]
