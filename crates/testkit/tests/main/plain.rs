@@ -79,7 +79,7 @@ fn what_stays_because_no_state_holds_it_is_named() {
         let base: serde_json::Value = serde_json::from_str(&base).unwrap();
         let base = base["operations"].as_array().unwrap().iter().find(|one| one["operation"] == "create");
         let base = base.unwrap()["after"].as_str().unwrap().to_owned();
-        let said = "the state does not cover these, and they were not touched: `d`";
+        let said = "not part of the state, left unchanged: `d`";
         for words in [&["undo", mode][..], &["rollback", &base, mode]] {
             let back = env.sandtable().args(words).ended().expect_code(0);
             assert!(back.stderr.contains(said), "{words:?}: {}", back.stderr);
