@@ -1,7 +1,7 @@
 //! The sandbox as a library: what is asked becomes what it means here, then a plan, then an outcome.
 #![forbid(unsafe_code)]
 
-mod attention;
+pub mod attention;
 pub mod board;
 pub mod doctor;
 pub mod engine;
@@ -10,10 +10,11 @@ pub mod host;
 pub mod merge;
 pub mod model;
 mod os;
-mod pending;
+pub mod pending;
 pub mod process;
-mod random;
+pub mod random;
 pub mod recovery;
+pub mod repository;
 pub mod resolve;
 pub mod session;
 pub mod tools;

@@ -14,20 +14,20 @@ const NAME: &str = "pending";
 
 /// The directory of marks.
 #[derive(Debug)]
-pub(crate) struct Pending(PathBuf);
+pub struct Pending(PathBuf);
 
 /// A mark that was made.
 #[derive(Debug)]
-pub(crate) struct Mark(PathBuf);
+pub struct Mark(PathBuf);
 
 impl Pending {
     /// The marks of our data directory, by one of the directories in it.
-    pub(crate) fn beside(directory: &Path) -> Self {
+    pub fn beside(directory: &Path) -> Self {
         Self(directory.parent().unwrap_or(directory).join(NAME))
     }
 
     /// Says that something is under way in a place. It may have been said before.
-    pub(crate) fn mark(&self, name: &str) -> io::Result<Mark> {
+    pub fn mark(&self, name: &str) -> io::Result<Mark> {
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.0)?;
         let path = self.0.join(name);
         fs::OpenOptions::new().create(true).append(true).open(&path)?;
@@ -35,20 +35,20 @@ impl Pending {
     }
 
     /// The same, with the directory that it is about.
-    pub(crate) fn mark_of(&self, name: &str, target: &Path) -> io::Result<Mark> {
+    pub fn mark_of(&self, name: &str, target: &Path) -> io::Result<Mark> {
         let mark = self.mark(name)?;
         fs::write(&mark.0, target.as_os_str().as_bytes())?;
         Ok(mark)
     }
 
     /// The directory that a mark is about, if it says so.
-    pub(crate) fn target(&self, name: &str) -> Option<PathBuf> {
+    pub fn target(&self, name: &str) -> Option<PathBuf> {
         let bytes = fs::read(self.0.join(name)).ok().filter(|bytes| !bytes.is_empty())?;
         Some(PathBuf::from(OsString::from_vec(bytes)))
     }
 
     /// The names of all marks.
-    pub(crate) fn names(&self) -> io::Result<Vec<String>> {
+    pub fn names(&self) -> io::Result<Vec<String>> {
         let entries = match fs::read_dir(&self.0) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
             entries => entries?,
@@ -62,7 +62,7 @@ impl Pending {
 
 impl Mark {
     /// Nothing is left to do there. A mark that cannot be removed costs the next call a look.
-    pub(crate) fn clear(&self) {
+    pub fn clear(&self) {
         drop(fs::remove_file(&self.0));
     }
 }

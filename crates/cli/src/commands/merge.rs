@@ -14,9 +14,10 @@ use sandtable_sandbox::merge::git::FOLDERS;
 use sandtable_sandbox::merge::outcome::{MergeOutcome, Note};
 use sandtable_sandbox::merge::{
     Approvals, BaseHead, Binding, CommitText, Effect, Git, History, Identity, Means, MergeRequest, Mode,
-    Outcome, Planned, RelPath, Way, beyond_git, is_name, merge_watched, mixed_since, policy_name,
+    Outcome, Planned, RelPath, Way, beyond_git, is_name, merge_watched, policy_name,
 };
 use sandtable_sandbox::model::path::HostPath;
+use sandtable_sandbox::repository::mixed_since;
 use sandtable_sandbox::session::{self, back};
 
 use super::target::{ends, sandbox, state};

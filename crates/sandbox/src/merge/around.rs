@@ -11,12 +11,12 @@ use sandtable_store::id::ObjectId;
 use super::approval::Seal;
 use super::blobs;
 use super::error::Error;
+use super::lookup::or_git;
 use super::request::Means;
 use super::review::{Links, OtherNames, Surroundings, places};
 use super::scratch::Scratch;
 use super::target::Target;
 use super::tree::{Change, Entry, Mode, foreign};
-use super::trees::or_git;
 use crate::model::path::HostPath;
 
 /// The longest text of a link that the kernel takes.

@@ -7,8 +7,9 @@ use sandtable_store::object::ObjectKind;
 
 use super::error::Error;
 use super::git::GitError;
+use super::lookup::or_git;
 use super::scratch::Scratch;
-use super::trees::{Failed, or_git};
+use crate::repository::Failed;
 
 /// How large each is.
 pub(super) fn sizes(scratch: &Scratch, ids: &[ObjectId]) -> Result<BTreeMap<ObjectId, u64>, Error> {

@@ -11,8 +11,9 @@ use sandtable_store::store::StoreError;
 
 use super::deliver::Whereabouts;
 use super::git::GitError;
-use crate::attention::Attention;
+use crate::attention::Interrupted;
 use crate::model::blame::Blame;
+use crate::repository;
 
 /// Why an operation could not be carried to an outcome. Nothing was touched.
 #[derive(Debug, thiserror::Error)]
@@ -109,10 +110,20 @@ impl Error {
     }
 }
 
-impl Attention {
-    /// Whether a signal asks us to stop. Asked wherever work depends on what a sandbox wrote.
-    pub(super) fn heed(&self) -> Result<(), Error> {
-        self.signal().map_or(Ok(()), |signal| Err(Error::Interrupted(signal)))
+impl From<Interrupted> for Error {
+    fn from(Interrupted(signal): Interrupted) -> Self {
+        Self::Interrupted(signal)
+    }
+}
+
+impl From<repository::Error> for Error {
+    fn from(error: repository::Error) -> Self {
+        match error {
+            repository::Error::Io(error) => error.into(),
+            repository::Error::TooMuch { limit, path } => Self::TooMuch { limit, path },
+            repository::Error::Path { path, source } => Self::Path { path, source },
+            repository::Error::Interrupted(interrupted) => interrupted.into(),
+        }
     }
 }
 

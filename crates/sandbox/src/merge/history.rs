@@ -6,9 +6,6 @@
 //! back to what the target has, and take exactly what is on the way. All of it is looked over like the work itself,
 //! commit by commit, and then goes through git's strict check with the rest.
 
-mod files;
-mod mixed;
-
 use std::collections::BTreeSet;
 
 use sandtable_store::RelPath;
@@ -18,7 +15,6 @@ use sandtable_store::object::{EntryMode, ObjectKind, ReadObjects as _, Tree};
 use sandtable_store::objects::{Loose, Objects};
 use sandtable_store::regular;
 
-use super::error::Error;
 use super::outcome::{Named, Note, Reason, Refusal};
 use super::plan::{Halt, Plan, Report};
 use super::request::History;
@@ -26,10 +22,7 @@ use super::review::{Finding, Surroundings};
 use super::select::Selector;
 use super::target::Target;
 use super::tree::{Change, Mode};
-use super::trees::Failed;
-use files::Layer;
-pub(crate) use mixed::{Ended, note as note_mixed};
-pub use mixed::{Mixed, mixed_since};
+use crate::repository::{self, Failed, Layer, LayerError};
 
 /// As many commits, and objects, come along at most.
 const COMMITS: usize = 10_000;
@@ -63,11 +56,11 @@ pub(super) fn bring(
 ) -> Result<Option<Commits>, Halt> {
     let Target::Repository(repository) = &plan.target else { return Ok(None) };
     let Some(store) = plan.scratch.trees().last() else { return Ok(None) };
-    let layer = Layer::open(store, history.layer.as_ref(), plan.scratch.attention())?;
+    let layer = Layer::open(store, history.layer.as_ref(), plan.scratch.attention()).map_err(unusable)?;
     let mut head = history.head.clone();
     // A sandbox that was made from a state does not know where its source was.
     head.branch = head.branch.or_else(|| repository.head.branch().map(str::to_owned));
-    let tip = layer.tip(&head)?;
+    let tip = layer.tip(&head).map_err(unusable)?;
     let theirs = Objects::new(&repository.objects(), plan.scratch.format(), Loose::Read);
     let Some(tip) = tip.filter(|tip| history.head.commit != Some(*tip)) else {
         return Ok(none(report));
@@ -76,7 +69,7 @@ pub(super) fn bring(
         return Err(broken("the commits inside have names of another kind"));
     }
     let place = plan.scratch.path().join("history");
-    layer.write_objects(&place)?;
+    layer.write_objects(&place).map_err(unusable)?;
     let inside = Objects::new(&place, plan.scratch.format(), Loose::Read);
     let mut walk = Walk { inside: &inside, theirs: &theirs, plan, taken: BTreeSet::new(), bytes: BYTES };
     let commits = walk.commits(tip)?;
@@ -185,9 +178,18 @@ fn changes(
         None => plan.scratch.empty_tree()?,
     };
     plan.scratch.trees().changes(&before, tree).map_err(|failed| match failed {
-        Failed::Error(error @ Error::TooMuch { .. }) => error.into(),
+        Failed::Error(error @ repository::Error::TooMuch { .. }) => error.into(),
         _ => broken(format!("commit `{commit}` has a tree that is not in order")),
     })
+}
+
+fn unusable(error: LayerError) -> Halt {
+    let reason = match error {
+        LayerError::Failed(error) => return error.into(),
+        LayerError::Reftable => Reason::Reftable,
+        LayerError::Unusable(_) => Reason::Objects,
+    };
+    Refusal::new(reason, error.to_string()).into()
 }
 
 fn broken(text: impl Into<String>) -> Halt {

@@ -13,10 +13,22 @@ use super::git::GitError;
 use super::review::{Contents, Parts};
 use super::scratch::Scratch;
 use super::tree::{Entry, Mode, foreign};
-use super::trees::{Failed, entry, or_git};
+use crate::repository::{Failed, entry};
 
 /// How many bytes of paths one call is given.
 const CHUNK: usize = 64 * 1024;
+
+/// The answer, or git's where there is none.
+pub(super) fn or_git<T>(
+    answer: Result<T, Failed>,
+    git: impl FnOnce() -> Result<T, Error>,
+) -> Result<T, Error> {
+    match answer {
+        Ok(answer) => Ok(answer),
+        Err(Failed::NotUnderstood) => git(),
+        Err(Failed::Error(error)) => Err(error.into()),
+    }
+}
 
 /// The entries of `tree` at these paths that are no directories.
 pub(super) fn lookup<'a>(

@@ -30,7 +30,6 @@ mod select;
 mod story;
 pub mod target;
 pub mod tree;
-mod trees;
 mod union;
 mod way_back;
 mod whole;
@@ -41,8 +40,6 @@ pub use beyond::{Beyond, beyond_git};
 pub use conflict::{Conflict, ConflictKind};
 pub use error::{Error, GitLock};
 pub use git::Git;
-pub(crate) use history::{Ended, note_mixed};
-pub use history::{Mixed, mixed_since};
 pub use index::policy_name;
 pub use outcome::{MergeOutcome, Outcome, Reason, Recovered, Refusal};
 pub use preview::held_by_merge;
@@ -62,4 +59,3 @@ pub use story::{
     Planned, Recovery, Turn, Undo, Whereabouts, merge, merge as execute_merge, merge_watched, recover, redo,
     undo,
 };
-pub use target::{base_head, head_in};

@@ -9,26 +9,22 @@ use super::error::Error;
 use super::request::Approvals;
 use super::review::{Contents, Finding, Links, Parts, Surroundings, review, takes};
 use super::tree::{Change, Entry, Mode};
-use super::trees::{Failed, NotUnderstood, Trees};
 use crate::model::path::HostPath;
+use crate::repository::{Failed, NotUnderstood, Trees};
 
 /// What of the difference between two snapshots a merge would hold or refuse, as far as names, contents and links tell.
 pub fn held_by_merge(store: &HostPath, base: &ObjectId, snapshot: &ObjectId) -> Result<Vec<Finding>, Error> {
     let objects = store.as_path().join("objects");
     let trees = Trees::new(&objects, snapshot.kind(), &[&objects]);
-    let found = || -> Result<Vec<Finding>, Failed> {
-        let (from, to) = (trees.tree_of(base)?, trees.tree_of(snapshot)?);
-        let changes = trees.changes(&from, &to)?;
-        takes(&changes)?;
-        let around = Surroundings { links: links(&trees, &from, &changes)?, ..Surroundings::default() };
-        let contents = InStore { trees: &trees, tree: to };
-        let reviewed = review(&changes, &contents, &around, &Approvals::None)?;
-        Ok([reviewed.refused, reviewed.held].concat())
-    };
-    found().map_err(|failed| match failed {
-        Failed::Error(error) => error,
-        Failed::NotUnderstood => std::io::Error::from(std::io::ErrorKind::InvalidData).into(),
-    })
+    let tree_of = |commit| trees.tree_of(commit).map_err(unreadable);
+    let (from, to) = (tree_of(base)?, tree_of(snapshot)?);
+    let changes = trees.changes(&from, &to).map_err(failed)?;
+    takes(&changes)?;
+    let links = links(&trees, &from, &changes).map_err(failed)?;
+    let around = Surroundings { links, ..Surroundings::default() };
+    let contents = InStore { trees: &trees, tree: to };
+    let reviewed = review(&changes, &contents, &around, &Approvals::None)?;
+    Ok([reviewed.refused, reviewed.held].concat())
 }
 
 fn links(trees: &Trees, from: &ObjectId, changes: &[Change]) -> Result<Links, Failed> {
@@ -60,6 +56,13 @@ impl Contents for InStore<'_> {
 
     fn levels(&self, path: &RelPath) -> Result<Vec<Parts>, Error> {
         self.trees.levels(&self.tree, path).map_err(unreadable)
+    }
+}
+
+fn failed(failed: Failed) -> Error {
+    match failed {
+        Failed::Error(error) => error.into(),
+        Failed::NotUnderstood => unreadable(NotUnderstood),
     }
 }
 

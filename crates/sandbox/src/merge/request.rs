@@ -6,13 +6,14 @@ use std::path::PathBuf;
 
 use sandtable_store::RelPath;
 use sandtable_store::id::ObjectId;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::approval::Binding;
 use super::beyond::Beyond;
 use super::git::Git;
 use super::select::is_below;
 use crate::model::path::HostPath;
+pub use crate::repository::BaseHead;
 
 /// Bring what happened between two snapshots into a directory of the user's.
 #[derive(Clone, Debug)]
@@ -100,16 +101,8 @@ pub struct History {
     pub layer: Option<ObjectId>,
     /// Where `HEAD` was when the sandbox was made.
     pub head: BaseHead,
-    /// What commits of sandboxes on this base have that the user wrote, by path; see [`mixed_since`](super::mixed_since).
+    /// What commits of sandboxes on this base have that the user wrote, by path; see [`mixed_since`](crate::repository::mixed_since).
     pub mixed: BTreeSet<(String, Option<ObjectId>)>,
-}
-
-/// Where a source's `HEAD` was.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct BaseHead {
-    /// The full name of the branch.
-    pub branch: Option<String>,
-    pub commit: Option<ObjectId>,
 }
 
 /// How the work is handed over.

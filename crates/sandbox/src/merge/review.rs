@@ -27,8 +27,9 @@ use super::error::Error;
 use super::outcome::PathText;
 use super::request::Approvals;
 use super::tree::{Change, Entry, Mode};
-use super::trees::shown;
 use crate::attention::Attention;
+pub use crate::repository::Parts;
+use crate::repository::shown;
 use alias::Amount;
 pub use alias::Links;
 pub use named::{Place, places};
@@ -51,14 +52,6 @@ pub trait Contents {
 
     /// What of a git directory each directory above a path has, from the top.
     fn levels(&self, path: &RelPath) -> Result<Vec<Parts>, Error>;
-}
-
-/// What of a git directory a directory has.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Parts {
-    pub head: Option<Entry>,
-    /// Both `objects` and `refs`.
-    pub common: bool,
 }
 
 /// What gives a path a meaning besides its name.

@@ -15,9 +15,10 @@ use sandtable_store::object::ObjectKind;
 
 use super::error::Error;
 use super::git::{Call, Git};
+use super::lookup::or_git;
 use super::tree::{Change, Entry, changes};
-use super::trees::{Failed, Trees, or_git};
 use crate::attention::Attention;
+use crate::repository::{Failed, Trees};
 
 /// An empty directory that stands for the work tree where there is none, so that git looks at no other.
 const NONE: &str = "none";
@@ -94,7 +95,7 @@ impl Scratch {
     }
 
     pub(super) fn empty_tree(&self) -> Result<ObjectId, Error> {
-        self.trees.write(ObjectKind::Tree, b"")
+        Ok(self.trees.write(ObjectKind::Tree, b"")?)
     }
 
     /// What differs between two trees, without renames.
@@ -144,7 +145,7 @@ impl Scratch {
     }
 
     pub(super) fn write_blob(&self, content: &[u8]) -> Result<ObjectId, Error> {
-        self.trees.write(ObjectKind::Blob, content)
+        Ok(self.trees.write(ObjectKind::Blob, content)?)
     }
 }
 

@@ -4,26 +4,25 @@
 //! else is looked up in files. Nothing is written, locked or repaired.
 
 mod kinds;
-mod locate;
-mod refs;
 mod settings;
 
 use std::path::{Path, PathBuf};
 
 use fs_err as fs;
-use sandtable_store::id::{HashKind, ObjectId};
+use sandtable_store::id::HashKind;
 use sandtable_store::regular;
 
-pub(super) use refs::Place as Reference;
 pub use settings::Settings;
 pub(super) use settings::Value;
 
 use super::error::Error;
 use super::git::Git;
 use super::outcome::{Reason, Refusal};
-use super::request::{BaseHead, Means};
+use super::request::Means;
 use crate::model::choice::choice;
 use crate::model::path::HostPath;
+use crate::repository::{self, Found, Located};
+pub use crate::repository::{Head, Place};
 
 /// A directory that work can be brought to.
 #[derive(Clone, Debug)]
@@ -77,11 +76,6 @@ pub struct Repository {
 }
 
 choice! {
-    /// Which worktree of the repository it is.
-    Place { Main = "main", Linked = "linked" }
-}
-
-choice! {
     /// How much of the history is there.
     History { Full = "full", Shallow = "shallow", Partial = "partial" }
 }
@@ -94,55 +88,12 @@ choice! {
     }
 }
 
-/// What `HEAD` names.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Head {
-    Branch {
-        name: String,
-        tip: ObjectId,
-    },
-    /// A branch without a commit.
-    Unborn {
-        name: String,
-    },
-    Detached {
-        tip: ObjectId,
-    },
-}
-
-impl Head {
-    pub const fn tip(&self) -> Option<&ObjectId> {
-        match self {
-            Self::Branch { tip, .. } | Self::Detached { tip } => Some(tip),
-            Self::Unborn { .. } => None,
-        }
-    }
-
-    /// The full name of the branch.
-    pub fn branch(&self) -> Option<&str> {
-        match self {
-            Self::Branch { name, .. } | Self::Unborn { name } => Some(name),
-            Self::Detached { .. } => None,
-        }
-    }
-
-    /// The branch as people call it.
-    pub fn short(&self) -> String {
-        short(self.branch().unwrap_or("HEAD")).to_owned()
-    }
-}
-
-/// A branch as people call it.
-pub(super) fn short(name: &str) -> &str {
-    name.strip_prefix("refs/heads/").unwrap_or(name)
-}
-
 /// The state of `directory`, or why nothing may be brought there.
 pub fn read(means: &Means, directory: &HostPath) -> Result<Result<Target, Refusal>, Error> {
-    let found = match locate::repository(directory)? {
-        locate::Found::Nothing => return Ok(Ok(Target::Plain { root: directory.clone() })),
-        locate::Found::Refused(refusal) => return Ok(Err(refusal)),
-        locate::Found::Repository(found) => found,
+    let found = match repository::find(directory)? {
+        Found::Nothing => return Ok(Ok(Target::Plain { root: directory.clone() })),
+        Found::Refused(text) => return Ok(Err(Refusal::new(Reason::GitDirectory, text))),
+        Found::Repository(found) => found,
     };
     if let Some(odd) = kinds::odd(&found.git_dir, &found.common_dir) {
         return Ok(Err(kinds::refusal(&odd)));
@@ -168,33 +119,16 @@ pub fn read(means: &Means, directory: &HostPath) -> Result<Result<Target, Refusa
     }))))
 }
 
-/// Where the `HEAD` of a source is, if that is plain to see.
-pub fn base_head(source: &HostPath) -> Option<BaseHead> {
-    let Ok(locate::Found::Repository(found)) = locate::repository(source) else { return None };
-    head_in(&found.git_dir, &found.common_dir)
-}
-
-/// The same, in the directories of a repository.
-pub fn head_in(git_dir: &Path, common_dir: &Path) -> Option<BaseHead> {
-    let head = refs::head(git_dir, common_dir)?;
-    Some(BaseHead { branch: head.branch().map(str::to_owned), commit: head.tip().copied() })
-}
-
-/// Where a reference that is kept in files is: at a commit, or nowhere. Nothing if only git can tell.
-pub(super) fn reference_at(common_dir: &Path, name: &str) -> Option<Reference> {
-    refs::at(common_dir, name)
-}
-
 /// Refuses to ask git for a reference where it would wait for ever, or open what is no file.
 pub(super) fn may_be_asked(git_dir: &Path, name: &str) -> Result<(), Error> {
-    let common_dir = locate::common(git_dir)?;
+    let common_dir = repository::common(git_dir)?;
     let reference = Some(common_dir.join(name)).filter(|file| kinds::is_special(file));
     kinds::odd(git_dir, &common_dir).or(reference).map_or(Ok(()), |odd| Err(Error::NoFile(odd)))
 }
 
 /// Where `HEAD` is now.
 pub(super) fn head(git: &Git, git_dir: &Path, common_dir: &Path) -> Result<Head, Error> {
-    match refs::head(git_dir, common_dir) {
+    match repository::head(git_dir, common_dir) {
         Some(head) => Ok(head),
         None => head_by_git(git, git_dir),
     }
@@ -247,7 +181,7 @@ fn operation(git_dir: &Path) -> Option<Operation> {
     SIGNS.iter().find(|(name, _)| git_dir.join(name).exists()).map(|(_, operation)| *operation)
 }
 
-fn locks(found: &locate::Located, head: &Head) -> Vec<PathBuf> {
+fn locks(found: &Located, head: &Head) -> Vec<PathBuf> {
     let mut paths = vec![
         found.git_dir.join("index.lock"),
         found.git_dir.join("HEAD.lock"),
@@ -269,7 +203,7 @@ fn history(common_dir: &Path, settings: &Settings) -> History {
 }
 
 /// Git itself does not trust the configuration of a repository that is somebody else's; nor do we.
-fn foreign_owner(found: &locate::Located, settings: &Settings) -> Result<Option<Refusal>, Error> {
+fn foreign_owner(found: &Located, settings: &Settings) -> Result<Option<Refusal>, Error> {
     use std::os::unix::fs::MetadataExt as _;
     let owner = fs::metadata(&found.git_dir)?.uid();
     let us = rustix::process::geteuid().as_raw();

@@ -1,85 +1,11 @@
 //! Entries of trees and the differences between two of them, as git tells them.
 
 use sandtable_store::RelPath;
-use sandtable_store::id::ObjectId;
-use serde::Serialize;
 
 use super::error::Error;
 use super::git::GitError;
-
-/// What an entry of a tree is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Mode {
-    File,
-    Executable,
-    Symlink,
-    /// A commit of another repository.
-    Gitlink,
-}
-
-impl Mode {
-    pub(super) const fn octal(self) -> &'static str {
-        match self {
-            Self::File => "100644",
-            Self::Executable => "100755",
-            Self::Symlink => "120000",
-            Self::Gitlink => "160000",
-        }
-    }
-
-    /// From the bits that an index has.
-    pub(super) const fn of_bits(bits: u32) -> Option<Self> {
-        Some(match bits {
-            0o100_644 | 0o100_664 => Self::File,
-            0o100_755 => Self::Executable,
-            0o120_000 => Self::Symlink,
-            0o160_000 => Self::Gitlink,
-            _ => return None,
-        })
-    }
-
-    /// The bits that an index has.
-    pub(super) const fn bits(self) -> u32 {
-        match self {
-            Self::File => 0o100_644,
-            Self::Executable => 0o100_755,
-            Self::Symlink => 0o120_000,
-            Self::Gitlink => 0o160_000,
-        }
-    }
-
-    /// `None` for no entry; an error for what has no place in a list of files.
-    fn parsed(text: &str) -> Result<Option<Self>, GitError> {
-        Ok(Some(match text {
-            "000000" => return Ok(None),
-            "100644" | "100664" => Self::File,
-            "100755" => Self::Executable,
-            "120000" => Self::Symlink,
-            "160000" => Self::Gitlink,
-            _ => return Err(GitError::Answer(format!("mode {text}"))),
-        }))
-    }
-
-    pub const fn is_regular(self) -> bool {
-        matches!(self, Self::File | Self::Executable)
-    }
-}
-
-/// One side of a change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Entry {
-    pub mode: Mode,
-    pub id: ObjectId,
-}
-
-/// A path that differs between two trees.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Change {
-    pub path: RelPath,
-    pub old: Option<Entry>,
-    pub new: Option<Entry>,
-}
+use crate::repository;
+pub use crate::repository::{Change, Entry, Mode};
 
 /// Reads the answer of `diff-tree -r -z --raw`.
 pub(super) fn changes(answer: &[u8]) -> Result<Vec<Change>, Error> {
@@ -89,7 +15,7 @@ pub(super) fn changes(answer: &[u8]) -> Result<Vec<Change>, Error> {
         let text = str::from_utf8(head).map_err(|error| GitError::Answer(error.to_string()))?;
         let mut words = text.trim_start_matches(':').split(' ');
         let mut word = || words.next().ok_or_else(|| GitError::Answer(text.to_owned()));
-        let (old, new) = (Mode::parsed(word()?)?, Mode::parsed(word()?)?);
+        let (old, new) = (mode(word()?)?, mode(word()?)?);
         let (old_id, new_id) = (word()?.to_owned(), word()?.to_owned());
         let name = fields.next().ok_or_else(|| GitError::Answer(text.to_owned()))?;
         found.push(Change { path: foreign(name)?, old: entry(old, &old_id)?, new: entry(new, &new_id)? });
@@ -99,7 +25,7 @@ pub(super) fn changes(answer: &[u8]) -> Result<Vec<Change>, Error> {
 
 /// A path that came out of a tree; one that leaves it is refused by name.
 pub(super) fn foreign(bytes: &[u8]) -> Result<RelPath, Error> {
-    RelPath::new(bytes).map_err(|source| Error::Path { path: sandtable_store::path::escape(bytes), source })
+    Ok(repository::foreign(bytes)?)
 }
 
 /// `MODE ID STAGE<tab>PATH`, as the index and a merge list entries.
@@ -109,9 +35,21 @@ pub(super) fn staged(field: &[u8]) -> Result<(Option<Entry>, u8, RelPath), Error
     let text = str::from_utf8(&field[..tab]).map_err(|_| wrong())?;
     let mut words = text.split(' ');
     let mut word = || words.next().ok_or_else(wrong);
-    let (mode, id, stage) = (Mode::parsed(word()?)?, word()?.to_owned(), word()?);
+    let (mode, id, stage) = (mode(word()?)?, word()?.to_owned(), word()?);
     let stage = stage.parse().map_err(|_| wrong())?;
     Ok((entry(mode, &id)?, stage, foreign(&field[tab + 1..])?))
+}
+
+/// `None` for no entry; an error for what has no place in a list of files.
+fn mode(text: &str) -> Result<Option<Mode>, GitError> {
+    Ok(Some(match text {
+        "000000" => return Ok(None),
+        "100644" | "100664" => Mode::File,
+        "100755" => Mode::Executable,
+        "120000" => Mode::Symlink,
+        "160000" => Mode::Gitlink,
+        _ => return Err(GitError::Answer(format!("mode {text}"))),
+    }))
 }
 
 fn entry(mode: Option<Mode>, id: &str) -> Result<Option<Entry>, GitError> {

@@ -14,8 +14,9 @@ use super::preflight;
 use super::request::{Means, Way};
 use super::scratch::Scratch;
 use super::story::Undo;
-use super::target::{self, Head, Repository, Target, short};
+use super::target::{self, Head, Repository, Target};
 use super::whole::Whole;
+use crate::repository::short;
 
 /// The plan, and the commit that the branch goes to.
 pub(super) fn turn(means: &Means, place: &Place, request: &Undo, way: Way) -> Result<(Plan, ObjectId), Halt> {

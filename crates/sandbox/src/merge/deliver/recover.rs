@@ -14,7 +14,7 @@ use crate::merge::error::{Error, GitLock};
 use crate::merge::git::{Git, object};
 use crate::merge::outcome::Recovered;
 use crate::merge::place::Place;
-use crate::merge::target::Reference;
+use crate::repository::Reference;
 
 /// What became of a delivery that was interrupted.
 #[derive(Clone, Debug, PartialEq, Eq)]

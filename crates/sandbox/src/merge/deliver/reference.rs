@@ -16,7 +16,8 @@ use super::word::Word;
 use crate::merge::error::Error;
 use crate::merge::outcome::{Reason, Refusal};
 use crate::merge::request::Identity;
-use crate::merge::target::{self, Reference, Repository, reference_at};
+use crate::merge::target::{self, Repository};
+use crate::repository::{Reference, reference_at};
 
 /// From where to where.
 #[derive(Clone, Debug, Serialize, Deserialize)]

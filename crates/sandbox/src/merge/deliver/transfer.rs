@@ -12,10 +12,11 @@ use super::commit::Commit;
 use super::{Delivery, Stop};
 use crate::merge::error::Error;
 use crate::merge::git::GitError;
+use crate::merge::lookup::or_git;
 use crate::merge::outcome::{Reason, Refusal};
 use crate::merge::scratch::Scratch;
 use crate::merge::target::Repository;
-use crate::merge::trees::{Failed, or_git};
+use crate::repository::{self, Failed};
 
 /// As many are what git itself would write in files of their own (`receive.unpackLimit`), and not force to disk.
 const FEW: usize = 100;
@@ -121,16 +122,16 @@ fn arrived(objects: &Path) -> Result<Vec<String>, Error> {
 fn packed(scratch: &Scratch, ids: &BTreeSet<ObjectId>) -> Result<Vec<u8>, Failed> {
     let draft = scratch.path().join("new.pack");
     drop(fs::remove_file(&draft));
-    let writer = PackWriter::create(&draft, scratch.format()).map_err(Error::from)?;
+    let writer = PackWriter::create(&draft, scratch.format()).map_err(repository::Error::from)?;
     let mut left = AT_ONCE;
     for id in ids {
         let object = scratch.trees().object(id)?;
         left = left.checked_sub(object.data.len()).ok_or(Failed::NotUnderstood)?;
-        writer.add(id, object.kind, &object.data).map_err(Error::from)?;
+        writer.add(id, object.kind, &object.data).map_err(repository::Error::from)?;
     }
-    let written = writer.finish(scratch.path(), Sync::Later).map_err(Error::from)?;
+    let written = writer.finish(scratch.path(), Sync::Later).map_err(repository::Error::from)?;
     let name = written.ok_or(Failed::NotUnderstood)?.name;
-    Ok(fs::read(scratch.path().join(format!("{name}.pack"))).map_err(Error::from)?)
+    Ok(fs::read(scratch.path().join(format!("{name}.pack"))).map_err(repository::Error::from)?)
 }
 
 fn packed_by_git(scratch: &Scratch, ids: &BTreeSet<ObjectId>) -> Result<Vec<u8>, Error> {

@@ -7,8 +7,8 @@ use fs_err as fs;
 use sandtable_store::regular;
 
 use super::Repository;
-use super::refs::{LINE, is_plain};
 use crate::merge::outcome::{Reason, Refusal};
+use crate::repository::is_plain;
 
 /// Files that git opens by their names.
 const READ_BY_GIT: [&str; 12] = [
@@ -30,6 +30,8 @@ const READ_BY_GIT: [&str; 12] = [
 /// references.
 const LISTED: [&str; 4] = ["objects/info", "objects/info/commit-graphs", "objects/pack", "reftable"];
 
+/// The largest file with one reference.
+const LINE: u64 = 1 << 16;
 /// As many references may name one another, as in git.
 const LINKS: usize = 5;
 

@@ -19,8 +19,8 @@ use super::git::held_head;
 use super::subject;
 use crate::board::take::Began;
 use crate::board::{self, Board, Counts, Hearing, Ignored, Taking};
-use crate::merge::{BaseHead, base_head};
 use crate::model::spec::{Lifetime, WorkspaceMode};
+use crate::repository::{BaseHead, base_head};
 
 /// The state of the source that a sandbox was made on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

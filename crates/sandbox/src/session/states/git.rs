@@ -21,10 +21,10 @@ use super::super::error::{Error, chained};
 use super::super::record::Record;
 use super::ground::GIT;
 use super::{StandsOn, open};
-use crate::merge::{BaseHead, head_in};
 use crate::model::path::HostPath;
 use crate::model::resolved::{RepositoryConfig, SourceKind, Warning};
 use crate::model::spec::WorkspaceMode;
+use crate::repository::{BaseHead, head_in};
 use crate::resolve::{WORKSPACE, without_passwords};
 
 /// Which git directory a sandbox sees, and in which of its layers.

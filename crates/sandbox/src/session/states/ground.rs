@@ -22,11 +22,11 @@ use super::super::record::Record;
 use super::super::watcher::Watcher;
 use super::{git, open, state};
 use crate::board::{self, Counts, Hearing, Ignored, Taking};
-use crate::merge::base_head;
 use crate::model::mount::{Content, FileIdentity};
 use crate::model::path::HostPath;
 use crate::model::resolved::{RepositoryConfig, SourceKind, Warning};
 use crate::model::spec::{Base, Lifetime, WorkspaceMode};
+use crate::repository::base_head;
 use crate::resolve::WORKSPACE;
 
 /// Where the ground of the workspace is, and that of the git directory a linked worktree shares.

@@ -12,8 +12,8 @@ use super::super::directory::{Part, SandboxDirectory};
 use super::super::record::Record;
 use super::keep::Kept;
 use super::{open, state};
-use crate::merge::{Ended, Mixed, note_mixed};
 use crate::model::resolved::Warning;
+use crate::repository::{Ended, Mixed, note_mixed};
 use crate::resolve::WORKSPACE;
 
 /// Where objects are unpacked meanwhile.

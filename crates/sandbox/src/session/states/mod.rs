@@ -44,8 +44,8 @@ use super::error::Error;
 use super::manage::existing;
 use super::record::{DriftEntry, Record};
 use crate::board::{Board, Found, Subject, Taking};
-use crate::merge::BaseHead;
 use crate::model::id::SandboxName;
+use crate::repository::BaseHead;
 
 /// How long a snapshot waits for a sandbox that is starting, ending or being recorded.
 const PATIENCE: Duration = Duration::from_mins(2);

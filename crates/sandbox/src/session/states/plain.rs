@@ -23,9 +23,9 @@ use super::ground::Heard;
 use super::subject;
 use crate::board::take::{Words, commit, hash_kind, look_alone};
 use crate::board::{self, Consistency, Entry, Ignored, Silent, Subject, Taking};
-use crate::merge::base_head;
 use crate::model::resolved::Warning;
 use crate::model::spec::{Lifetime, WorkspaceMode};
+use crate::repository::base_head;
 use crate::resolve::WORKSPACE;
 
 /// Where below a sandbox's directory the source is copied to once more, while that is recorded.

@@ -25,8 +25,8 @@ use super::settle::take_back_half;
 use super::{open, plain};
 use crate::board::take::{Words, commit, hash_kind, look, look_alone};
 use crate::board::{self, Consistency, Ignored, Silent, Subject, Taking};
-use crate::merge::base_head;
 use crate::model::spec::WorkspaceMode;
+use crate::repository::base_head;
 use crate::resolve::WORKSPACE;
 
 /// Records a base for the sandbox as it is now. The lock must be held.

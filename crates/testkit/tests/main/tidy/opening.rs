@@ -1,9 +1,9 @@
 //! What the host opens and starts because of what a sandbox did: never something that nobody looked at, and never without an end.
 
-use super::{assert_none, product};
+use super::{Source, assert_none, product};
 
-/// A merge works in directories of the user's, where a pipe or a device may be in the place of a file.
-const MERGE: &str = "crates/sandbox/src/merge";
+/// Code that works in directories of the user's, where a pipe or a device may be in the place of a file.
+const PLACES: [&str; 2] = ["crates/sandbox/src/merge", "crates/sandbox/src/repository"];
 /// The ways to open a file that wait for a pipe, and follow a link that is written.
 const OPENS: [&str; 11] = [
     "fs::read(",
@@ -19,7 +19,7 @@ const OPENS: [&str; 11] = [
     "OpenOptions::new(",
 ];
 
-/// Where they are right: the file below [`MERGE`], what the line has in it, and the reason.
+/// Where they are right: the file below one of [`PLACES`], what the line has in it, and the reason.
 const OPENED_PLAINLY: [(&str, &str, &str); 20] = [
     ("approval.rs", "fs::OpenOptions::new()", "our key, in our state directory"),
     ("approval.rs", "fs::read(path)", "our key, in our state directory"),
@@ -35,7 +35,7 @@ const OPENED_PLAINLY: [(&str, &str, &str); 20] = [
     ("git.rs", "fs_err::read(&file)", "what git said of itself, in our state directory"),
     ("git.rs", "fs_err::write(&file", "what git said of itself, in our state directory"),
     ("history.rs", "File::create(plan.scratch", "the scratch repository"),
-    ("history/mixed.rs", "store.dir().join(FILE)", "a list in the store"),
+    ("mixed.rs", "store.dir().join(FILE)", "a list in the store"),
     ("index.rs", "File::create(scratch", "the scratch repository"),
     ("index.rs", "fs::write(&copy", "the scratch repository"),
     ("index.rs", "fs::copy(self.file(scratch)", "the scratch repository"),
@@ -43,13 +43,18 @@ const OPENED_PLAINLY: [(&str, &str, &str); 20] = [
     ("scratch.rs", "fs::write(self.path.join(", "the scratch repository"),
 ];
 
+fn is_watched(file: &Source) -> bool {
+    PLACES.iter().any(|place| file.is_below(place))
+}
+
 #[test]
 fn a_merge_opens_no_file_that_may_be_a_pipe() {
-    let files: Vec<_> = product().into_iter().filter(|file| file.is_below(MERGE)).collect();
+    let files: Vec<_> = product().into_iter().filter(|file| is_watched(file)).collect();
     assert!(!files.is_empty(), "looked in the wrong place");
     let lines: Vec<String> = files.iter().flat_map(|file| file.naming(&OPENS)).collect();
     let fits = |line: &str, (file, words, _): &(&str, &str, &str)| {
-        line.strip_prefix(&format!("{MERGE}/{file}:")).is_some_and(|text| text.contains(words))
+        let rest = |place: &&str| line.strip_prefix(&format!("{place}/{file}:"));
+        PLACES.iter().find_map(rest).is_some_and(|text| text.contains(words))
     };
     let found: Vec<String> =
         lines.iter().filter(|line| !OPENED_PLAINLY.iter().any(|row| fits(line, row))).cloned().collect();
@@ -90,7 +95,7 @@ fn git_is_started_within_bounds_only() {
     );
     // These leave a program running, or have their own limit of time and none of memory.
     let ways = [".start(", ".start_apart(", ".lines(", ".finish_within("];
-    let git = product().into_iter().filter(|file| file.is_below(MERGE) && file.text.contains("Cli::new("));
+    let git = product().into_iter().filter(|file| is_watched(file) && file.text.contains("Cli::new("));
     let found: Vec<String> = git.flat_map(|file| file.naming(&ways)).collect();
     assert_none("git is run to its end, within its bounds", &found);
 }

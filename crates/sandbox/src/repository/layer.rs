@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::{fmt, io};
 
 use fs_err as fs;
 use sandtable_store::id::ObjectId;
@@ -9,11 +10,9 @@ use sandtable_store::layer::opaque::{LayerName, open};
 use sandtable_store::object::{ObjectKind, ReadObjects};
 use sandtable_store::state::{Entry, StateError, What};
 
-use crate::attention::Attention;
-use crate::merge::error::Error;
-use crate::merge::outcome::{Reason, Refusal};
-use crate::merge::plan::Halt;
-use crate::merge::request::BaseHead;
+use super::BaseHead;
+use super::error::Error;
+use crate::attention::{Attention, Interrupted};
 
 /// More files than this are no git directory.
 const MOST: usize = 2_000_000;
@@ -22,19 +21,50 @@ const TEXT: u64 = 16 << 20;
 /// As much of objects is taken at most, compressed as they are.
 const ROOM: u64 = 4 << 30;
 
+/// Why the commits of a sandbox cannot be told from what it wrote.
+#[derive(Debug, thiserror::Error)]
+pub enum LayerError {
+    #[error(
+        "the repository keeps its references as reftables, and commits made inside cannot be told from them"
+    )]
+    Reftable,
+    #[error("{0}")]
+    Unusable(String),
+    #[error(transparent)]
+    Failed(#[from] Error),
+}
+
+impl From<Interrupted> for LayerError {
+    fn from(interrupted: Interrupted) -> Self {
+        Self::Failed(interrupted.into())
+    }
+}
+
+impl From<io::Error> for LayerError {
+    fn from(error: io::Error) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
 /// The files that the sandbox wrote below `.git`, and the names that it removed.
-pub(super) struct Layer<'a> {
+pub struct Layer<'a> {
     objects: &'a dyn ReadObjects,
     files: BTreeMap<Vec<u8>, Option<ObjectId>>,
     attention: &'a Attention,
 }
 
+impl fmt::Debug for Layer<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Layer").field("files", &self.files).finish_non_exhaustive()
+    }
+}
+
 impl<'a> Layer<'a> {
-    pub(super) fn open(
+    pub fn open(
         objects: &'a dyn ReadObjects,
         layer: Option<&ObjectId>,
         attention: &'a Attention,
-    ) -> Result<Self, Halt> {
+    ) -> Result<Self, LayerError> {
         let mut files = BTreeMap::new();
         let Some(layer) = layer else { return Ok(Self { objects, files, attention }) };
         let root = open(objects, layer).and_then(|state| state.root().read_root(objects));
@@ -62,10 +92,9 @@ impl<'a> Layer<'a> {
     }
 
     /// Where the sandbox's `HEAD` is.
-    pub(super) fn tip(&self, base: &BaseHead) -> Result<Option<ObjectId>, Halt> {
+    pub fn tip(&self, base: &BaseHead) -> Result<Option<ObjectId>, LayerError> {
         if self.files.keys().any(|path| path.starts_with(b".git/reftable/")) {
-            let text = "the repository keeps its references as reftables, and commits made inside cannot be told from them";
-            return Err(Refusal::new(Reason::Reftable, text).into());
+            return Err(LayerError::Reftable);
         }
         let head = self.text(b".git/HEAD")?;
         let branch = match &head {
@@ -86,7 +115,7 @@ impl<'a> Layer<'a> {
     }
 
     /// Where the sandbox's `HEAD` and all references are that it wrote itself.
-    pub(super) fn tips(&self, base: &BaseHead) -> Result<Vec<ObjectId>, Halt> {
+    pub(super) fn tips(&self, base: &BaseHead) -> Result<Vec<ObjectId>, LayerError> {
         let mut tips: Vec<ObjectId> = self.tip(base)?.into_iter().collect();
         for path in self.files.keys().filter(|path| path.starts_with(b".git/refs/")) {
             tips.extend(self.text(path)?.and_then(|text| text.trim().parse::<ObjectId>().ok()));
@@ -95,7 +124,7 @@ impl<'a> Layer<'a> {
     }
 
     /// Writes what can be objects into an empty directory, under names that we make.
-    pub(super) fn write_objects(&self, to: &Path) -> Result<(), Halt> {
+    pub fn write_objects(&self, to: &Path) -> Result<(), LayerError> {
         let mut left = ROOM;
         fs::create_dir_all(to.join("pack"))?;
         for (path, id) in self.files.iter().filter_map(|(path, id)| Some((path, (*id)?))) {
@@ -103,22 +132,22 @@ impl<'a> Layer<'a> {
             self.attention.heed()?;
             let size = self.objects.header(&id).map_or(u64::MAX, |(_, size)| size);
             let text = "the commits made inside are larger than can be brought over";
-            left = left.checked_sub(size).ok_or_else(|| Halt::from(Refusal::new(Reason::Objects, text)))?;
+            left = left.checked_sub(size).ok_or_else(|| LayerError::Unusable(text.to_owned()))?;
             let file = to.join(name);
             fs::create_dir_all(file.parent().expect("it is below the directory"))?;
             let mut out = fs::File::create_new(file)?;
-            self.objects.stream(&id, &mut out).map_err(|error| Error::from(std::io::Error::other(error)))?;
+            self.objects.stream(&id, &mut out).map_err(io::Error::other)?;
         }
         Ok(())
     }
 
-    fn text(&self, path: &[u8]) -> Result<Option<String>, Halt> {
+    fn text(&self, path: &[u8]) -> Result<Option<String>, LayerError> {
         let Some(Some(id)) = self.files.get(path) else { return Ok(None) };
         let size = self.objects.header(id).map_or(u64::MAX, |(_, size)| size);
         let data = self.objects.read_kind(id, ObjectKind::Blob).ok().filter(|_| size < TEXT);
         let text = data.and_then(|data| String::from_utf8(data).ok());
-        let text = text
-            .ok_or_else(|| Halt::from(Refusal::new(Reason::Objects, "a reference inside cannot be read")))?;
+        let text =
+            text.ok_or_else(|| LayerError::Unusable("a reference inside cannot be read".to_owned()))?;
         Ok(Some(text))
     }
 }
@@ -135,8 +164,8 @@ fn object_name(path: &[u8]) -> Option<&Path> {
     (loose || packed).then_some(Path::new(text))
 }
 
-fn unreadable(error: &StateError) -> Halt {
-    Refusal::new(Reason::Objects, format!("the git directory inside cannot be read: {error}")).into()
+fn unreadable(error: &StateError) -> LayerError {
+    LayerError::Unusable(format!("the git directory inside cannot be read: {error}"))
 }
 
 #[cfg(test)]

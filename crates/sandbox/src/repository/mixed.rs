@@ -21,10 +21,10 @@ use sandtable_store::state::{State, StateError};
 use sandtable_store::store::Store;
 use serde::{Deserialize, Serialize};
 
-use super::files::Layer;
+use super::BaseHead;
+use super::layer::Layer;
+use super::trees::Trees;
 use crate::attention::Attention;
-use crate::merge::request::BaseHead;
-use crate::merge::trees::Trees;
 
 /// The file in the directory of a store.
 const FILE: &str = "mixed";
@@ -121,7 +121,7 @@ impl Ended<'_> {
 }
 
 /// Writes down what was found.
-pub(crate) fn note(store: &Store, found: &[Mixed]) -> std::io::Result<()> {
+pub(crate) fn note_mixed(store: &Store, found: &[Mixed]) -> std::io::Result<()> {
     let mut text = Vec::new();
     for mixed in found {
         serde_json::to_writer(&mut text, mixed)?;

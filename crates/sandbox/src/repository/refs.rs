@@ -9,17 +9,58 @@ use fs_err as fs;
 use sandtable_store::id::ObjectId;
 use sandtable_store::regular;
 
-use super::Head;
-
 /// The largest file with one reference, and with all that are packed.
-pub(super) const LINE: u64 = 1 << 16;
+const LINE: u64 = 1 << 16;
 const PACKED: u64 = 256 << 20;
 
 /// References of one worktree alone, which lie elsewhere.
 const OWN: [&str; 3] = ["refs/bisect/", "refs/worktree/", "refs/rewritten/"];
 
+/// What `HEAD` names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Head {
+    Branch {
+        name: String,
+        tip: ObjectId,
+    },
+    /// A branch without a commit.
+    Unborn {
+        name: String,
+    },
+    Detached {
+        tip: ObjectId,
+    },
+}
+
+impl Head {
+    pub const fn tip(&self) -> Option<&ObjectId> {
+        match self {
+            Self::Branch { tip, .. } | Self::Detached { tip } => Some(tip),
+            Self::Unborn { .. } => None,
+        }
+    }
+
+    /// The full name of the branch.
+    pub fn branch(&self) -> Option<&str> {
+        match self {
+            Self::Branch { name, .. } | Self::Unborn { name } => Some(name),
+            Self::Detached { .. } => None,
+        }
+    }
+
+    /// The branch as people call it.
+    pub fn short(&self) -> String {
+        short(self.branch().unwrap_or("HEAD")).to_owned()
+    }
+}
+
+/// A branch as people call it.
+pub fn short(name: &str) -> &str {
+    name.strip_prefix("refs/heads/").unwrap_or(name)
+}
+
 /// `HEAD`, or nothing if git must be asked.
-pub(super) fn head(git_dir: &Path, common_dir: &Path) -> Option<Head> {
+pub fn head(git_dir: &Path, common_dir: &Path) -> Option<Head> {
     let file = git_dir.join("HEAD");
     let tables = common_dir.join("reftable");
     if !fs::symlink_metadata(&file).ok()?.is_file() || (tables.exists() && !is_whiteout(&tables)) {
@@ -35,13 +76,13 @@ pub(super) fn head(git_dir: &Path, common_dir: &Path) -> Option<Head> {
     }
     let name = name.to_owned();
     match tip(common_dir, &name)? {
-        Place::At(tip) => Some(Head::Branch { name, tip }),
-        Place::Nowhere => Some(Head::Unborn { name }),
+        Reference::At(tip) => Some(Head::Branch { name, tip }),
+        Reference::Nowhere => Some(Head::Unborn { name }),
     }
 }
 
 /// Where a reference is; nothing if git must be asked.
-pub(super) fn at(common_dir: &Path, name: &str) -> Option<Place> {
+pub fn reference_at(common_dir: &Path, name: &str) -> Option<Reference> {
     if !is_plain(name) || common_dir.join("reftable").exists() {
         return None;
     }
@@ -50,23 +91,23 @@ pub(super) fn at(common_dir: &Path, name: &str) -> Option<Place> {
 
 /// Where a reference is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::merge) enum Place {
+pub enum Reference {
     At(ObjectId),
     Nowhere,
 }
 
-impl From<Option<ObjectId>> for Place {
+impl From<Option<ObjectId>> for Reference {
     fn from(id: Option<ObjectId>) -> Self {
         id.map_or(Self::Nowhere, Self::At)
     }
 }
 
 /// Where a branch is; nothing if git must be asked.
-fn tip(common_dir: &Path, name: &str) -> Option<Place> {
+fn tip(common_dir: &Path, name: &str) -> Option<Reference> {
     let file = common_dir.join(name);
     match fs::symlink_metadata(&file) {
         Ok(meta) if meta.is_file() => {
-            return Some(Place::At(regular::read_to_string(&file, LINE).ok()?.trim_end().parse().ok()?));
+            return Some(Reference::At(regular::read_to_string(&file, LINE).ok()?.trim_end().parse().ok()?));
         }
         Ok(meta) if meta.is_dir() => {}
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
@@ -75,18 +116,18 @@ fn tip(common_dir: &Path, name: &str) -> Option<Place> {
     // Looked for second: a reference that is packed meanwhile has its file removed after that.
     let packed = common_dir.join("packed-refs");
     if is_whiteout(&packed) {
-        return Some(Place::Nowhere);
+        return Some(Reference::Nowhere);
     }
     let packed = match regular::read(&packed, PACKED) {
         Ok(packed) => packed,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Some(Place::Nowhere),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Some(Reference::Nowhere),
         Err(_) => return None,
     };
     let mut lines = packed.split(|byte| *byte == b'\n');
     let found = lines.find_map(|line| line.strip_suffix(name.as_bytes())?.strip_suffix(b" "));
     match found {
-        Some(id) => Some(Place::At(str::from_utf8(id).ok()?.parse().ok()?)),
-        None => Some(Place::Nowhere),
+        Some(id) => Some(Reference::At(str::from_utf8(id).ok()?.parse().ok()?)),
+        None => Some(Reference::Nowhere),
     }
 }
 
@@ -96,7 +137,7 @@ fn is_whiteout(path: &Path) -> bool {
 }
 
 /// A name that cannot lead anywhere but below `refs`.
-pub(super) fn is_plain(name: &str) -> bool {
+pub fn is_plain(name: &str) -> bool {
     let fine = |part: &str| !part.is_empty() && !part.starts_with('.') && !part.contains("..");
     name.starts_with("refs/") && name.split('/').all(fine) && !OWN.iter().any(|own| name.starts_with(own))
 }
@@ -108,8 +149,8 @@ mod tests {
     const ONE: &str = "1111111111111111111111111111111111111111";
     const TWO: &str = "2222222222222222222222222222222222222222";
 
-    fn at(id: &str) -> Place {
-        Place::At(id.parse().unwrap())
+    fn at(id: &str) -> Reference {
+        Reference::At(id.parse().unwrap())
     }
 
     #[test]

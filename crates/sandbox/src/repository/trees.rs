@@ -16,9 +16,8 @@ use sandtable_store::objects::{Loose, Objects};
 use sandtable_store::pack::loose;
 
 use super::error::Error;
-use super::review::Parts;
 use super::tree::{Change, Entry, Mode, foreign};
-use crate::attention::Attention;
+use crate::attention::{Attention, Interrupted};
 
 /// More paths than this are not taken at once. A tree can name another one ten times and that one ten more, so that a
 /// few objects make as many paths as anybody likes.
@@ -32,9 +31,17 @@ const OFTEN: usize = 1024;
 /// How much of the end of a path an error shows.
 const SHOWN: usize = 200;
 
+/// What of a git directory a directory has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Parts {
+    pub head: Option<Entry>,
+    /// Both `objects` and `refs`.
+    pub common: bool,
+}
+
 /// The objects of a scratch repository and of all it borrows from.
 #[derive(Debug)]
-pub(super) struct Trees {
+pub struct Trees {
     dir: PathBuf,
     hash: HashKind,
     borrowed: Vec<Objects>,
@@ -48,11 +55,11 @@ pub(super) struct Trees {
 
 /// Something could not be read or is not as it should be: git has the last word.
 #[derive(Debug)]
-pub(super) struct NotUnderstood;
+pub struct NotUnderstood;
 
 impl Trees {
     /// Those of the directory `dir`, and of others whose objects it may use.
-    pub(super) fn new(dir: &Path, hash: HashKind, borrowed: &[&Path]) -> Self {
+    pub fn new(dir: &Path, hash: HashKind, borrowed: &[&Path]) -> Self {
         let borrowed = borrowed.iter().map(|dir| Objects::new(dir, hash, Loose::Read)).collect();
         Self {
             dir: dir.to_owned(),
@@ -72,13 +79,14 @@ impl Trees {
     }
 
     /// The same, which stops when a signal comes.
-    pub(super) fn heeding(mut self, attention: &Attention) -> Self {
+    #[must_use]
+    pub fn heeding(mut self, attention: &Attention) -> Self {
         self.attention = attention.clone();
         self
     }
 
     /// The last of the directories that were borrowed from.
-    pub(super) fn last(&self) -> Option<&Objects> {
+    pub fn last(&self) -> Option<&Objects> {
         self.borrowed.last()
     }
 
@@ -87,7 +95,7 @@ impl Trees {
         self.borrowed.iter().find(|objects| objects.contains(id))
     }
 
-    pub(super) fn object(&self, id: &ObjectId) -> Result<Object, NotUnderstood> {
+    pub fn object(&self, id: &ObjectId) -> Result<Object, NotUnderstood> {
         if let Some(objects) = self.place(id) {
             self.take_room(objects, id)?;
             return objects.read(id).map_err(|_| NotUnderstood);
@@ -109,12 +117,12 @@ impl Trees {
         Ok(())
     }
 
-    pub(super) fn read(&self, id: &ObjectId, kind: ObjectKind) -> Result<Vec<u8>, NotUnderstood> {
+    pub fn read(&self, id: &ObjectId, kind: ObjectKind) -> Result<Vec<u8>, NotUnderstood> {
         let object = self.object(id)?;
         if object.kind == kind { Ok(object.data) } else { Err(NotUnderstood) }
     }
 
-    pub(super) fn blob_size(&self, id: &ObjectId) -> Result<u64, NotUnderstood> {
+    pub fn blob_size(&self, id: &ObjectId) -> Result<u64, NotUnderstood> {
         let fresh = self.fresh.borrow();
         let found = match self.place(id) {
             _ if fresh.contains_key(id) => {
@@ -129,20 +137,20 @@ impl Trees {
         }
     }
 
-    pub(super) fn write(&self, kind: ObjectKind, data: &[u8]) -> Result<ObjectId, Error> {
+    pub fn write(&self, kind: ObjectKind, data: &[u8]) -> Result<ObjectId, Error> {
         let id = hash(self.hash, kind, data).map_err(std::io::Error::other)?;
         self.fresh.borrow_mut().insert(id, Object { kind, data: data.to_vec() });
         Ok(id)
     }
 
     /// Puts what was made where git sees it. What cannot be written git will miss, and say so.
-    pub(super) fn show_git(&self) {
+    pub fn show_git(&self) {
         for (_, object) in std::mem::take(&mut *self.fresh.borrow_mut()) {
             drop(loose::write(&self.dir, self.hash, (object.kind, &object.data)));
         }
     }
 
-    pub(super) fn tree_of(&self, commit: &ObjectId) -> Result<ObjectId, NotUnderstood> {
+    pub fn tree_of(&self, commit: &ObjectId) -> Result<ObjectId, NotUnderstood> {
         let data = self.read(commit, ObjectKind::Commit)?;
         references(&data).map(|found| found.tree).map_err(|_| NotUnderstood)
     }
@@ -193,7 +201,7 @@ impl Trees {
     }
 
     /// What differs between two trees, without renames, by path.
-    pub(super) fn changes(&self, from: &ObjectId, to: &ObjectId) -> Result<Vec<Change>, Failed> {
+    pub fn changes(&self, from: &ObjectId, to: &ObjectId) -> Result<Vec<Change>, Failed> {
         let mut found = Vec::new();
         self.compare((from, to), &mut |path, old, new| {
             let (old, new) = (old.and_then(entry), new.and_then(entry));
@@ -207,7 +215,7 @@ impl Trees {
     }
 
     /// The trees and blobs that one tree has and another has not, as far as they are where the other has others.
-    pub(super) fn arrivals(&self, from: &ObjectId, to: &ObjectId) -> Result<Vec<ObjectId>, Failed> {
+    pub fn arrivals(&self, from: &ObjectId, to: &ObjectId) -> Result<Vec<ObjectId>, Failed> {
         let mut found = vec![*to];
         self.compare((from, to), &mut |_, _, new| {
             found.extend(new.filter(|new| new.mode != EntryMode::Gitlink).map(|new| new.id));
@@ -217,7 +225,7 @@ impl Trees {
     }
 
     /// The links of a tree, by path.
-    pub(super) fn symlinks(&self, tree: &ObjectId) -> Result<Vec<(RelPath, ObjectId)>, Failed> {
+    pub fn symlinks(&self, tree: &ObjectId) -> Result<Vec<(RelPath, ObjectId)>, Failed> {
         let (mut found, mut seen, mut room) = (Vec::new(), 0, (MOST, PATH_BYTES));
         // One path for all: as deep as a tree may be, only those of links are kept.
         let mut path: Vec<u8> = Vec::new();
@@ -252,7 +260,7 @@ impl Trees {
 
     /// Whether a directory above one of these paths has an entry of this name. Of a path, only as much is looked at as
     /// the tree has.
-    pub(super) fn has_beside(
+    pub fn has_beside(
         &self,
         tree: &ObjectId,
         paths: &[&RelPath],
@@ -276,7 +284,7 @@ impl Trees {
     }
 
     /// What of a git directory each directory above a path has, from the top, as far as the tree has them.
-    pub(super) fn levels(&self, tree: &ObjectId, path: &RelPath) -> Result<Vec<Parts>, NotUnderstood> {
+    pub fn levels(&self, tree: &ObjectId, path: &RelPath) -> Result<Vec<Parts>, NotUnderstood> {
         let (mut found, mut folder) = (Vec::new(), *tree);
         for step in path.components() {
             let tree = self.tree(&folder)?;
@@ -291,7 +299,7 @@ impl Trees {
     }
 
     /// What a tree has at a path.
-    pub(super) fn at(&self, tree: &ObjectId, path: &RelPath) -> Result<Option<TreeEntry>, NotUnderstood> {
+    pub fn at(&self, tree: &ObjectId, path: &RelPath) -> Result<Option<TreeEntry>, NotUnderstood> {
         let mut folder = *tree;
         let mut names = path.as_bytes().split(|byte| *byte == b'/').peekable();
         while let Some(name) = names.next() {
@@ -306,11 +314,7 @@ impl Trees {
     }
 
     /// `tree` with some entries exchanged, added or removed.
-    pub(super) fn edited(
-        &self,
-        tree: &ObjectId,
-        edits: &[(&RelPath, Option<Entry>)],
-    ) -> Result<ObjectId, Failed> {
+    pub fn edited(&self, tree: &ObjectId, edits: &[(&RelPath, Option<Entry>)]) -> Result<ObjectId, Failed> {
         let mut list: Vec<Edit<'_>> = edits.iter().map(|(path, new)| (path.as_bytes(), *new)).collect();
         list.sort_by(|one, other| one.0.cmp(other.0));
         match self.rebuilt(Some(tree), &list)? {
@@ -370,7 +374,7 @@ type Edit<'a> = (&'a [u8], Option<Entry>);
 
 /// Either git is to be asked, or nobody can do it.
 #[derive(Debug)]
-pub(super) enum Failed {
+pub enum Failed {
     NotUnderstood,
     Error(Error),
 }
@@ -378,6 +382,12 @@ pub(super) enum Failed {
 impl From<NotUnderstood> for Failed {
     fn from(_: NotUnderstood) -> Self {
         Self::NotUnderstood
+    }
+}
+
+impl From<Interrupted> for Failed {
+    fn from(interrupted: Interrupted) -> Self {
+        Self::Error(interrupted.into())
     }
 }
 
@@ -397,24 +407,12 @@ fn room_behind((count, bytes): (usize, usize), path: &[u8]) -> Result<(usize, us
 }
 
 /// The end of a path, for an error.
-pub(super) fn shown(path: &[u8]) -> String {
+pub fn shown(path: &[u8]) -> String {
     sandtable_store::path::escape(&path[path.len().saturating_sub(SHOWN)..])
 }
 
-/// The answer, or git's where there is none.
-pub(super) fn or_git<T>(
-    answer: Result<T, Failed>,
-    git: impl FnOnce() -> Result<T, Error>,
-) -> Result<T, Error> {
-    match answer {
-        Ok(answer) => Ok(answer),
-        Err(Failed::NotUnderstood) => git(),
-        Err(Failed::Error(error)) => Err(error),
-    }
-}
-
 /// None for a directory.
-pub(super) fn entry(entry: &TreeEntry) -> Option<Entry> {
+pub fn entry(entry: &TreeEntry) -> Option<Entry> {
     let mode = match entry.mode {
         EntryMode::File => Mode::File,
         EntryMode::Executable => Mode::Executable,

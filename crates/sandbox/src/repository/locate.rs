@@ -2,37 +2,44 @@
 //! that a sandbox could have put there, naming a directory that a sandbox could have made, is refused.
 
 use std::ffi::OsStr;
+use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use fs_err as fs;
 use sandtable_store::regular;
 
-use super::Place;
-use crate::merge::error::Error;
-use crate::merge::outcome::{Reason, Refusal};
+use crate::model::choice::choice;
 use crate::model::path::HostPath;
 
 /// The largest file that names a directory.
 const LINE: u64 = 1 << 16;
 
+choice! {
+    /// Which worktree of the repository it is.
+    Place { Main = "main", Linked = "linked" }
+}
+
 /// What was found.
-pub(super) enum Found {
+#[derive(Debug)]
+pub enum Found {
     Nothing,
-    Refused(Refusal),
+    /// Why it is no git directory to work with.
+    Refused(String),
     Repository(Located),
 }
 
 /// A repository's directories.
 #[derive(Debug)]
-pub(super) struct Located {
-    pub(super) root: Option<HostPath>,
-    pub(super) git_dir: PathBuf,
-    pub(super) common_dir: PathBuf,
-    pub(super) place: Place,
+pub struct Located {
+    pub root: Option<HostPath>,
+    pub git_dir: PathBuf,
+    pub common_dir: PathBuf,
+    pub place: Place,
 }
 
-pub(super) fn repository(root: &HostPath) -> Result<Found, Error> {
+/// The git directory of `root`, if it has one.
+pub fn find(root: &HostPath) -> io::Result<Found> {
     let dot_git = root.as_path().join(".git");
     let Ok(meta) = dot_git.symlink_metadata() else {
         return Ok(if is_git_dir(root.as_path()) { bare(root) } else { Found::Nothing });
@@ -55,7 +62,7 @@ pub(super) fn repository(root: &HostPath) -> Result<Found, Error> {
 }
 
 /// `.git` is a file: a linked worktree, a submodule, or a git directory kept elsewhere.
-fn named_by_file(root: &HostPath, dot_git: &Path) -> Result<Found, Error> {
+fn named_by_file(root: &HostPath, dot_git: &Path) -> io::Result<Found> {
     let text = regular::read(dot_git, LINE)?;
     let Some(name) = text.strip_prefix(b"gitdir: ") else {
         return Ok(refused(dot_git, "does not name a git directory"));
@@ -91,7 +98,7 @@ fn points_back(git_dir: &Path, dot_git: &Path) -> bool {
 }
 
 /// The directory that a worktree shares with others.
-pub(super) fn common(git_dir: &Path) -> Result<PathBuf, Error> {
+pub fn common(git_dir: &Path) -> io::Result<PathBuf> {
     match regular::read(&git_dir.join("commondir"), LINE) {
         Ok(text) => Ok(fs::canonicalize(git_dir.join(OsStr::from_bytes(text.trim_ascii_end())))?),
         Err(_) => Ok(git_dir.to_owned()),
@@ -110,5 +117,5 @@ fn is_git_dir(path: &Path) -> bool {
 }
 
 fn refused(path: &Path, what: &str) -> Found {
-    Found::Refused(Refusal::new(Reason::GitDirectory, format!("`{}` {what}", path.display())))
+    Found::Refused(format!("`{}` {what}", path.display()))
 }
