@@ -159,7 +159,7 @@ impl Sandboxes {
     }
 
     /// Removes what killed supervisors of containers left outside their directories: nobody else would.
-    pub(super) fn reap_containers(&self) -> Result<(), Error> {
+    pub fn reap_containers(&self) -> Result<(), Error> {
         for name in self.names()? {
             let directory = self.at(&name);
             if engine::has_left(&directory.path)
@@ -173,7 +173,7 @@ impl Sandboxes {
 
     /// Removes the control groups that supervisors left which nobody has heard of since. Nothing of these sandboxes may
     /// be in use.
-    pub(super) fn reap_all_groups(&self) {
+    pub fn reap_all_groups(&self) {
         for name in self.names().unwrap_or_default() {
             self.at(&name).reap_groups();
         }

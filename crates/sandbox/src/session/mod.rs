@@ -22,6 +22,7 @@ mod image;
 mod live;
 mod logs;
 mod manage;
+pub mod one_shot;
 pub mod proof;
 mod prune;
 pub mod record;

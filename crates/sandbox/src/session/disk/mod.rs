@@ -86,8 +86,8 @@ impl Allowance {
         }
     }
 
-    /// The same for the steps of a plan, which write into directories of the build as well.
-    pub(super) fn of_steps(directory: &SandboxDirectory, resolved: &ResolvedSpec) -> Self {
+    /// The same for commands that write into directories of their caller as well.
+    pub(super) fn of_one_shot(directory: &SandboxDirectory, resolved: &ResolvedSpec) -> Self {
         let mut allowance = Self::of(directory, resolved, First::No);
         let written = resolved.mounts.iter().filter_map(|mount| match &mount.content {
             Content::Host { source, access: HostAccess::Write, .. } => Some(source.as_path().to_owned()),

@@ -5,11 +5,17 @@
 //! executable in a container of its own, in which nothing of a recipe runs; its texts are made of foreign names all the
 //! same, and are shown as such.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
 use super::root;
+use crate::engine::oci::INIT;
+use crate::model::path::BoxPath;
+use crate::session::Error as SessionError;
+use crate::session::one_shot::{Command, End, OneShot};
 use crate::tools::elf::{self, Libc, Misfit, Root};
 
 /// The hidden subcommand that answers, with the question as its one argument.
@@ -79,6 +85,22 @@ impl Fit {
         }
         Ok(())
     }
+}
+
+/// Asks our own executable in a container; nothing if it does not answer, or not in its words.
+pub(super) fn ask(
+    inside: &OneShot,
+    question: &Question,
+    deadline: Instant,
+) -> Result<Option<Answer>, SessionError> {
+    let words = [INIT.to_owned(), ASK.to_owned(), serde_json::to_string(question).expect("plain data")];
+    let command = Command {
+        argv: words.into(),
+        directory: BoxPath::new("/").expect("absolute"),
+        environment: BTreeMap::new(),
+    };
+    let ran = inside.run(&command, deadline)?;
+    Ok((ran.end == End::Exited(0)).then(|| serde_json::from_slice(&inside.said()).ok()).flatten())
 }
 
 /// Answers a question about the root file system that this process has: what the hidden subcommand does in a container.

@@ -9,8 +9,7 @@ use super::super::directory::Sandboxes;
 use super::super::error::Error as SessionError;
 use super::ISOLATED;
 use super::error::Error;
-use super::fit::{Answer, Looked, Question};
-use super::inside::Inside;
+use super::fit::{Answer, Looked, Question, ask};
 use super::root::{mount, own};
 use super::spec::{Steps, spec};
 use crate::engine::oci::image::ensure;
@@ -23,6 +22,7 @@ use crate::model::path::{BoxPath, HostPath};
 use crate::model::resolved::{EngineName, Identity};
 use crate::model::tool::MadeOn;
 use crate::resolve::Engaged;
+use crate::session::one_shot::OneShot;
 use crate::tools::depot::Depot;
 use crate::tools::execute::HOME;
 use crate::tools::plan::Libc;
@@ -81,8 +81,8 @@ pub fn build_image(
         mounts: mounts(identity),
         limits: Limits::default(),
     };
-    let inside = Inside::new(sandboxes, spec(steps)?)?;
-    let answer = inside.ask(&Question::Look, Instant::now() + LOOKING)?;
+    let inside = OneShot::new(sandboxes, spec(steps)?)?;
+    let answer = ask(&inside, &Question::Look, Instant::now() + LOOKING)?;
     let Some(Answer::Looked(looked)) = answer else {
         return Err(ImageError::NoAnswer(unseen.made_on.image));
     };

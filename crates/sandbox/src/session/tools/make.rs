@@ -5,13 +5,12 @@ use std::time::{Duration, Instant};
 
 use super::error::{Error, StepError};
 use super::files::Foreign;
-use super::fit::{Answer, Fit, Question, Unfit};
+use super::fit::{Answer, Fit, Question, Unfit, ask};
 use super::image::BuildImage;
-use super::inside::{End, Inside, Ran};
 use super::left;
 use super::packages;
 use super::root::{Seen, System, mount};
-use super::spec::{Steps, limits, spec};
+use super::spec::{Steps, limits, spec, table};
 use super::usage::Usage;
 use super::{Note, ToolWatcher, Workshop};
 use crate::model::mount::{Content, HostAccess, Mount, Ownership, Pins};
@@ -20,6 +19,7 @@ use crate::model::resolved::ResolvedSpec;
 use crate::model::setting::Origin;
 use crate::model::tool::ProvidedDep;
 use crate::session::directory::Sandboxes;
+use crate::session::one_shot::{End, OneShot, Ran};
 use crate::tools::assemble::implies;
 use crate::tools::depot::Workplace;
 use crate::tools::elf::Misfit;
@@ -54,10 +54,10 @@ impl Making<'_> {
             .map_err(|source| Error::Packages { chain: self.plan.name.to_string(), source })?;
         let sandboxes = Sandboxes::new(&self.workplace.partial);
         let resolved = self.resolved().map_err(sandbox)?;
-        let mut inside = Inside::new(&sandboxes, resolved).map_err(sandbox)?;
+        let mut inside = OneShot::new(&sandboxes, resolved).map_err(sandbox)?;
         let mut usage = Usage::of(self.dependencies);
         let notes = self.steps(&inside, &mut usage)?;
-        inside.remount(self.mounts(HostAccess::Read)).map_err(sandbox)?;
+        inside.remount(table(self.mounts(HostAccess::Read)).map_err(sandbox)?);
         self.check(&inside)?;
         self.verify(&inside)?;
         usage.look();
@@ -75,7 +75,7 @@ impl Making<'_> {
         !implied && self.plan.dependencies.iter().any(|dependency| dependency.name.as_str() == name)
     }
 
-    fn steps(&self, inside: &Inside, usage: &mut Usage) -> Result<Vec<Note>, Error> {
+    fn steps(&self, inside: &OneShot, usage: &mut Usage) -> Result<Vec<Note>, Error> {
         let usual = if self.plan.builds() { BUILDING } else { PLACING };
         let limit = self.workshop.timeout.unwrap_or(usual);
         let running = Running { inside, deadline: Instant::now() + limit, limit };
@@ -155,7 +155,7 @@ impl Making<'_> {
     }
 
     /// Whether every program that the tool offers is there and can run in the root file system.
-    fn check(&self, inside: &Inside) -> Result<(), Error> {
+    fn check(&self, inside: &OneShot) -> Result<(), Error> {
         let chain = || self.plan.name.to_string();
         let fit = match &self.root.system {
             System::Machine(files) | System::Tree(files) => {
@@ -186,8 +186,8 @@ impl Making<'_> {
     }
 
     /// The same asked in a container, where the image's files are.
-    fn fit_inside(&self, fit: Fit, inside: &Inside, image: &BuildImage) -> Result<Result<(), Unfit>, Error> {
-        let answer = inside.ask(&Question::Fit(fit), Instant::now() + VERIFYING);
+    fn fit_inside(&self, fit: Fit, inside: &OneShot, image: &BuildImage) -> Result<Result<(), Unfit>, Error> {
+        let answer = ask(inside, &Question::Fit(fit), Instant::now() + VERIFYING);
         match answer.map_err(|error| Error::Sandbox(Box::new(error)))? {
             Some(Answer::Fits) => Ok(Ok(())),
             Some(Answer::Missing { binary }) => Ok(Err(Unfit::Missing(binary))),
@@ -198,7 +198,7 @@ impl Making<'_> {
         }
     }
 
-    fn verify(&self, inside: &Inside) -> Result<(), Error> {
+    fn verify(&self, inside: &OneShot) -> Result<(), Error> {
         let itself = ProvidedDep {
             name: self.plan.name.clone(),
             version: self.plan.version.clone(),
@@ -283,7 +283,7 @@ impl Making<'_> {
 
 /// The sandbox of the steps and how long it may take.
 struct Running<'a> {
-    inside: &'a Inside,
+    inside: &'a OneShot,
     deadline: Instant,
     limit: Duration,
 }

@@ -10,7 +10,6 @@ mod files;
 mod find;
 mod fit;
 mod image;
-mod inside;
 mod left;
 mod make;
 mod packages;

@@ -6,10 +6,10 @@
 
 use std::path::PathBuf;
 
-use super::inside::Inside;
 use super::root::{Seen, System};
 use crate::model::mount::{Content, Mount};
 use crate::model::resolved::Identity;
+use crate::session::one_shot::OneShot;
 use crate::tools::elf::Root;
 use crate::tools::family::{self, Packages};
 use crate::tools::plan::{Plan, Step};
@@ -73,7 +73,7 @@ pub(super) fn mounts(plan: &Plan, root: &Seen, identity: Identity) -> Vec<Mount>
 }
 
 /// The root file system with what was installed into the view of it.
-pub(super) fn files(files: &Root, mounts: &[Mount], inside: &Inside) -> Root {
+pub(super) fn files(files: &Root, mounts: &[Mount], inside: &OneShot) -> Root {
     let layers = mounts.iter().filter_map(|mount| match &mount.content {
         Content::Cow { layer, .. } => {
             let top = mount.target.as_path().strip_prefix("/").ok()?;

@@ -2,10 +2,9 @@
 
 use super::super::error::Error;
 use super::image::BuildImage;
-use super::inside::table;
 use crate::model::agent::Agent;
 use crate::model::limits::Limits;
-use crate::model::mount::Mount;
+use crate::model::mount::{Mount, MountTable};
 use crate::model::path::{BoxPath, HostPath};
 use crate::model::platform::Platform;
 use crate::model::resolved::{
@@ -13,6 +12,7 @@ use crate::model::resolved::{
 };
 use crate::model::setting::{Origin, Setting};
 use crate::model::spec::{Base, Lifetime, Network, Secrets, Strictness, WorkspaceMode};
+use crate::resolve;
 use crate::tools::execute::HOME;
 use crate::tools::plan::Plan;
 
@@ -62,6 +62,11 @@ pub(super) fn spec(steps: Steps<'_>) -> Result<ResolvedSpec, Error> {
         lifetime: Setting::default_value(Lifetime::Discard),
         warnings: Vec::new(),
     })
+}
+
+/// The mounts, in order.
+pub(super) fn table(mounts: Vec<Mount>) -> Result<MountTable, Error> {
+    MountTable::new(mounts).map_err(|conflict| Error::Meaning(resolve::Error::Conflict(conflict)))
 }
 
 /// Memory and processes: wishes where the machine cannot enforce them, like those of a profile.

@@ -11,14 +11,12 @@ mod missing;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
-
 pub use self::base::base_commands;
 pub use self::lower::{Lowering, verification};
 pub use self::missing::missing_commands;
 use super::plan::step::ArchiveFormat;
 use super::plan::{FileName, InnerPath};
-use crate::model::path::BoxPath;
+pub use crate::session::one_shot::Command;
 
 /// Grows whenever the same plan would become something else.
 pub const VERSION: u32 = 2;
@@ -73,25 +71,4 @@ pub enum Packed {
 pub enum Area {
     Work,
     Output,
-}
-
-/// A program inside.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Command {
-    pub argv: Vec<String>,
-    pub directory: BoxPath,
-    /// All of its environment.
-    pub environment: BTreeMap<String, String>,
-}
-
-impl Command {
-    /// For people.
-    pub fn shown(&self) -> String {
-        let words = self.argv.iter().map(|word| word.escape_debug().to_string());
-        let text = words.collect::<Vec<_>>().join(" ");
-        match text.char_indices().nth(200) {
-            Some((end, _)) => format!("{}…", &text[..end]),
-            None => text,
-        }
-    }
 }

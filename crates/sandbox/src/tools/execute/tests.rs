@@ -1,5 +1,7 @@
+use std::collections::BTreeMap;
+
 use super::*;
-use crate::model::path::HostPath;
+use crate::model::path::{BoxPath, HostPath};
 use crate::model::tool::ProvidedDep;
 use crate::tools::plan::Plan;
 

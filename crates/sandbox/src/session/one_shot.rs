@@ -1,4 +1,5 @@
-//! Running one command of a plan in a sandbox that is made for it and gone with it.
+//! One command after the other, each in a sandbox that is made for it and gone with it: no name that anybody gave, no record,
+//! no states. Only the layers stay from one command to the next, and go with the last.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -10,25 +11,22 @@ use sandtable_protocol::log::{Reader, Stream};
 use sandtable_protocol::wire::{StartStep, Status};
 use sandtable_store::lock::FileLock;
 
-use super::super::create::{id_base, make, now, renew_work};
-use super::super::directory::{Part, SandboxDirectory, Sandboxes};
-use super::super::disk::{Allowance, Watch};
-use super::super::error::Error;
-use super::super::logs::LOG;
-use super::fit::{ASK, Answer, Question};
+use super::create::{id_base, make, now, renew_work};
+use super::directory::{Part, SandboxDirectory, Sandboxes};
+use super::disk::{Allowance, Watch};
+use super::error::Error;
+use super::logs::LOG;
 use crate::engine::enforcement::refusal;
-use crate::engine::oci::INIT;
 use crate::engine::{Handles, Place, can_start, engine};
 use crate::model::id::SandboxName;
-use crate::model::mount::{Content, Mount, MountTable};
+use crate::model::mount::{Content, MountTable};
 use crate::model::path::{BoxPath, HostPath};
 use crate::model::resolved::ResolvedSpec;
 use crate::random::random;
-use crate::tools::execute::Command;
 
-/// The sandboxes of one plan: one after the other, with the same layers.
+/// The sandboxes of some commands: one after the other, with the same layers.
 #[derive(Debug)]
-pub(super) struct Inside {
+pub struct OneShot {
     directory: SandboxDirectory,
     lock: FileLock,
     name: SandboxName,
@@ -36,16 +34,37 @@ pub(super) struct Inside {
     resolved: ResolvedSpec,
 }
 
+/// A program inside.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Command {
+    pub argv: Vec<String>,
+    pub directory: BoxPath,
+    /// All of its environment.
+    pub environment: BTreeMap<String, String>,
+}
+
+impl Command {
+    /// For people.
+    pub fn shown(&self) -> String {
+        let words = self.argv.iter().map(|word| word.escape_debug().to_string());
+        let text = words.collect::<Vec<_>>().join(" ");
+        match text.char_indices().nth(200) {
+            Some((end, _)) => format!("{}…", &text[..end]),
+            None => text,
+        }
+    }
+}
+
 /// How a command ended.
 #[derive(Debug)]
-pub(super) struct Ran {
-    pub(super) end: End,
+pub struct Ran {
+    pub end: End,
     /// The end of what it wrote, on both streams.
-    pub(super) output: String,
+    pub output: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum End {
+pub enum End {
     Exited(u8),
     TimedOut,
     NoProgram,
@@ -54,9 +73,9 @@ pub(super) enum End {
 /// How much of what a command wrote is kept.
 const TAIL: usize = 16 << 10;
 
-impl Inside {
+impl OneShot {
     /// A place for sandboxes below `sandboxes`, for `resolved`.
-    pub(super) fn new(sandboxes: &Sandboxes, resolved: ResolvedSpec) -> Result<Self, Error> {
+    pub fn new(sandboxes: &Sandboxes, resolved: ResolvedSpec) -> Result<Self, Error> {
         let (name, directory, lock) = loop {
             let name = SandboxName::from_random(random());
             if let Some((directory, lock)) = sandboxes.make(&name)? {
@@ -72,18 +91,17 @@ impl Inside {
     }
 
     /// Where what changes in a layer is kept.
-    pub(super) fn changes(&self, layer: &str) -> HostPath {
+    pub fn changes(&self, layer: &str) -> HostPath {
         self.directory.layer(layer, Part::Upper)
     }
 
     /// Uses other mounts from now on. Layers must be the same.
-    pub(super) fn remount(&mut self, mounts: Vec<Mount>) -> Result<(), Error> {
-        self.resolved.mounts = table(mounts)?;
-        Ok(())
+    pub fn remount(&mut self, mounts: MountTable) {
+        self.resolved.mounts = mounts;
     }
 
     /// Runs `command` until `deadline`. When this returns, all it started is gone.
-    pub(super) fn run(&self, command: &Command, deadline: Instant) -> Result<Ran, Error> {
+    pub fn run(&self, command: &Command, deadline: Instant) -> Result<Ran, Error> {
         renew_work(&self.directory, &self.resolved)?;
         let log = self.directory.path().join(LOG);
         let _none_yet = fs_err::remove_file(log.as_path());
@@ -108,17 +126,11 @@ impl Inside {
         Ok(Ran { end, output })
     }
 
-    /// Asks our own executable in a container; nothing if it does not answer, or not in its words.
-    pub(super) fn ask(&self, question: &Question, deadline: Instant) -> Result<Option<Answer>, Error> {
-        let words = [INIT.to_owned(), ASK.to_owned(), serde_json::to_string(question).expect("plain data")];
-        let command = Command {
-            argv: words.into(),
-            directory: BoxPath::new("/").expect("absolute"),
-            environment: BTreeMap::new(),
-        };
-        let ran = self.run(&command, deadline)?;
-        let said = spoken(&mut Reader::new(self.directory.path().join(LOG).as_path()));
-        Ok((ran.end == End::Exited(0)).then(|| serde_json::from_slice(&said).ok()).flatten())
+    /// What the last command wrote to standard output.
+    pub fn said(&self) -> Vec<u8> {
+        let frames = Reader::new(self.directory.path().join(LOG).as_path()).frames().unwrap_or_default();
+        let own = frames.into_iter().filter(|frame| frame.stream == Stream::Out);
+        own.flat_map(|frame| frame.bytes).collect()
     }
 
     fn launched(&self, command: &Command, deadline: Instant) -> Result<Ending, Error> {
@@ -133,7 +145,7 @@ impl Inside {
         };
         let control = self.directory.listen()?;
         let handles = Handles { control: control.as_fd(), lock: self.lock.as_fd() };
-        let allowance = Allowance::of_steps(&self.directory, &self.resolved);
+        let allowance = Allowance::of_one_shot(&self.directory, &self.resolved);
         let mut sandbox = engine.launch(&engine.plan(&self.resolved, &place), &handles)?;
         if let Some(refusal) = refusal(&self.resolved, &allowance.added_to(sandbox.report())) {
             return Err(refusal.into());
@@ -161,23 +173,11 @@ impl Inside {
     }
 }
 
-impl Drop for Inside {
+impl Drop for OneShot {
     fn drop(&mut self) {
-        // It lies in the place of the build, which is removed in any case.
+        // It lies in a place of its maker's, who looks after what is left there.
         let _left = self.directory.delete();
     }
-}
-
-/// The mounts, in order.
-pub(super) fn table(mounts: Vec<Mount>) -> Result<MountTable, Error> {
-    MountTable::new(mounts).map_err(|conflict| Error::Meaning(crate::resolve::Error::Conflict(conflict)))
-}
-
-/// What was written to standard output.
-fn spoken(log: &mut Reader) -> Vec<u8> {
-    let frames = log.frames().unwrap_or_default();
-    let own = frames.into_iter().filter(|frame| frame.stream == Stream::Out);
-    own.flat_map(|frame| frame.bytes).collect()
 }
 
 fn tail(log: &mut Reader) -> String {
