@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use clap::builder::StyledStr;
+use sandtable_app::recovery::{self, Recovery};
 use sandtable_sandbox::board::Board;
 use sandtable_sandbox::facts::{Facts, MachineFacts, Recorded};
 use sandtable_sandbox::host::Host;
@@ -13,7 +14,6 @@ use sandtable_sandbox::model::id::SandboxName;
 use sandtable_sandbox::model::path::HostPath;
 use sandtable_sandbox::model::resolved::ResolvedSpec;
 use sandtable_sandbox::model::spec::{MountAccess, Spec, WorkspaceMode};
-use sandtable_sandbox::recovery::{self, Recovery};
 use sandtable_sandbox::resolve;
 use sandtable_sandbox::session::{self, Sandboxes};
 

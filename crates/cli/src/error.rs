@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 use std::io;
 use std::path::PathBuf;
 
+use sandtable_app::back;
 use sandtable_sandbox::model::blame::Blame;
 use sandtable_sandbox::model::id::{NameError, SandboxName};
 use sandtable_sandbox::model::path::PathError;
@@ -133,6 +134,15 @@ impl From<session::Error> for CliError {
     }
 }
 
+impl From<back::Error> for CliError {
+    fn from(error: back::Error) -> Self {
+        match error {
+            back::Error::Board(error) => error.into(),
+            back::Error::Merge(error) => error.into(),
+        }
+    }
+}
+
 impl From<board::Error> for CliError {
     fn from(error: board::Error) -> Self {
         Self::Board(Box::new(error))
@@ -201,7 +211,6 @@ impl CliError {
             Self::Merge(merge::Error::Interrupted(signal)) => Some(*signal),
             Self::Board(error) => error.signal(),
             Self::Session(error) => match &**error {
-                session::Error::Merge(merge::Error::Interrupted(signal)) => Some(*signal),
                 session::Error::Board(error) => error.signal(),
                 _ => None,
             },

@@ -13,7 +13,6 @@ mod os;
 pub mod pending;
 pub mod process;
 pub mod random;
-pub mod recovery;
 pub mod repository;
 pub mod resolve;
 pub mod session;

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
+use sandtable_app::back;
 use sandtable_sandbox::board::{self, LeftOut, Snapshot, Store, diff};
 use sandtable_sandbox::merge::git::FOLDERS;
 use sandtable_sandbox::merge::outcome::{MergeOutcome, Note};
@@ -18,7 +19,7 @@ use sandtable_sandbox::merge::{
 };
 use sandtable_sandbox::model::path::HostPath;
 use sandtable_sandbox::repository::mixed_since;
-use sandtable_sandbox::session::{self, back};
+use sandtable_sandbox::session;
 
 use super::target::{ends, sandbox, state};
 use crate::app::{App, real};

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
+use sandtable_app::collect;
 use sandtable_sandbox::board::fsck::{self, Depth};
 use sandtable_sandbox::board::{self, Store};
 use sandtable_sandbox::session::{self, LayerSize};
@@ -264,7 +265,7 @@ fn confirmed(app: &App, question: &str) -> Result<bool, CliError> {
 }
 
 fn would_collect(store: &Store) -> Result<Collected, board::Error> {
-    let session::Collectable { removed, compacted } = session::collectable(store)?;
+    let collect::Collectable { removed, compacted } = collect::collectable(store)?;
     Ok(Collected {
         schema: SCHEMA,
         snapshots: removed.snapshots,
@@ -278,9 +279,9 @@ fn would_collect(store: &Store) -> Result<Collected, board::Error> {
 
 fn collected(app: &App, store: &Store) -> Result<Collected, board::Error> {
     let line = ProgressLine::new(app.ui, "packing").counting("objects");
-    let done = session::collect(store, &|objects, bytes| line.tell(objects, bytes));
+    let done = collect::collect(store, &|objects, bytes| line.tell(objects, bytes));
     line.clear();
-    let session::Collected { removed, compacted } = done?;
+    let collect::Collected { removed, compacted } = done?;
     Ok(Collected {
         schema: SCHEMA,
         snapshots: removed.snapshots,

@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
+use sandtable_app::back::{self, Logged, Named, Step};
 use sandtable_sandbox::board::{self, Direction, ObjectId, checkout, rollback};
 use sandtable_sandbox::merge::RelPath;
 use sandtable_sandbox::model::id::SandboxName;
-use sandtable_sandbox::session::back::{self, Logged, Named, Step};
 use sandtable_sandbox::session::states;
 
 use super::left_out;

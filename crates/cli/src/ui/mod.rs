@@ -5,9 +5,9 @@
 
 use std::io::{self, IsTerminal, Write as _};
 
+use sandtable_app::recovery::Recovery;
 use sandtable_protocol::log::Stream;
 use sandtable_sandbox::merge::Recovered;
-use sandtable_sandbox::recovery::Recovery;
 
 use crate::env::{self, Environment};
 use crate::error::CliError;

@@ -102,7 +102,7 @@ impl Board {
     }
 
     /// The store that has states of a subject: its own if it is a source, else the one its state came from.
-    pub(crate) fn keeping(&self, subject: &Subject) -> Result<Option<Store>, Error> {
+    pub fn keeping(&self, subject: &Subject) -> Result<Option<Store>, Error> {
         if let Subject::Directory(path) = subject
             && let Some(store) = self.of_source(path)?
             && store.meta().head(&subject.to_string())?.is_some()

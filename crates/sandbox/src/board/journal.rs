@@ -250,7 +250,7 @@ fn records(store: &Store) -> Result<BTreeSet<OsString>, Error> {
 }
 
 /// The same for the store of a mark; nothing while somebody is at work there.
-pub(crate) fn recover_marked(board: &Board, mark: &str) -> Result<Vec<Recovered>, Error> {
+pub fn recover_marked(board: &Board, mark: &str) -> Result<Vec<Recovered>, Error> {
     let Some(name) = mark.strip_prefix(MARK) else { return Ok(Vec::new()) };
     let Some(store) = board.named(name)? else {
         // Whatever was under way there went with it.
@@ -264,7 +264,7 @@ pub(crate) fn recover_marked(board: &Board, mark: &str) -> Result<Vec<Recovered>
 }
 
 /// Where the records of a mark's store are.
-pub(crate) fn journal_of(board: &Board, mark: &str) -> std::path::PathBuf {
+pub fn journal_of(board: &Board, mark: &str) -> std::path::PathBuf {
     board.place_of(mark.strip_prefix(MARK).unwrap_or_default()).join("journal")
 }
 

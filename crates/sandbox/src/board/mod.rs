@@ -34,7 +34,8 @@ pub use directory::Turned;
 pub use error::Error;
 pub use find::{Found, blob};
 pub use history::{Descendant, history};
-pub(crate) use journal::{Entry, journal_of, mend, recover_marked, turn};
+pub(crate) use journal::{Entry, mend, turn};
+pub use journal::{journal_of, recover_marked};
 pub(crate) use left_out::joined as joined_left_out;
 pub use left_out::{left_out, left_out_of, left_out_of_all, told as told_left_out};
 pub use look::{format_diff_for_display, is_path_safe};
@@ -54,7 +55,7 @@ use crate::model::path::HostPath;
 use crate::pending::Pending;
 
 /// The kind of the operation after which nothing is kept for a subject.
-pub(crate) const FORGET: &str = "forget";
+pub const FORGET: &str = "forget";
 
 /// All stores of a user.
 #[derive(Clone, Debug)]

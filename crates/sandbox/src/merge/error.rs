@@ -59,7 +59,7 @@ pub struct GitLock {
 
 impl GitLock {
     /// The lock at `path` as it is now.
-    pub(crate) fn found(path: PathBuf) -> Self {
+    pub fn found(path: PathBuf) -> Self {
         let made = fs_err::symlink_metadata(&path).and_then(|meta| meta.modified());
         let age = made.ok().and_then(|made| SystemTime::now().duration_since(made).ok());
         Self { path, age }

@@ -54,8 +54,7 @@ pub use sandtable_store::diff::Hunks;
 pub use sandtable_store::path::PathError;
 pub use sandtable_store::{RelPath, id::ObjectId};
 pub use select::is_below;
-pub(crate) use story::recover_marked;
 pub use story::{
-    Planned, Recovery, Turn, Undo, Whereabouts, merge, merge as execute_merge, merge_watched, recover, redo,
-    undo,
+    Planned, Recovery, Turn, Undo, Whereabouts, merge, merge as execute_merge, merge_watched, recover,
+    recover_marked, redo, undo,
 };

@@ -97,7 +97,7 @@ pub fn recover(means: &Means, target: &HostPath) -> Result<Option<Recovery>, Err
 }
 
 /// The same for the place of a mark; nothing while somebody works there.
-pub(crate) fn recover_marked(means: &Means, mark: &str) -> Result<Option<Recovery>, Error> {
+pub fn recover_marked(means: &Means, mark: &str) -> Result<Option<Recovery>, Error> {
     let Some(key) = mark.strip_prefix(MARK) else { return Ok(None) };
     let Some(place) = Place::try_lock(&means.state, key)? else { return Ok(None) };
     deliver::recover(&means.git, &place)

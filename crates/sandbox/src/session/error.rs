@@ -136,8 +136,6 @@ pub enum Error {
     TooManyUnheld { name: SandboxName, count: u64 },
     #[error(transparent)]
     Board(#[from] board::Error),
-    #[error(transparent)]
-    Merge(#[from] crate::merge::Error),
     #[error("the sandbox `{name}` could not be held still")]
     Freeze {
         name: SandboxName,
@@ -218,7 +216,6 @@ impl Error {
             Self::Launch(error) => error.blame(),
             Self::Board(error) => error.blame(),
             Self::Proof(error) => error.blame(),
-            Self::Merge(error) => error.blame(),
             Self::Image { source, .. } => image_blame(source),
             _ => Blame::Machine,
         }
@@ -259,7 +256,6 @@ impl Error {
             Self::TooManyUnheld { .. } => "too-many-unheld",
             Self::Board(error) => error.code(),
             Self::Proof(error) => error.code(),
-            Self::Merge(error) => error.code(),
             Self::Interrupted => "interrupted",
         }
     }

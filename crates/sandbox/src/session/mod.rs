@@ -3,9 +3,7 @@
 //! There is no daemon. Everything is on disk, and a file lock says what runs: whoever holds the lock of a
 //! sandbox supervises it, and when that process dies the kernel releases the lock and ends the sandbox.
 
-pub mod back;
 mod capture;
-mod collect;
 mod create;
 mod directory;
 mod disk;
@@ -37,7 +35,6 @@ mod watcher;
 
 use std::ffi::OsString;
 
-pub use collect::{Collectable, Collected, collect, collectable};
 pub use directory::Sandboxes;
 pub use error::Error;
 pub use exec::{ExecRequest, exec};

@@ -31,7 +31,8 @@ fn crates_depend_only_downwards() {
         ("launch", &["protocol"]),
         ("unpack", &["store"]),
         ("sandbox", &["store", "unpack", "protocol", "launch"]),
-        ("cli", &["sandbox", "protocol", "launch"]),
+        ("app", &["store", "sandbox"]),
+        ("cli", &["app", "sandbox", "protocol", "launch"]),
         ("testkit", &["store", "unpack", "protocol", "launch", "sandbox"]),
     ]);
     let mut found = Vec::new();

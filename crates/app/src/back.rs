@@ -7,17 +7,24 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::SystemTime;
 
+use sandtable_sandbox::board::{self, Board, FORGET, LeftOut, Subject};
+use sandtable_sandbox::merge::{self, Log, Means, Over, Recorded, Turn, Way};
+use sandtable_sandbox::model::id::SandboxName;
+use sandtable_sandbox::model::path::HostPath;
 use sandtable_store::id::ObjectId;
 use sandtable_store::meta::{Direction, Filter, MetaError, Operation};
 use sandtable_store::object::{ObjectKind, ReadError, ReadObjects as _};
 use sandtable_store::store::Store;
 use serde::Deserialize;
 
-use super::error::Error;
-use crate::board::{self, Board, FORGET, LeftOut, Subject};
-use crate::merge::{Log, Means, Over, Recorded, Turn, Way};
-use crate::model::id::SandboxName;
-use crate::model::path::HostPath;
+/// Why it cannot be told what was done last, or done the other way.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(transparent)]
+    Board(#[from] board::Error),
+    #[error(transparent)]
+    Merge(#[from] merge::Error),
+}
 
 /// What is to be taken back, or done again.
 #[derive(Debug)]

@@ -3,11 +3,11 @@
 //! A store knows which states its subjects are at. What the way back of merges and applies needs stands in the log in our
 //! words, so it is added here: whoever collects by these functions keeps what `undo` and `redo` take.
 
+use sandtable_sandbox::board;
 use sandtable_store::gc::{self, Compacted, GcOptions, GcOutcome, GcPlan};
 use sandtable_store::store::Store;
 
-use super::back::needed;
-use crate::board;
+use crate::back::needed;
 
 /// What a collection would do.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -6,14 +6,13 @@
 use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 
+use sandtable_sandbox::attention::Attention;
+use sandtable_sandbox::board::{self, Board};
+use sandtable_sandbox::merge::{self, GitLock, Means, Recovered};
+use sandtable_sandbox::model::path::HostPath;
+use sandtable_sandbox::pending::Pending;
 use sandtable_store::RelPath;
 use sandtable_store::dir::{open_named, stat_fd};
-
-use crate::attention::Attention;
-use crate::board::{self, Board};
-use crate::merge::{self, GitLock, Means, Recovered};
-use crate::model::path::HostPath;
-use crate::pending::Pending;
 
 /// Something that was interrupted and is not any more.
 #[derive(Debug)]

@@ -1,0 +1,13 @@
+//! What every surface of Sandtable needs, whether it is a command line or something else: operations that take a sandbox
+//! and a merge together.
+//!
+//! `sandbox` knows no merge and `merge` no sandbox. What needs both is here: one step back or forth over whatever was
+//! done last ([`back`]), which states that still needs ([`collect`]), and what an interrupted command left, whichever it was ([`recovery`]).
+//!
+//! This crate prints nothing and reads no environment.
+
+#![forbid(unsafe_code)]
+
+pub mod back;
+pub mod collect;
+pub mod recovery;
