@@ -1,9 +1,8 @@
-//! Makes the policy of `resolve` and `merge` quick to read.
+//! Makes the policy of `resolve` quick to read.
 
 #[path = "policy/build.rs"]
 mod policy;
 
 fn main() {
     policy::convert("src/resolve");
-    policy::convert("src/merge");
 }

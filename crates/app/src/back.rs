@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::SystemTime;
 
+use sandtable_merge::{self as merge, Log, Means, Over, Recorded, Turn, Way};
 use sandtable_sandbox::board::{self, Board, FORGET, LeftOut, Subject};
-use sandtable_sandbox::merge::{self, Log, Means, Over, Recorded, Turn, Way};
 use sandtable_sandbox::model::id::SandboxName;
 use sandtable_sandbox::model::path::HostPath;
 use sandtable_store::id::ObjectId;

@@ -6,9 +6,9 @@
 use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 
+use sandtable_merge::{self as merge, GitLock, Means, Recovered};
 use sandtable_sandbox::attention::Attention;
 use sandtable_sandbox::board::{self, Board};
-use sandtable_sandbox::merge::{self, GitLock, Means, Recovered};
 use sandtable_sandbox::model::path::HostPath;
 use sandtable_sandbox::pending::Pending;
 use sandtable_store::RelPath;

@@ -6,10 +6,10 @@ use std::time::Instant;
 
 use clap::builder::StyledStr;
 use sandtable_app::recovery::{self, Recovery};
+use sandtable_merge::Recovered;
 use sandtable_sandbox::board::Board;
 use sandtable_sandbox::facts::{Facts, MachineFacts, Recorded};
 use sandtable_sandbox::host::Host;
-use sandtable_sandbox::merge::Recovered;
 use sandtable_sandbox::model::id::SandboxName;
 use sandtable_sandbox::model::path::HostPath;
 use sandtable_sandbox::model::resolved::ResolvedSpec;

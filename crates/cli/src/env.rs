@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
+use sandtable_merge::CONFIGURING;
 use sandtable_sandbox::host::Host;
-use sandtable_sandbox::merge::CONFIGURING;
 use sandtable_sandbox::model::path::HostPath;
 
 use crate::config::key::Key;

@@ -9,11 +9,12 @@ use std::io;
 use std::path::PathBuf;
 
 use sandtable_app::back;
+use sandtable_merge as merge;
 use sandtable_sandbox::model::blame::Blame;
 use sandtable_sandbox::model::id::{NameError, SandboxName};
 use sandtable_sandbox::model::path::PathError;
 use sandtable_sandbox::session::tools::{ImageError, StepError};
-use sandtable_sandbox::{board, merge, resolve, session};
+use sandtable_sandbox::{board, resolve, session};
 
 use self::hint::{config_hint, half_done, session_hint, tool_hint};
 use crate::commands::tool::ToolError;

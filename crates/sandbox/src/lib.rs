@@ -7,9 +7,8 @@ pub mod doctor;
 pub mod engine;
 pub mod facts;
 pub mod host;
-pub mod merge;
 pub mod model;
-mod os;
+pub mod os;
 pub mod pending;
 pub mod process;
 pub mod random;
@@ -20,7 +19,6 @@ pub mod tools;
 
 // The verbs of the first plan in one place; the others are methods of `Board`.
 pub use board::{Board, format_diff_for_display, is_path_safe, open_safe};
-pub use merge::execute_merge;
 /// What a reader does not see, for whoever prints.
 pub use sandtable_store::hidden;
 pub use session::proof::{Proof, verify};

@@ -137,7 +137,7 @@ impl Cli {
 
     /// Ends a program with bounds when a signal comes that is held back from us, and so never reaches it.
     #[must_use]
-    pub(crate) fn heeding(mut self, attention: Attention) -> Self {
+    pub fn heeding(mut self, attention: Attention) -> Self {
         self.attention = attention;
         self
     }
@@ -173,7 +173,7 @@ impl Cli {
 
     /// Runs the program to its end, or to the end of its bounds, when it is killed; not sooner, whatever signal comes, and out
     /// of reach of what a terminal sends to our process group. It keeps `stdin` open as long as it lives, and is not heard.
-    pub(crate) fn finish_apart(&self, stdin: OwnedFd, bounds: Bounds) -> Result<ExitStatus, CliError> {
+    pub fn finish_apart(&self, stdin: OwnedFd, bounds: Bounds) -> Result<ExitStatus, CliError> {
         let mut child = self.start_apart(Stdio::from(stdin), Stdio::null())?;
         crate::os::limit_memory(Pid::from_child(&child), bounds.memory);
         self.ended(&mut child, bounds.time)

@@ -10,13 +10,13 @@ use std::process::ExitCode;
 
 use clap::Args;
 use sandtable_app::back;
-use sandtable_sandbox::board::{self, LeftOut, Snapshot, Store, diff};
-use sandtable_sandbox::merge::git::FOLDERS;
-use sandtable_sandbox::merge::outcome::{MergeOutcome, Note};
-use sandtable_sandbox::merge::{
+use sandtable_merge::git::FOLDERS;
+use sandtable_merge::outcome::{MergeOutcome, Note};
+use sandtable_merge::{
     Approvals, BaseHead, Binding, CommitText, Effect, Git, History, Identity, Means, MergeRequest, Mode,
     Outcome, Planned, RelPath, Way, beyond_git, is_name, merge_watched, policy_name,
 };
+use sandtable_sandbox::board::{self, LeftOut, Snapshot, Store, diff};
 use sandtable_sandbox::model::path::HostPath;
 use sandtable_sandbox::repository::mixed_since;
 use sandtable_sandbox::session;
@@ -225,10 +225,7 @@ pub(super) fn means(app: &App) -> Result<Means, CliError> {
 }
 
 /// The same, for whoever knows where things are.
-pub(crate) fn found(
-    state: HostPath,
-    environment: &Environment,
-) -> Result<Means, sandtable_sandbox::merge::Error> {
+pub(crate) fn found(state: HostPath, environment: &Environment) -> Result<Means, sandtable_merge::Error> {
     let home = environment.home().ok().flatten();
     let git_variables = environment.git_variables();
     Ok(Means { git: Git::find_known(FOLDERS, &state)?, state, home, git_variables })

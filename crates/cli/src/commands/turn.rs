@@ -7,8 +7,8 @@ use std::process::ExitCode;
 
 use clap::Args;
 use sandtable_app::back::{self, Logged, Named, Step};
+use sandtable_merge::RelPath;
 use sandtable_sandbox::board::{self, Direction, ObjectId, checkout, rollback};
-use sandtable_sandbox::merge::RelPath;
 use sandtable_sandbox::model::id::SandboxName;
 use sandtable_sandbox::session::states;
 

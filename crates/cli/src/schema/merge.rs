@@ -2,14 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use sandtable_sandbox::merge::conflict::{Conflict, ConflictKind, Stages};
-use sandtable_sandbox::merge::outcome::{
+use sandtable_merge::conflict::{Conflict, ConflictKind, Stages};
+use sandtable_merge::outcome::{
     Delivered, LeftOut, LeftOutWhy, MergeOutcome, Named, Note, Outcome, PathText, Reason, Recovered, Refusal,
     SCHEMA,
 };
-use sandtable_sandbox::merge::review::{Contents, Finding, Links, Parts, Review, Surroundings, review};
-use sandtable_sandbox::merge::tree::{Change, Entry, Mode};
-use sandtable_sandbox::merge::{Approvals, Effect, Error, ObjectId, RelPath};
+use sandtable_merge::review::{Contents, Finding, Links, Parts, Review, Surroundings, review};
+use sandtable_merge::tree::{Change, Entry, Mode};
+use sandtable_merge::{Approvals, Effect, Error, ObjectId, RelPath};
 use sandtable_sandbox::model::path::HostPath;
 
 use super::check;

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use sandtable_sandbox::merge::outcome::{DeliveredKind, LeftOutWhy, MergeOutcome, Outcome};
-use sandtable_sandbox::merge::review::Finding;
-use sandtable_sandbox::merge::{ConflictKind, Planned};
+use sandtable_merge::outcome::{DeliveredKind, LeftOutWhy, MergeOutcome, Outcome};
+use sandtable_merge::review::Finding;
+use sandtable_merge::{ConflictKind, Planned};
 
 use super::escape;
 use super::style::{Colour, Role};

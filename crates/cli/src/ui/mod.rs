@@ -6,8 +6,8 @@
 use std::io::{self, IsTerminal, Write as _};
 
 use sandtable_app::recovery::Recovery;
+use sandtable_merge::Recovered;
 use sandtable_protocol::log::Stream;
-use sandtable_sandbox::merge::Recovered;
 
 use crate::env::{self, Environment};
 use crate::error::CliError;

@@ -9,6 +9,8 @@ pub struct UnknownWord {
     pub known: &'static str,
 }
 
+/// Defines such a type, its words and how they are read.
+#[macro_export]
 macro_rules! choice {
     ($(#[$doc:meta])* $name:ident { $first:ident = $first_word:literal $(, $variant:ident = $word:literal)* $(,)? }) => {
         $(#[$doc])*
@@ -52,4 +54,4 @@ macro_rules! choice {
     };
 }
 
-pub(crate) use choice;
+pub use choice;

@@ -17,15 +17,15 @@ use rustix::rand::{GetRandomFlags, getrandom};
 use super::{Peer, Waiting};
 
 /// Opens a bare reference, which takes no permission on the object itself.
-pub(crate) const REFERENCE: OFlags = OFlags::PATH;
+pub const REFERENCE: OFlags = OFlags::PATH;
 
 /// Permission bits, with set-uid, set-gid and sticky.
-pub(crate) const fn mode(bits: u32) -> Mode {
+pub const fn mode(bits: u32) -> Mode {
     Mode::from_raw_mode(bits)
 }
 
 /// Sets the permission bits of what a bare reference leads to: it cannot be swapped for a link, and takes no permission to read.
-pub(crate) fn set_mode(reference: &OwnedFd, bits: u32) -> Result<()> {
+pub fn set_mode(reference: &OwnedFd, bits: u32) -> Result<()> {
     chmodat(CWD, format!("/proc/self/fd/{}", reference.as_raw_fd()), mode(bits), AtFlags::empty())
 }
 
@@ -52,12 +52,12 @@ pub(crate) fn memory_file(name: &str) -> Result<OwnedFd> {
 }
 
 /// A new file in a directory that has no name yet, and is gone with its last handle unless it gets one.
-pub(crate) fn unnamed_file(folder: &Path, bits: u32) -> Result<OwnedFd> {
+pub fn unnamed_file(folder: &Path, bits: u32) -> Result<OwnedFd> {
     openat(CWD, folder, OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC, mode(bits))
 }
 
 /// Gives such a file a name that nothing has.
-pub(crate) fn give_name(file: impl AsFd, path: &Path) -> Result<()> {
+pub fn give_name(file: impl AsFd, path: &Path) -> Result<()> {
     linkat(CWD, format!("/proc/self/fd/{}", file.as_fd().as_raw_fd()), CWD, path, AtFlags::SYMLINK_FOLLOW)
 }
 

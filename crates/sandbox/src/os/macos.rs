@@ -11,15 +11,15 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, socket};
 use super::{Peer, Waiting};
 
 /// Opens for reading: there are no bare references.
-pub(crate) const REFERENCE: OFlags = OFlags::RDONLY;
+pub const REFERENCE: OFlags = OFlags::RDONLY;
 
 /// Permission bits, with set-uid, set-gid and sticky.
-pub(crate) fn mode(bits: u32) -> Mode {
+pub fn mode(bits: u32) -> Mode {
     Mode::from_raw_mode(u16::try_from(bits & 0o7777).expect("twelve bits"))
 }
 
 /// Sets the permission bits of what was opened as a reference.
-pub(crate) fn set_mode(reference: &OwnedFd, bits: u32) -> Result<()> {
+pub fn set_mode(reference: &OwnedFd, bits: u32) -> Result<()> {
     rustix::fs::fchmod(reference, mode(bits))
 }
 
@@ -50,11 +50,11 @@ pub(crate) fn memory_file(_name: &str) -> Result<OwnedFd> {
 }
 
 /// Every file has a name here.
-pub(crate) fn unnamed_file(_folder: &Path, _bits: u32) -> Result<OwnedFd> {
+pub fn unnamed_file(_folder: &Path, _bits: u32) -> Result<OwnedFd> {
     Err(Errno::OPNOTSUPP)
 }
 
-pub(crate) fn give_name(_file: impl AsFd, _path: &Path) -> Result<()> {
+pub fn give_name(_file: impl AsFd, _path: &Path) -> Result<()> {
     Err(Errno::OPNOTSUPP)
 }
 

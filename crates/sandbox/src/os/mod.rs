@@ -1,7 +1,8 @@
-//! What Linux and macOS are asked in different words: the one place of this crate that knows on which it stands.
+//! What Linux and macOS are asked in different words: the one place of this crate, and of those
+//! above it, that knows on which it stands.
 //!
 //! Both files have the same functions. On macOS there is no sandbox yet, so what only a running one needs answers that
-//! there is no such call; [`starts_sandboxes`] says so long before anybody gets there.
+//! there is no such call; `starts_sandboxes` says so long before anybody gets there.
 
 #[cfg(target_os = "linux")]
 mod linux;
@@ -10,8 +11,12 @@ mod macos;
 
 #[cfg(target_os = "linux")]
 pub(crate) use linux::*;
+#[cfg(target_os = "linux")]
+pub use linux::{REFERENCE, give_name, mode, set_mode, unnamed_file};
 #[cfg(target_os = "macos")]
 pub(crate) use macos::*;
+#[cfg(target_os = "macos")]
+pub use macos::{REFERENCE, give_name, mode, set_mode, unnamed_file};
 
 /// Who is at the other end of a socket.
 pub(crate) struct Peer {

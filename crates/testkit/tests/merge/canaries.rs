@@ -5,7 +5,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use sandtable_sandbox::merge::{Approvals, MergeRequest, Mode, Undo, undo};
+use sandtable_merge::{Approvals, MergeRequest, Mode, Undo, undo};
 use sandtable_testkit::env::PATH;
 use sandtable_testkit::process::Run;
 use sandtable_testkit::require;
@@ -238,7 +238,7 @@ fn nothing_that_came_with_the_work_runs_then_or_later() {
     world.git(&["log", "-p"]);
     world.git(&["checkout", "-q", "HEAD~1"]);
     world.git(&["checkout", "-q", "main"]);
-    let sandtable_sandbox::merge::Outcome::FastForward { commit: Some(commit), .. } = outcome.outcome else {
+    let sandtable_merge::Outcome::FastForward { commit: Some(commit), .. } = outcome.outcome else {
         panic!()
     };
     assert!(

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use sandtable_sandbox::merge::{Approvals, ConflictKind, Mode, Outcome};
+use sandtable_merge::{Approvals, ConflictKind, Mode, Outcome};
 use sandtable_testkit::counts;
 use sandtable_testkit::env::PATH;
 use sandtable_testkit::process::Run;

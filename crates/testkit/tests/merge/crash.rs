@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use sandtable_sandbox::merge::{Approvals, MergeRequest, Mode, Outcome, merge, recover};
+use sandtable_merge::{Approvals, MergeRequest, Mode, Outcome, merge, recover};
 use sandtable_testkit::counts;
 use sandtable_testkit::env::PATH;
 use sandtable_testkit::process::Run;

@@ -3,10 +3,8 @@
 use std::collections::BTreeSet;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt};
 
-use sandtable_sandbox::merge::outcome::LeftOutWhy;
-use sandtable_sandbox::merge::{
-    Approvals, Effect, Identity, MergeRequest, Mode, Outcome, Reason, Undo, undo,
-};
+use sandtable_merge::outcome::LeftOutWhy;
+use sandtable_merge::{Approvals, Effect, Identity, MergeRequest, Mode, Outcome, Reason, Undo, undo};
 use sandtable_store::id::ObjectId;
 
 use crate::world::{World, host, rel};

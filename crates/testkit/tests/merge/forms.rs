@@ -1,6 +1,6 @@
 //! Forms of a repository: of its index, its names, its references, and of the files that it converts.
 
-use sandtable_sandbox::merge::{Approvals, Mode, Outcome, Reason};
+use sandtable_merge::{Approvals, Mode, Outcome, Reason};
 
 use crate::states::changed;
 use crate::world::{World, host};

@@ -1,7 +1,7 @@
 //! The hand-over of the seed, with two temporary repositories: a proof names a snapshot, the snapshot is merged, and an
 //! event tells what came of it.
 
-use sandtable_sandbox::merge::{Mode, execute_merge};
+use sandtable_merge::{Mode, execute_merge};
 use serde_json::{Value, json};
 
 use crate::world::World;

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use sandtable_sandbox::merge::{Means, MergeRequest, Mode, Outcome, Reason, merge};
+use sandtable_merge::{Means, MergeRequest, Mode, Outcome, Reason, merge};
 use sandtable_testkit::counts;
 
 use crate::world::{World, host};

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use sandtable_sandbox::merge::{Approvals, Mode, Outcome, Reason, merge};
+use sandtable_merge::{Approvals, Mode, Outcome, Reason, merge};
 use sandtable_testkit::fingerprint::Fingerprint;
 
 use crate::world::{World, host, rel};
@@ -409,7 +409,7 @@ fn a_target_with_an_odd_path_works_too() {
 impl World {
     /// Success where the index itself is not in order.
     #[track_caller]
-    fn succeeds_though_locked(&self, request: &sandtable_sandbox::merge::MergeRequest) {
+    fn succeeds_though_locked(&self, request: &sandtable_merge::MergeRequest) {
         let outcome = self.merge(request);
         assert!(outcome.success, "{outcome:#?}");
     }

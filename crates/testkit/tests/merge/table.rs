@@ -1,7 +1,7 @@
 //! Every state a target can be in (`snapshots.md` §5.8) with each of the three ways to bring work there: the right result,
 //! or a refusal that says why and leaves every byte where it was.
 
-use sandtable_sandbox::merge::{Mode, Outcome, Reason};
+use sandtable_merge::{Mode, Outcome, Reason};
 use sandtable_testkit::env::PATH;
 use sandtable_testkit::process::Run;
 

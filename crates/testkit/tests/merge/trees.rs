@@ -1,6 +1,6 @@
 //! Trees that no honest tool makes (board/P1–P9, G5–G8, G14 and box/G3, G8): refused by name, nothing touched.
 
-use sandtable_sandbox::merge::{Approvals, Mode, Outcome};
+use sandtable_merge::{Approvals, Mode, Outcome};
 use sandtable_store::id::ObjectId;
 use sandtable_testkit::env::PATH;
 use sandtable_testkit::process::Run;
@@ -56,7 +56,7 @@ impl World {
         let mut request = self.request_of(base, commit, Mode::Merge);
         request.approvals = Approvals::All;
         let before = self.fingerprint();
-        let outcome = sandtable_sandbox::merge::merge(&self.means, &request);
+        let outcome = sandtable_merge::merge(&self.means, &request);
         assert_eq!(before.differences(&self.fingerprint()), [""; 0]);
         match outcome {
             Ok(outcome) => outcome.outcome,

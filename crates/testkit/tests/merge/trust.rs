@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::PermissionsExt;
 
-use sandtable_sandbox::merge::{Approvals, Effect, MergeOutcome, Mode, Outcome, Reason};
+use sandtable_merge::{Approvals, Effect, MergeOutcome, Mode, Outcome, Reason};
 
 use crate::world::{World, rel};
 
 /// Paths that are held, each with the name by which it matters.
 fn held(outcome: &MergeOutcome) -> BTreeMap<String, String> {
     let Outcome::Held { held } = &outcome.outcome else { panic!("not held: {outcome:?}") };
-    let name = |finding: &sandtable_sandbox::merge::review::Finding| {
+    let name = |finding: &sandtable_merge::review::Finding| {
         let alias = finding.alias.as_ref().map(|alias| alias.path.clone());
         (finding.path.path.clone(), alias.unwrap_or_default())
     };
@@ -127,7 +127,7 @@ fn merged_with(world: &World, variables: &[(&str, &str)], setting: &str) -> Merg
     means.git_variables = variables.iter().map(|(name, value)| (name.into(), value.into())).collect();
     let base = world.enter();
     world.inside_write("src/deep/er/util.c", "# other\n");
-    sandtable_sandbox::merge::merge(&means, &world.request(base, Mode::Merge)).unwrap()
+    sandtable_merge::merge(&means, &world.request(base, Mode::Merge)).unwrap()
 }
 
 #[test]
@@ -234,7 +234,7 @@ fn what_is_flagged_is_told_and_passes() {
 }
 
 /// A repository, work that is held, and a request for it that is remembered by name.
-fn asked(world: &World) -> (sandtable_sandbox::merge::ObjectId, sandtable_sandbox::merge::MergeRequest) {
+fn asked(world: &World) -> (sandtable_merge::ObjectId, sandtable_merge::MergeRequest) {
     let base = world.enter();
     world.inside_write("Makefile", "all:\n\ttrue\n");
     let mut request = world.request(base, Mode::Merge);
@@ -243,7 +243,7 @@ fn asked(world: &World) -> (sandtable_sandbox::merge::ObjectId, sandtable_sandbo
 }
 
 /// The content that a refusal names as the one that is there.
-fn id_now(why: &sandtable_sandbox::merge::outcome::Named) -> String {
+fn id_now(why: &sandtable_merge::outcome::Named) -> String {
     why.why.split('`').nth(3).unwrap().to_owned()
 }
 

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use sandtable_sandbox::merge::git::FOLDERS;
-use sandtable_sandbox::merge::{
+use sandtable_merge::git::FOLDERS;
+use sandtable_merge::{
     Approvals, Binding, CommitText, Effect, Git, Means, MergeOutcome, MergeRequest, Mode, Outcome, Reason,
     Way, merge,
 };

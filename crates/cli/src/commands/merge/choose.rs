@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use sandtable_merge::{Hunks, MergeRequest, is_below};
 use sandtable_sandbox::board;
 use sandtable_sandbox::board::diff::{Change, ChangeKind, Diff, EntryType, Options, Renames, Side, render};
-use sandtable_sandbox::merge::{Hunks, MergeRequest, is_below};
 
 use super::Work;
 use super::ask::{Answer, letter};

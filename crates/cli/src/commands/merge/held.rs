@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use sandtable_merge::review::Finding;
+use sandtable_merge::{Approvals, MergeRequest, RelPath};
 use sandtable_sandbox::board::diff::{Diff, Options, render};
-use sandtable_sandbox::merge::review::Finding;
-use sandtable_sandbox::merge::{Approvals, MergeRequest, RelPath};
 
 use super::Work;
 use super::ask::{Answer, letter};

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use sandtable_merge::RelPath;
+use sandtable_merge::held_by_merge;
+use sandtable_merge::review::Finding;
 use sandtable_sandbox::board::{Found, ObjectId, checkout, rollback};
-use sandtable_sandbox::merge::RelPath;
-use sandtable_sandbox::merge::held_by_merge;
-use sandtable_sandbox::merge::review::Finding;
 use sandtable_sandbox::model::path::HostPath;
 use serde::Serialize;
 

@@ -3,7 +3,7 @@
 use super::{Source, assert_none, product};
 
 /// Code that works in directories of the user's, where a pipe or a device may be in the place of a file.
-const PLACES: [&str; 2] = ["crates/sandbox/src/merge", "crates/sandbox/src/repository"];
+const PLACES: [&str; 2] = ["crates/merge/src", "crates/sandbox/src/repository"];
 /// The ways to open a file that wait for a pipe, and follow a link that is written.
 const OPENS: [&str; 11] = [
     "fs::read(",

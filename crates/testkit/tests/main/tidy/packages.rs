@@ -31,9 +31,10 @@ fn crates_depend_only_downwards() {
         ("launch", &["protocol"]),
         ("unpack", &["store"]),
         ("sandbox", &["store", "unpack", "protocol", "launch"]),
-        ("app", &["store", "sandbox"]),
-        ("cli", &["app", "sandbox", "protocol", "launch"]),
-        ("testkit", &["store", "unpack", "protocol", "launch", "sandbox"]),
+        ("merge", &["store", "sandbox"]),
+        ("app", &["store", "sandbox", "merge"]),
+        ("cli", &["app", "merge", "sandbox", "protocol", "launch"]),
+        ("testkit", &["store", "unpack", "protocol", "launch", "sandbox", "merge"]),
     ]);
     let mut found = Vec::new();
     for (name, manifest) in manifests() {

@@ -1,0 +1,409 @@
+//! What a delivery is about to do, on disk before it does it. After a crash the journal and a look at the files say
+//! what was done; nothing else is remembered.
+
+use std::fmt::Write as _;
+use std::io::{ErrorKind, Write as _};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use fs_err as fs;
+use serde::{Deserialize, Serialize};
+
+use super::index_lock::IndexLock;
+use super::log::LogEntry;
+use super::reference::RefStep;
+use super::staged::Staged;
+use super::word::Word;
+use crate::error::Error;
+use crate::worktree::{Stamp, same_device};
+
+const SCHEMA: u32 = 2;
+/// The oldest one that is understood: it lacks what may be missing here.
+const OLDEST: u32 = 1;
+
+/// A delivery under way.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Journal {
+    schema: u32,
+    pub(super) id: String,
+    pub(super) phase: Phase,
+    /// The directory of the user's files.
+    #[serde(with = "hex_path")]
+    pub(super) root: PathBuf,
+    /// A directory for new files before, and old ones after the exchange. On the same file system as the root.
+    #[serde(with = "hex_path")]
+    pub(super) holding: PathBuf,
+    pub(super) steps: Vec<Step>,
+    /// Directories that give way to files, outermost first, with their permissions.
+    pub(super) leaving: Vec<Folder>,
+    /// Directories that are made, outermost first.
+    pub(super) made: Vec<Folder>,
+    /// Directories whose names change, with their times, to be put back should it come to nothing.
+    pub(super) touched: Vec<Folder>,
+    /// Directories that stay, though nothing is in them.
+    #[serde(default)]
+    pub(super) kept: Vec<Folder>,
+    /// Permissions that something has or gets, set once the result stands.
+    #[serde(default)]
+    pub(super) modes: Vec<ModeStep>,
+    pub(super) reference: Option<RefStep>,
+    pub(super) index: Option<IndexLock>,
+    #[serde(with = "hex_paths")]
+    pub(super) packs: Vec<PathBuf>,
+    /// Where the index is that the steps speak of.
+    #[serde(default)]
+    pub(super) staged: Option<Staged>,
+    /// What the log of the target will say.
+    #[serde(default)]
+    pub(super) log: Option<LogEntry>,
+    /// Which directory is meant, should another one get its name.
+    #[serde(default)]
+    pub(super) identity: Option<Whereabouts>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Phase {
+    /// New files are written aside.
+    Preparing,
+    /// They are complete and known by their stamps; the exchange may have begun.
+    Staged,
+    /// The result stands. With a reference, the reference says so instead.
+    Done,
+}
+
+/// One file.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Step {
+    #[serde(with = "hex_rel")]
+    pub(super) path: sandtable_store::RelPath,
+    pub(super) kind: StepKind,
+    /// What was there, by digest.
+    pub(super) before: String,
+    /// The new file, once it is written.
+    pub(super) new: Option<Stamp>,
+    /// What the user's index said of it.
+    #[serde(default)]
+    pub(super) staged: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum StepKind {
+    Add,
+    Replace,
+    Remove,
+}
+
+/// A directory and what cannot be told from its name.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Folder {
+    #[serde(with = "hex_rel")]
+    pub(super) path: sandtable_store::RelPath,
+    pub(super) mode: u16,
+    pub(super) mtime_ns: i64,
+}
+
+/// Permissions, of a directory or of a file that is not written.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct ModeStep {
+    #[serde(with = "hex_rel")]
+    pub(super) path: sandtable_store::RelPath,
+    /// None for a directory that is made.
+    pub(super) before: Option<u16>,
+    pub(super) after: u16,
+}
+
+impl Journal {
+    pub(super) fn new(id: String, root: &Path, git_dir: Option<&Path>) -> Self {
+        let hidden = git_dir.filter(|dir| same_device(root, dir));
+        let holding = match hidden {
+            Some(dir) => dir.join(format!("sandtable-{id}")),
+            None => root.join(format!(".sandtable-{id}")),
+        };
+        Self {
+            schema: SCHEMA,
+            id,
+            phase: Phase::Preparing,
+            root: root.to_owned(),
+            holding,
+            steps: Vec::new(),
+            leaving: Vec::new(),
+            made: Vec::new(),
+            touched: Vec::new(),
+            kept: Vec::new(),
+            modes: Vec::new(),
+            reference: None,
+            index: None,
+            packs: Vec::new(),
+            staged: None,
+            log: None,
+            identity: Whereabouts::of(root, git_dir),
+        }
+    }
+
+    /// Whether the directory is there, and not another one in its place. `path` is where the journal is kept.
+    ///
+    /// A disk may get another device number when the machine starts again or when it is plugged in again. So directories with the
+    /// same inodes at the same paths are accepted as well if something of this delivery is in them, and the journal gets the new
+    /// numbers.
+    pub(super) fn find(&mut self, path: &Path) -> Result<bool, Error> {
+        let Some(known) = &self.identity else { return Ok(fs::exists(&self.root)?) };
+        let Some(found) = known.again(&self.root)? else { return Ok(false) };
+        if found == *known {
+            return Ok(true);
+        }
+        if !found.is_like(known) || !self.holds_ours(&found)? {
+            return Ok(false);
+        }
+        self.identity = Some(found);
+        self.write(path)?;
+        Ok(true)
+    }
+
+    /// Whether a directory of this delivery is there, or a lock with its word.
+    fn holds_ours(&self, found: &Whereabouts) -> Result<bool, Error> {
+        if fs::symlink_metadata(&self.holding).is_ok_and(|meta| meta.is_dir()) {
+            return Ok(true);
+        }
+        let Some(git) = &found.git else { return Ok(false) };
+        let word = self.word(&git.path);
+        Ok(word.is_in(&git.path.join("index.lock"))? || word.is_in(&git.path.join("HEAD.lock"))?)
+    }
+
+    /// The lock of the index, if somebody else has it.
+    pub(super) fn foreign_lock(&self) -> Result<Option<PathBuf>, Error> {
+        let Some(git) = self.identity.as_ref().and_then(|identity| identity.git.as_ref()) else {
+            return Ok(None);
+        };
+        let lock = git.path.join("index.lock");
+        let is_foreign = fs::exists(&lock)? && !self.word(&git.path).is_in(&lock)?;
+        Ok(is_foreign.then_some(lock))
+    }
+
+    /// The word in the locks of this delivery.
+    pub(super) fn word(&self, git_dir: &Path) -> Word {
+        Word::of(&self.id, git_dir)
+    }
+
+    pub(super) fn done(&mut self) {
+        self.phase = Phase::Done;
+    }
+
+    /// Whether files, and what is written here, are forced to disk. A merge changes only files that git has, before and
+    /// after; git does not force its own either.
+    pub(super) const fn forces_files(&self) -> bool {
+        self.reference.is_none()
+    }
+
+    /// Replaces the file at `path` in one step.
+    pub(super) fn write(&self, path: &Path) -> Result<(), Error> {
+        let draft = path.with_extension("draft");
+        let text = serde_json::to_vec(self).expect("plain data");
+        let mut file = fs::File::create(&draft)?;
+        file.write_all(&text)?;
+        if self.forces_files() {
+            file.sync_all()?;
+        }
+        fs::rename(&draft, path)?;
+        if self.forces_files() {
+            let folder = path.parent().expect("the journal is in a directory");
+            rustix::fs::fsync(fs::File::open(folder)?)?;
+        }
+        Ok(())
+    }
+
+    /// The journal that was left, if any.
+    pub(super) fn read(path: &Path) -> Result<Option<Self>, Error> {
+        #[derive(Deserialize)]
+        struct Versioned {
+            schema: u32,
+        }
+        let text = match fs::read(path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        let malformed = |source| Error::Journal { path: path.to_owned(), source };
+        let Versioned { schema: found } = serde_json::from_slice(&text).map_err(malformed)?;
+        if !(OLDEST..=SCHEMA).contains(&found) {
+            return Err(Error::Schema { path: path.to_owned(), found, known: SCHEMA });
+        }
+        serde_json::from_slice(&text).map(Some).map_err(malformed)
+    }
+}
+
+/// Device and inode.
+type Which = (u64, u64);
+
+/// The directories of a target.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Whereabouts {
+    root: Which,
+    git: Option<GitDirectory>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct GitDirectory {
+    #[serde(with = "hex_path")]
+    path: PathBuf,
+    which: Which,
+}
+
+impl Whereabouts {
+    fn of(root: &Path, git_dir: Option<&Path>) -> Option<Self> {
+        let git = match git_dir {
+            Some(path) => Some(GitDirectory { path: path.to_owned(), which: which(path).ok()? }),
+            None => None,
+        };
+        Some(Self { root: which(root).ok()?, git })
+    }
+
+    /// What has the same paths now; none if something is not there.
+    fn again(&self, root: &Path) -> std::io::Result<Option<Self>> {
+        let now = |path: &Path| match which(path) {
+            Ok(found) => Ok(Some(found)),
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
+            Err(error) => Err(error),
+        };
+        let git = match &self.git {
+            Some(GitDirectory { path, .. }) => match now(path)? {
+                Some(which) => Some(GitDirectory { path: path.clone(), which }),
+                None => return Ok(None),
+            },
+            None => None,
+        };
+        Ok(now(root)?.map(|root| Self { root, git }))
+    }
+
+    /// Whether the inodes are the same, on whatever device.
+    fn is_like(&self, other: &Self) -> bool {
+        let inodes = |one: &Self| (one.root.1, one.git.as_ref().map(|git| git.which.1));
+        inodes(self) == inodes(other)
+    }
+
+    /// Whether a directory, or the git directory in it, is the one that is meant, whatever its name is by now.
+    pub fn is(&self, directory: &Path) -> bool {
+        let same = |path: &Path, known: Which| which(path).is_ok_and(|found| found == known);
+        let git = self.git.as_ref();
+        same(directory, self.root) || git.is_some_and(|git| same(&directory.join(".git"), git.which))
+    }
+}
+
+fn which(path: &Path) -> std::io::Result<Which> {
+    let meta = fs::metadata(path)?;
+    Ok((meta.dev(), meta.ino()))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+        write!(text, "{byte:02x}").expect("a string takes everything");
+        text
+    })
+}
+
+fn unhex<E: serde::de::Error>(text: &str) -> Result<Vec<u8>, E> {
+    let pair = |at: usize| text.get(at..at + 2).and_then(|two| u8::from_str_radix(two, 16).ok());
+    (0..text.len()).step_by(2).map(|at| pair(at).ok_or_else(|| E::custom("not hexadecimal"))).collect()
+}
+
+/// Paths may be any bytes.
+pub(super) mod hex_path {
+    use std::ffi::OsString;
+    use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+    use std::path::{Path, PathBuf};
+
+    use serde::{Deserialize as _, Deserializer, Serializer};
+
+    pub(in crate::deliver) fn serialize<S: Serializer>(path: &Path, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(&super::hex(path.as_os_str().as_bytes()))
+    }
+
+    pub(in crate::deliver) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<PathBuf, D::Error> {
+        let text = String::deserialize(from)?;
+        Ok(PathBuf::from(OsString::from_vec(super::unhex(&text)?)))
+    }
+}
+
+mod hex_paths {
+    use std::ffi::OsString;
+    use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+    use std::path::PathBuf;
+
+    use serde::{Deserialize as _, Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(paths: &[PathBuf], to: S) -> Result<S::Ok, S::Error> {
+        to.collect_seq(paths.iter().map(|path| super::hex(path.as_os_str().as_bytes())))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<PathBuf>, D::Error> {
+        let texts = Vec::<String>::deserialize(from)?;
+        texts.iter().map(|text| Ok(PathBuf::from(OsString::from_vec(super::unhex(text)?)))).collect()
+    }
+}
+
+mod hex_rel {
+    use sandtable_store::RelPath;
+    use serde::{Deserialize as _, Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(path: &RelPath, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(&super::hex(path.as_bytes()))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<RelPath, D::Error> {
+        let bytes = super::unhex(&String::deserialize(from)?)?;
+        if bytes.is_empty() {
+            return Ok(RelPath::root());
+        }
+        RelPath::new(bytes).map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A target with a git directory, and the journal of a delivery into it from before the device had another number.
+    fn renumbered(place: &Path) -> (Journal, PathBuf) {
+        let (root, git) = (place.join("root"), place.join("root/.git"));
+        fs::create_dir_all(&git).unwrap();
+        let mut journal = Journal::new("0123456789abcdef".to_owned(), &root, Some(&git));
+        let identity = journal.identity.as_mut().unwrap();
+        identity.root.0 += 1;
+        identity.git.as_mut().unwrap().which.0 += 1;
+        (journal, place.join("journal"))
+    }
+
+    #[test]
+    fn a_device_with_another_number_is_known_by_what_is_in_the_directory() {
+        let marks: [fn(&Journal, &Path); 3] = [
+            |journal, _| fs::create_dir(&journal.holding).unwrap(),
+            |journal, git| journal.word(git).lock(&git.join("index.lock")).unwrap(),
+            |journal, git| journal.word(git).lock(&git.join("HEAD.lock")).unwrap(),
+        ];
+        for mark in marks {
+            let place = tempfile::tempdir().unwrap();
+            let (mut journal, path) = renumbered(place.path());
+            let root = journal.root.clone();
+            assert!(!journal.find(&path).unwrap(), "nothing of ours is there");
+            Word::of("another", &root.join(".git")).lock(&root.join(".git/index.lock")).unwrap();
+            assert!(!journal.find(&path).unwrap(), "a lock of somebody else's");
+            fs::remove_file(root.join(".git/index.lock")).unwrap();
+            mark(&journal, &root.join(".git"));
+            assert!(journal.find(&path).unwrap());
+            let written = Journal::read(&path).unwrap().unwrap().identity.unwrap();
+            assert!(written.is(&root) && Some(written) == journal.identity);
+        }
+    }
+
+    #[test]
+    fn another_directory_is_not_taken_for_it_whatever_is_in_it() {
+        let place = tempfile::tempdir().unwrap();
+        let (mut journal, path) = renumbered(place.path());
+        fs::rename(&journal.root, place.path().join("elsewhere")).unwrap();
+        assert!(!journal.find(&path).unwrap());
+        fs::create_dir_all(&journal.holding).unwrap();
+        assert!(!journal.find(&path).unwrap());
+        assert!(!path.exists());
+    }
+}

@@ -1,0 +1,182 @@
+//! A merge or an apply as it is written down, so that it can be taken back and done again later.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+use sandtable_sandbox::model::path::HostPath;
+use sandtable_store::RelPath;
+use sandtable_store::id::ObjectId;
+use sandtable_store::store::Store;
+use serde::{Deserialize, Serialize};
+
+use super::approval::Binding;
+use super::beyond::{Beyond, beyond_git};
+use super::deliver::delivery_of;
+use super::error::Error;
+use super::request::{Approvals, CommitText, Effect, Log, Means, MergeRequest, Mode, Way};
+use super::story::{self, Turn, Undo};
+
+const SCHEMA: u32 = 1;
+
+/// What was done, and how it can be asked for again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Recorded {
+    schema: u32,
+    base: ObjectId,
+    snapshot: ObjectId,
+    /// Of a merge: the commit it made. None for an apply.
+    commit: Option<ObjectId>,
+    /// Of a merge: the full name of the branch that it moved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    branch: Option<String>,
+    /// Paths may be any bytes: hexadecimal.
+    only: Vec<String>,
+    exclude: Vec<String>,
+    hunks: BTreeMap<String, BTreeSet<usize>>,
+}
+
+impl Recorded {
+    /// What a request did, with the commit that it made, and on which branch, if it made one.
+    pub(super) fn of(request: &MergeRequest, made: Option<(ObjectId, &str)>) -> Self {
+        let names = |paths: &[RelPath]| paths.iter().map(hex).collect();
+        Self {
+            schema: SCHEMA,
+            base: request.base,
+            snapshot: request.snapshot,
+            commit: made.map(|(commit, _)| commit),
+            branch: made.map(|(_, branch)| branch.to_owned()),
+            only: names(&request.only),
+            exclude: names(&request.exclude),
+            hunks: request.hunks.iter().map(|(path, numbers)| (hex(path), numbers.clone())).collect(),
+        }
+    }
+
+    /// From the text it was written as; none for one that is not understood.
+    pub fn parse(text: &str) -> Option<Self> {
+        let found: Self = serde_json::from_str(text).ok()?;
+        let paths = found.only.iter().chain(&found.exclude).chain(found.hunks.keys());
+        (found.schema == SCHEMA && paths.into_iter().all(|text| unhex(text).is_some())).then_some(found)
+    }
+
+    /// The name of the delivery that wrote this text.
+    pub fn delivery(text: &str) -> Option<String> {
+        delivery_of(text)
+    }
+
+    /// The state whose work it was.
+    pub const fn snapshot(&self) -> ObjectId {
+        self.snapshot
+    }
+
+    /// The states that undoing or redoing it reads. A merge is undone and redone by its commit.
+    pub fn needs(&self) -> impl Iterator<Item = ObjectId> {
+        let states = self.commit.is_none().then_some([self.base, self.snapshot]);
+        states.into_iter().flatten()
+    }
+
+    /// Of a merge: the full name of the branch that it moved.
+    pub fn branch(&self) -> Option<&str> {
+        self.branch.as_deref()
+    }
+
+    /// Its name in a log.
+    pub const fn kind(&self) -> &'static str {
+        if self.commit.is_some() { "merge" } else { "apply" }
+    }
+
+    /// Takes it back, or does it again, and enters that into the log.
+    pub fn turn(
+        &self,
+        means: &Means,
+        place: (&HostPath, &HostPath),
+        (way, log): (Way, Log),
+    ) -> Result<Turn, Error> {
+        let (target, branch, log) = (place.0.clone(), self.branch.clone(), Some(log));
+        match (self.commit, way) {
+            (Some(commit), Way::Back) => story::undo(means, &Undo { target, commit, branch, log }),
+            (Some(commit), Way::There) => story::redo(means, &Undo { target, commit, branch, log }),
+            (None, _) => {
+                let beyond_git = self.beyond_git(place.1, way);
+                let request = MergeRequest { beyond_git, log, ..self.request(place, way) };
+                let done = story::merge(means, &request)?;
+                Ok(Turn { outcome: done.outcome, notes: done.notes, interrupted: done.interrupted })
+            }
+        }
+    }
+
+    /// What git cannot hold of it. A state that is not whole any more is no reason to keep the files from going back.
+    fn beyond_git(&self, store: &HostPath, way: Way) -> Vec<Beyond> {
+        let (from, to) = match way {
+            Way::There => (&self.base, &self.snapshot),
+            Way::Back => (&self.snapshot, &self.base),
+        };
+        let store = store.as_path().parent().and_then(|store| Store::open(store).ok());
+        store.and_then(|store| beyond_git(&store, from, to).ok()).unwrap_or_default()
+    }
+
+    /// Whoever approved it the first time has approved it.
+    fn request(&self, (target, store): (&HostPath, &HostPath), way: Way) -> MergeRequest {
+        let paths = |names: &[String]| names.iter().filter_map(|name| unhex(name)).collect();
+        let hunks = self.hunks.iter().filter_map(|(path, numbers)| Some((unhex(path)?, numbers.clone())));
+        MergeRequest {
+            target: target.clone(),
+            store: store.clone(),
+            base: self.base,
+            snapshot: self.snapshot,
+            base_head: None,
+            mode: Mode::Apply,
+            effect: Effect::Deliver,
+            only: paths(&self.only),
+            exclude: paths(&self.exclude),
+            hunks: hunks.collect(),
+            history: None,
+            way,
+            approvals: Approvals::All,
+            binding: Binding::default(),
+            drifted: BTreeSet::new(),
+            commit: CommitText::default(),
+            log: None,
+            beyond_git: Vec::new(),
+        }
+    }
+}
+
+fn hex(path: &RelPath) -> String {
+    path.as_bytes().iter().fold(String::new(), |mut text, byte| {
+        write!(text, "{byte:02x}").expect("a string takes everything");
+        text
+    })
+}
+
+fn unhex(text: &str) -> Option<RelPath> {
+    let pair = |at: usize| text.get(at..at + 2).and_then(|two| u8::from_str_radix(two, 16).ok());
+    let bytes: Option<Vec<u8>> = (0..text.len()).step_by(2).map(pair).collect();
+    RelPath::new(bytes?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_written_is_understood_and_nothing_else() {
+        let id: ObjectId = "4b825dc642cb6eb9a060e54bf8d69288fbee4904".parse().unwrap();
+        let path = hex(&RelPath::new(vec![b'a', 0xff]).unwrap());
+        let hunks = BTreeMap::from([(path.clone(), BTreeSet::from([0, 2]))]);
+        let done = Recorded {
+            schema: 1,
+            base: id,
+            snapshot: id,
+            commit: None,
+            branch: None,
+            only: vec![path],
+            exclude: vec![],
+            hunks,
+        };
+        let text = serde_json::to_string(&done).unwrap();
+        assert_eq!(Recorded::parse(&text), Some(done));
+        assert_eq!(Recorded::parse(&text.replace("61ff", "2e2e")), None, "`..` is no path");
+        assert_eq!(Recorded::parse(&text.replace("\"schema\":1", "\"schema\":2")), None);
+        assert_eq!(Recorded::parse("{}"), None);
+    }
+}

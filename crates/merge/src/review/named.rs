@@ -1,0 +1,190 @@
+//! Files of the worktree that the user's own git configuration names: hooks, included settings, filters and other commands.
+//! The configuration is a list of words here; nothing in it is run.
+
+use std::collections::BTreeSet;
+use std::path::{Component, Path, PathBuf};
+
+use sandtable_sandbox::model::path::HostPath;
+use sandtable_store::RelPath;
+
+use super::pattern::{Folded, wild};
+use super::rules::{Described, Names, RULES};
+use crate::request::Means;
+use crate::target::{Repository, Settings, Value};
+
+/// A place in the worktree that a setting names.
+#[derive(Clone, Debug)]
+pub struct Place {
+    at: Folded,
+    names: Names,
+    setting: String,
+    described: &'static Described,
+}
+
+impl Place {
+    /// Whether it is this path, or a directory above it that the setting means with all that is in it.
+    pub(super) fn covers(&self, path: &Folded) -> bool {
+        match self.names {
+            Names::Path | Names::FromGit => path.names().starts_with(self.at.names()),
+            Names::Command | Names::Alias => *path == self.at,
+        }
+    }
+
+    pub(super) fn setting(&self) -> &str {
+        &self.setting
+    }
+
+    pub(super) const fn described(&self) -> &'static Described {
+        self.described
+    }
+}
+
+/// Where the paths in settings begin.
+struct Start<'a> {
+    root: &'a Path,
+    git: &'a Path,
+    home: Option<&'a Path>,
+}
+
+/// All places that the settings of a repository name.
+pub fn places(repository: &Repository, means: &Means) -> Vec<Place> {
+    let Some(root) = &repository.root else { return Vec::new() };
+    let start = Start {
+        root: root.as_path(),
+        git: &repository.common_dir,
+        home: means.home.as_ref().map(HostPath::as_path),
+    };
+    let mut found = of_settings(&repository.settings, &start);
+    found.extend(of_files(&repository.settings, &means.own_configuration(), &start));
+    found
+}
+
+/// The files that are configuration, where a link or a variable has them in the worktree. They are what files are that one
+/// of them includes.
+fn of_files(settings: &Settings, own: &[PathBuf], start: &Start<'_>) -> Vec<Place> {
+    let Some(rule) = RULES.setting.iter().find(|rule| rule.names == Names::FromGit) else {
+        return Vec::new();
+    };
+    let read = settings.all().filter_map(|(_, value)| value.file.as_deref());
+    let files: BTreeSet<&Path> = read.chain(own.iter().map(PathBuf::as_path)).collect();
+    let place = |file: &Path| {
+        let setting = file.to_string_lossy().into_owned();
+        let found = beneath(file, start.root).into_iter().filter(|path| !path.is_root());
+        let one = move |path: RelPath| Place {
+            at: Folded::new(&path),
+            names: rule.names,
+            setting: setting.clone(),
+            described: &rule.described,
+        };
+        found.map(one).collect::<Vec<_>>()
+    };
+    files.into_iter().flat_map(place).collect()
+}
+
+fn of_settings(settings: &Settings, start: &Start<'_>) -> Vec<Place> {
+    let mut found = Vec::new();
+    for rule in &RULES.setting {
+        let wanted =
+            |name: &str| rule.settings.iter().any(|pattern| wild(pattern.as_bytes(), name.as_bytes()));
+        for (setting, value) in settings.all().filter(|(name, _)| wanted(&name.to_lowercase())) {
+            for path in paths(rule.names, value, start) {
+                let (at, setting) = (Folded::new(&path), setting.to_owned());
+                found.push(Place { at, names: rule.names, setting, described: &rule.described });
+            }
+        }
+    }
+    found
+}
+
+/// What a value names below the worktree. As a link on the host may lead there, what is on disk counts as well.
+fn paths(names: Names, value: &Value, start: &Start<'_>) -> Vec<RelPath> {
+    let (value, file) = (value.text.as_str(), value.file.as_deref());
+    let whole = |from: &Path| beneath(&from.join(expanded(value, start)), start.root);
+    match names {
+        Names::Path => whole(start.root),
+        // From the file that says so, which may be an included one itself.
+        Names::FromGit => whole(file.and_then(Path::parent).unwrap_or(start.git)),
+        Names::Alias if !value.starts_with('!') => Vec::new(),
+        Names::Command | Names::Alias => {
+            let words = value.split(|c: char| c.is_whitespace() || "'\"`;|&()<>=!$".contains(c));
+            // A bare word is looked for in PATH.
+            let likely = words.filter(|word| word.contains(['/', '.']) && !word.starts_with('-'));
+            let found = likely.flat_map(|word| beneath(&start.root.join(expanded(word, start)), start.root));
+            found.filter(|path| !path.is_root()).collect()
+        }
+    }
+}
+
+fn expanded(value: &str, start: &Start<'_>) -> PathBuf {
+    match (value.strip_prefix("~/"), start.home) {
+        (Some(rest), Some(home)) => home.join(rest),
+        _ => PathBuf::from(value),
+    }
+}
+
+/// A path from the top of the worktree, by its words and by what is on disk.
+fn beneath(path: &Path, root: &Path) -> Vec<RelPath> {
+    use std::os::unix::ffi::OsStrExt as _;
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => drop(plain.pop()),
+            Component::CurDir => {}
+            other => plain.push(other),
+        }
+    }
+    let real = fs_err::canonicalize(path).ok();
+    let mut found: Vec<RelPath> = Vec::new();
+    for path in [Some(plain), real].into_iter().flatten() {
+        let Ok(below) = path.strip_prefix(root) else { continue };
+        let bytes = below.as_os_str().as_bytes();
+        let below = if bytes.is_empty() { Some(RelPath::root()) } else { RelPath::new(bytes).ok() };
+        found.extend(below.filter(|below| !found.contains(below)));
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(setting: &str, value: &str) -> Vec<String> {
+        let settings = Settings::of([(setting, value)]);
+        let start = Start {
+            root: Path::new("/nowhere/proj"),
+            git: Path::new("/nowhere/proj/.git"),
+            home: Some(Path::new("/nowhere")),
+        };
+        let names = |place: Place| {
+            place
+                .at
+                .names()
+                .iter()
+                .map(|name| String::from_utf8_lossy(name).into_owned())
+                .collect::<Vec<_>>()
+                .join("/")
+        };
+        of_settings(&settings, &start).into_iter().map(names).collect()
+    }
+
+    #[test]
+    fn settings_name_files_of_the_worktree() {
+        for (setting, value, expected) in [
+            ("core.hookspath", "dev/checks", &["dev/checks"][..]),
+            ("core.hookspath", "/nowhere/proj/dev/../hooks/", &["hooks"]),
+            ("core.hookspath", "~/proj/h", &["h"]),
+            ("core.hookspath", "/etc/hooks", &[]),
+            ("core.hookspath", ".", &[""]),
+            ("include.path", "../dev/gitconfig", &["dev/gitconfig"]),
+            ("includeif.gitdir:~/x.path", "../inc", &["inc"]),
+            ("filter.x.clean", "python3 tools/clean.py %f", &["tools/clean.py"]),
+            ("alias.st", "!./dev/run.sh --all", &["dev/run.sh"]),
+            ("core.fsmonitor", "/nowhere/proj/dev/watch", &["dev/watch"]),
+            ("alias.st", "status ./src", &[]),
+            ("user.name", "src/main.c", &[]),
+            ("branch.main.remote", "origin", &[]),
+        ] {
+            assert_eq!(named(setting, value), expected, "{setting} = {value}");
+        }
+    }
+}
