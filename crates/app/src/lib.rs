@@ -2,7 +2,8 @@
 //! and a merge together.
 //!
 //! `sandbox` knows no merge and `merge` no sandbox. What needs both is here: one step back or forth over whatever was
-//! done last ([`back`]), which states that still needs ([`collect`]), and what an interrupted command left, whichever it was ([`recovery`]).
+//! done last ([`back`]), which states that still needs ([`collect`]), and what an interrupted command left, whichever it
+//! was ([`recovery`]).
 //!
 //! This crate prints nothing and reads no environment.
 

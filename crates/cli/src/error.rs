@@ -13,8 +13,8 @@ use sandtable_merge as merge;
 use sandtable_sandbox::model::blame::Blame;
 use sandtable_sandbox::model::id::{NameError, SandboxName};
 use sandtable_sandbox::model::path::PathError;
-use sandtable_sandbox::session::tools::{ImageError, StepError};
 use sandtable_sandbox::{board, resolve, session};
+use sandtable_tools::build::{ImageError, StepError};
 
 use self::hint::{config_hint, half_done, session_hint, tool_hint};
 use crate::commands::tool::ToolError;

@@ -11,7 +11,7 @@ use sandtable_launch::outside::{attach, ground, outpost, relay};
 use sandtable_protocol::constants::{OUTPOST, REACH};
 use sandtable_sandbox::engine::oci::{LAY, LIFT, SUBCOMMAND, SWEEP};
 use sandtable_sandbox::session::spawn;
-use sandtable_sandbox::session::tools::{ASK, answer};
+use sandtable_tools::build::{ASK, answer};
 
 use crate::env;
 

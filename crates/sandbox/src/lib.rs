@@ -15,7 +15,6 @@ pub mod random;
 pub mod repository;
 pub mod resolve;
 pub mod session;
-pub mod tools;
 
 // The verbs of the first plan in one place; the others are methods of `Board`.
 pub use board::{Board, format_diff_for_display, is_path_safe, open_safe};

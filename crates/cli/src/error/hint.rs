@@ -4,7 +4,7 @@ use std::path::Path;
 
 use sandtable_sandbox::model::spec::MountAccess;
 use sandtable_sandbox::session;
-use sandtable_sandbox::session::tools::ImageError;
+use sandtable_tools::build::ImageError;
 
 use crate::commands::tool::ToolError;
 use crate::config;

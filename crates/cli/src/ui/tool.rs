@@ -3,10 +3,10 @@
 use std::fmt::Write as _;
 
 use sandtable_sandbox::session::LayerSize;
-use sandtable_sandbox::session::tools::DepsMode;
-use sandtable_sandbox::tools::consent::{Question, Voucher, voucher};
-use sandtable_sandbox::tools::plan::diff::Change;
-use sandtable_sandbox::tools::plan::{Download, Plan, Step};
+use sandtable_tools::build::DepsMode;
+use sandtable_tools::consent::{Question, Voucher, voucher};
+use sandtable_tools::plan::diff::Change;
+use sandtable_tools::plan::{Download, Plan, Step};
 
 use super::{escape, summary, table};
 

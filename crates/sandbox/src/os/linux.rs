@@ -101,21 +101,21 @@ pub(crate) fn address_in(directory: &Path, name: &str) -> Result<(OwnedFd, Socke
 
 /// Watches directories for files in them that are opened.
 #[derive(Debug)]
-pub(crate) struct Openings(OwnedFd);
+pub struct Openings(OwnedFd);
 
 impl Openings {
     /// `None` where the kernel has no watches left.
-    pub(crate) fn watch() -> Option<Self> {
+    pub fn watch() -> Option<Self> {
         inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok().map(Self)
     }
 
     /// The number by which [`Self::each`] names the directory.
-    pub(crate) fn add(&self, directory: &Path) -> Option<i32> {
+    pub fn add(&self, directory: &Path) -> Option<i32> {
         inotify::add_watch(&self.0, directory, WatchFlags::OPEN | WatchFlags::ONLYDIR).ok()
     }
 
     /// Calls `seen` for each file that was opened since the last time, with the number of its directory.
-    pub(crate) fn each(&self, mut seen: impl FnMut(i32)) {
+    pub fn each(&self, mut seen: impl FnMut(i32)) {
         let mut buffer = [const { MaybeUninit::uninit() }; 1 << 14];
         let mut reader = inotify::Reader::new(&self.0, &mut buffer);
         while let Ok(event) = reader.next() {

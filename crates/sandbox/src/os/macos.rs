@@ -91,18 +91,18 @@ pub(crate) fn address_in(directory: &Path, name: &str) -> Result<(OwnedFd, Socke
 
 /// Watches directories for files in them that are opened: macOS tells nobody.
 #[derive(Debug)]
-pub(crate) enum Openings {}
+pub enum Openings {}
 
 impl Openings {
-    pub(crate) fn watch() -> Option<Self> {
+    pub fn watch() -> Option<Self> {
         None
     }
 
-    pub(crate) fn add(&self, _directory: &Path) -> Option<i32> {
+    pub fn add(&self, _directory: &Path) -> Option<i32> {
         match *self {}
     }
 
-    pub(crate) fn each(&self, _seen: impl FnMut(i32)) {
+    pub fn each(&self, _seen: impl FnMut(i32)) {
         match *self {}
     }
 }

@@ -12,11 +12,11 @@ mod macos;
 #[cfg(target_os = "linux")]
 pub(crate) use linux::*;
 #[cfg(target_os = "linux")]
-pub use linux::{REFERENCE, give_name, mode, set_mode, unnamed_file};
+pub use linux::{Openings, REFERENCE, give_name, mode, set_mode, unnamed_file};
 #[cfg(target_os = "macos")]
 pub(crate) use macos::*;
 #[cfg(target_os = "macos")]
-pub use macos::{REFERENCE, give_name, mode, set_mode, unnamed_file};
+pub use macos::{Openings, REFERENCE, give_name, mode, set_mode, unnamed_file};
 
 /// Who is at the other end of a socket.
 pub(crate) struct Peer {

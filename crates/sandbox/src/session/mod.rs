@@ -30,7 +30,6 @@ pub mod spawn;
 pub mod states;
 mod supervise;
 mod task;
-pub mod tools;
 mod watcher;
 
 use std::ffi::OsString;

@@ -9,12 +9,10 @@ use std::time::Duration;
 
 use sandtable_sandbox::model::path::HostPath;
 use sandtable_sandbox::model::resolved::Identity;
-use sandtable_sandbox::session::tools::{
-    BuildRoot, DepsMode, Failures, Note, Provided, ToolWatcher, Workshop, provide,
-};
-use sandtable_sandbox::tools::fetch::{CLIENTS, Came, Clients, Hears};
-use sandtable_sandbox::tools::plan::{Download, Plan};
 use sandtable_testkit::require::{is_root, say};
+use sandtable_tools::build::{BuildRoot, DepsMode, Failures, Note, Provided, ToolWatcher, Workshop, provide};
+use sandtable_tools::fetch::{CLIENTS, Came, Clients, Hears};
+use sandtable_tools::plan::{Download, Plan};
 
 fn main() -> ExitCode {
     match run(std::env::args().skip(1).collect()) {

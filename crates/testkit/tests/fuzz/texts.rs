@@ -6,16 +6,16 @@ use std::os::unix::net::UnixStream;
 use sandtable_launch::transport;
 use sandtable_protocol::wire::{Ask, Tell};
 use sandtable_sandbox::model::platform::Os;
-use sandtable_sandbox::tools::assemble::Shelf;
-use sandtable_sandbox::tools::builtin;
-use sandtable_sandbox::tools::plan::{Arch, Libc, Plan, PlanPlatform};
-use sandtable_sandbox::tools::recipe::Recipe;
 use sandtable_store::ignore::{EntryKind, Rules};
 use sandtable_store::source::attributes::Conversions;
 use sandtable_testkit::counts;
 use sandtable_testkit::env::TestEnv;
 use sandtable_testkit::fuzz::{Dice, broken, fuzz, seed};
 use sandtable_testkit::require::skip;
+use sandtable_tools::assemble::Shelf;
+use sandtable_tools::builtin;
+use sandtable_tools::plan::{Arch, Libc, Plan, PlanPlatform};
+use sandtable_tools::recipe::Recipe;
 
 /// Where the plans are for.
 const PLATFORM: PlanPlatform =

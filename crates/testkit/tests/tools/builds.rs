@@ -1,13 +1,13 @@
 //! Real builds with real tools: cmake, make, zig and pkg-config from their registry, everything else without a network.
 
 use sandtable_sandbox::model::platform::Os;
-use sandtable_sandbox::tools::assemble::Shelf;
-use sandtable_sandbox::tools::builtin;
-use sandtable_sandbox::tools::plan::{Arch, Libc, Plan, PlanPlatform};
-use sandtable_sandbox::tools::recipe::Recipe;
 use sandtable_testkit::counts;
 use sandtable_testkit::process::Run;
 use sandtable_testkit::require::{pass_over, say, skip, variable, workspace};
+use sandtable_tools::assemble::Shelf;
+use sandtable_tools::builtin;
+use sandtable_tools::plan::{Arch, Libc, Plan, PlanPlatform};
+use sandtable_tools::recipe::Recipe;
 use serde_json::Value;
 
 use crate::world::{World, possible};

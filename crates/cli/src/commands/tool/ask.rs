@@ -2,8 +2,8 @@
 
 use std::io::{self, BufRead as _, IsTerminal as _};
 
-use sandtable_sandbox::tools::consent::{Consents, Question};
-use sandtable_sandbox::tools::plan::Plan;
+use sandtable_tools::consent::{Consents, Question};
+use sandtable_tools::plan::Plan;
 
 use super::which::ToolError;
 use crate::app::App;

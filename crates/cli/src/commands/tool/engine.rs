@@ -11,8 +11,8 @@ use sandtable_sandbox::model::resolved::Identity;
 use sandtable_sandbox::model::setting::{Origin, Setting};
 use sandtable_sandbox::model::spec::{EngineChoice, Spec};
 use sandtable_sandbox::resolve::{self, Engaged};
-use sandtable_sandbox::session::tools::{BuildImage, BuildRoot, ImageError, build_image};
-use sandtable_sandbox::tools::plan::Libc;
+use sandtable_tools::build::{BuildImage, BuildRoot, ImageError, build_image};
+use sandtable_tools::plan::Libc;
 
 use super::which::ToolError;
 use crate::app::App;

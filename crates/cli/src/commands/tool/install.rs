@@ -7,8 +7,8 @@ use std::process::ExitCode;
 use clap::Args;
 use sandtable_sandbox::model::limits::Timeout;
 use sandtable_sandbox::model::tool::MadeOn;
-use sandtable_sandbox::session::tools::{self, BuildRoot, Counts, DepsMode, Failures, Note, Provided};
-use sandtable_sandbox::tools::plan::{Plan, ToolName, ToolVersion};
+use sandtable_tools::build::{self as tools, BuildRoot, Counts, DepsMode, Failures, Note, Provided};
+use sandtable_tools::plan::{Plan, ToolName, ToolVersion};
 use serde::Serialize;
 
 use super::ask::{self, Answer};

@@ -8,8 +8,8 @@ use clap::Args;
 use sandtable_sandbox::model::limits::Timeout;
 use sandtable_sandbox::model::tool::{MadeOn, ToolRequest};
 use sandtable_sandbox::session;
-use sandtable_sandbox::tools::depot::{Fate, Receipt};
-use sandtable_sandbox::tools::plan::PlanKey;
+use sandtable_tools::depot::{Fate, Receipt};
+use sandtable_tools::plan::PlanKey;
 use serde::Serialize;
 
 use super::which::ToolError;
@@ -156,7 +156,7 @@ pub(super) fn gc(app: &App, args: &GcArgs) -> Result<ExitCode, CliError> {
     let fate = if args.dry_run { Fate::Listed } else { Fate::Removed };
     let removed = depot(app)?.collect(&used(app)?, unused, fate).map_err(ToolError::from)?;
     let bytes = removed.iter().map(|gone| gone.bytes).sum();
-    let gone = |gone: sandtable_sandbox::tools::depot::Removable| Gone {
+    let gone = |gone: sandtable_tools::depot::Removable| Gone {
         tool: gone.title,
         key: gone.key.to_string(),
         bytes: gone.bytes,

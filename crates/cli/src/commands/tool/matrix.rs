@@ -1,7 +1,7 @@
 //! The matrix that `tool test` answers with: a cell says what was really tried, and on what.
 
-use sandtable_sandbox::session::tools::Rootfs;
-use sandtable_sandbox::tools::plan::LinuxFamily;
+use sandtable_tools::build::Rootfs;
+use sandtable_tools::plan::LinuxFamily;
 use serde::Serialize;
 
 use crate::ui::{escape, table};

@@ -5,9 +5,9 @@ use std::process::ExitCode;
 
 use clap::Args;
 use sandtable_sandbox::model::tool::ToolName;
-use sandtable_sandbox::tools::builtin;
-use sandtable_sandbox::tools::plan::diff::{self, Change};
-use sandtable_sandbox::tools::plan::{PlanDigest, ToolVersion};
+use sandtable_tools::builtin;
+use sandtable_tools::plan::diff::{self, Change};
+use sandtable_tools::plan::{PlanDigest, ToolVersion};
 use serde::Serialize;
 
 use super::which::{ToolError, WhichArgs, plan_file};
@@ -120,7 +120,7 @@ pub(super) fn recipes(app: &App, args: &RecipesArgs) -> Result<ExitCode, CliErro
         app.ui.answer(text)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let entry = |recipe: &sandtable_sandbox::tools::recipe::Recipe| Entry {
+    let entry = |recipe: &sandtable_tools::recipe::Recipe| Entry {
         name: recipe.name.clone(),
         version: recipe.version.clone(),
         description: recipe.description.clone(),
@@ -144,7 +144,7 @@ impl From<ToolError> for CliError {
 
 #[cfg(test)]
 mod tests {
-    use sandtable_sandbox::tools::plan::Libc;
+    use sandtable_tools::plan::Libc;
 
     use super::super::which::builtin_plan;
     use super::*;

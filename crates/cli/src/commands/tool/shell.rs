@@ -13,9 +13,9 @@ use sandtable_sandbox::model::setting::Setting;
 use sandtable_sandbox::model::spec::{Lifetime, Spec};
 use sandtable_sandbox::model::tool::ProvidedDep;
 use sandtable_sandbox::resolve;
-use sandtable_sandbox::session::tools::{self, Left};
 use sandtable_sandbox::session::{self, Deaf, Request, Streams};
-use sandtable_sandbox::tools::plan::Plan;
+use sandtable_tools::build::{self as tools, Left};
+use sandtable_tools::plan::Plan;
 
 use super::ask;
 use super::engine::{self, EngineArgs};

@@ -11,10 +11,10 @@ use clap::Args;
 use sandtable_sandbox::model::choice::UnknownWord;
 use sandtable_sandbox::model::path::HostPath;
 use sandtable_sandbox::model::tool::ToolRequest;
-use sandtable_sandbox::session::tools::{Error, Rootfs, machine_release, rootfs};
-use sandtable_sandbox::tools::assemble::AssembleError;
-use sandtable_sandbox::tools::family as families;
-use sandtable_sandbox::tools::plan::{Libc, LinuxFamily, Plan};
+use sandtable_tools::assemble::AssembleError;
+use sandtable_tools::build::{Error, Rootfs, machine_release, rootfs};
+use sandtable_tools::family as families;
+use sandtable_tools::plan::{Libc, LinuxFamily, Plan};
 
 use super::ask;
 use super::install::{MannerArgs, make};

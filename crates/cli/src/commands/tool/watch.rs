@@ -6,9 +6,9 @@ use std::io::{self, IsTerminal as _};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use sandtable_sandbox::session::tools::{BuildRoot, ToolWatcher};
-use sandtable_sandbox::tools::fetch::{Came, Hears};
-use sandtable_sandbox::tools::plan::{Download, Plan, PlanDigest, Sha256};
+use sandtable_tools::build::{BuildRoot, ToolWatcher};
+use sandtable_tools::fetch::{Came, Hears};
+use sandtable_tools::plan::{Download, Plan, PlanDigest, Sha256};
 
 use crate::ui::{Ui, escape, tool};
 

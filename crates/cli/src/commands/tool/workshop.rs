@@ -12,12 +12,12 @@ use sandtable_sandbox::model::setting::Setting;
 use sandtable_sandbox::model::spec::Spec;
 use sandtable_sandbox::model::tool::{ProvidedDep, ToolRequest};
 use sandtable_sandbox::resolve::{self, Engaged};
-use sandtable_sandbox::session::tools::{self, BuildRoot, DepsMode, Failures, Workshop};
-use sandtable_sandbox::tools::builtin;
-use sandtable_sandbox::tools::consent::{Consents, Question};
-use sandtable_sandbox::tools::depot::{Depot, Receipt};
-use sandtable_sandbox::tools::fetch::{CLIENTS, Clients};
-use sandtable_sandbox::tools::plan::Plan;
+use sandtable_tools::build::{self as tools, BuildRoot, DepsMode, Failures, Workshop};
+use sandtable_tools::builtin;
+use sandtable_tools::consent::{Consents, Question};
+use sandtable_tools::depot::{Depot, Receipt};
+use sandtable_tools::fetch::{CLIENTS, Clients};
+use sandtable_tools::plan::Plan;
 
 use super::watch::Told;
 use super::which::{ToolError, builtin_plan, libc_here};

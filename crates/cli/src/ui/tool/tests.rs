@@ -1,8 +1,8 @@
 use sandtable_sandbox::model::platform::Os;
-use sandtable_sandbox::tools::assemble::Shelf;
-use sandtable_sandbox::tools::builtin;
-use sandtable_sandbox::tools::plan::{Arch, Libc, PlanPlatform};
-use sandtable_sandbox::tools::recipe::Recipe;
+use sandtable_tools::assemble::Shelf;
+use sandtable_tools::builtin;
+use sandtable_tools::plan::{Arch, Libc, PlanPlatform};
+use sandtable_tools::recipe::Recipe;
 
 use super::*;
 

@@ -71,7 +71,7 @@ const UNBOUNDED: [(&str, &str); 6] = [
     ("crates/sandbox/src/engine/ssh_agent/desktop.rs", "a container engine"),
     ("crates/sandbox/src/engine/ssh_agent/tunnel.rs", "ssh, which runs as long as its sandbox"),
     ("crates/sandbox/src/facts/machine.rs", "what container engines say of themselves, and `mount`"),
-    ("crates/sandbox/src/tools/fetch/client.rs", "a client that fetches, with a watch over it of its own"),
+    ("crates/tools/src/fetch/client.rs", "a client that fetches, with a watch over it of its own"),
 ];
 
 #[test]

@@ -31,10 +31,11 @@ fn crates_depend_only_downwards() {
         ("launch", &["protocol"]),
         ("unpack", &["store"]),
         ("sandbox", &["store", "unpack", "protocol", "launch"]),
-        ("merge", &["store", "sandbox"]),
-        ("app", &["store", "sandbox", "merge"]),
-        ("cli", &["app", "merge", "sandbox", "protocol", "launch"]),
-        ("testkit", &["store", "unpack", "protocol", "launch", "sandbox", "merge"]),
+        ("tools", &["store", "unpack", "protocol", "launch", "sandbox"]),
+        ("merge", &["store", "protocol", "launch", "sandbox"]),
+        ("app", &["store", "protocol", "launch", "sandbox", "tools", "merge"]),
+        ("cli", &["app", "tools", "merge", "sandbox", "protocol", "launch"]),
+        ("testkit", &["store", "unpack", "protocol", "launch", "sandbox", "tools", "merge", "app"]),
     ]);
     let mut found = Vec::new();
     for (name, manifest) in manifests() {

@@ -1,0 +1,163 @@
+//! Fetching what a plan names. The only phase with a network, and no code of a recipe runs in it.
+//!
+//! Each file comes through the ordinary client of its registry, with the user's own configuration of it: where a
+//! registry is and how one proves who one is, the client knows. Asked for is one name in one version; what comes is
+//! taken only if its hash is the one in the plan, so that no other version, no placeholder and no changed file gets
+//! in. While a client works, what it has written is watched: it is what progress is told from, and a client that
+//! writes more than the plan allows is ended.
+//!
+//! Files are kept by their hash and checked whenever they are taken out.
+
+mod cache;
+mod client;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+pub use self::cache::Cache;
+use super::plan::{Download, Plan, Registry, Sha256};
+use sandtable_sandbox::model::path::HostPath;
+use sandtable_sandbox::process::CliError;
+use sandtable_store::workers::help;
+
+/// How many files are fetched at once.
+const AT_ONCE: usize = 4;
+/// The largest file whose plan does not say how large it is.
+const LARGEST: u64 = 2 << 30;
+/// How long one file may take.
+const LONGEST: Duration = Duration::from_mins(30);
+
+/// Why a file is not here.
+#[derive(Debug, thiserror::Error)]
+pub enum FetchError {
+    #[error("there is no `{program}` here, which fetches from {registry}")]
+    NoClient { program: &'static str, registry: Registry },
+    #[error("cannot fetch `{file}`: {package} from {registry}")]
+    Client {
+        file: String,
+        package: String,
+        registry: Registry,
+        #[source]
+        source: Box<CliError>,
+    },
+    #[error("{registry} has no `{file}` for {package}")]
+    Absent { file: String, package: String, registry: Registry },
+    #[error("`{file}` is not what the plan names: its hash is `{found}`, not `{wanted}`")]
+    Hash { file: String, wanted: Sha256, found: Sha256 },
+    #[error("`{file}` ends after {found} bytes, and the plan says {wanted}")]
+    Short { file: String, wanted: u64, found: u64 },
+    #[error("`{file}` is longer than the {most} bytes that the plan allows")]
+    TooLarge { file: String, most: u64 },
+    #[error("`{file}` took longer than {} s", .limit.as_secs())]
+    TooSlow { file: String, limit: Duration },
+    #[error("`{file}` cannot be fetched: {why}")]
+    Refused { file: String, why: &'static str },
+    #[error("cannot {what} `{}`", path.display())]
+    File {
+        what: &'static str,
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+}
+
+impl FetchError {
+    fn file(what: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
+        let path = path.into();
+        move |source| Self::File { what, path, source }
+    }
+}
+
+/// What is heard while files are fetched. Called from any thread.
+pub trait Hears: Sync {
+    /// So many bytes of a file have come.
+    fn coming(&self, download: &Download, bytes: u64);
+
+    /// A file is complete and checked; `Cached` if it was there already.
+    fn here(&self, download: &Download, how: Came);
+}
+
+/// Where a file was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Came {
+    Cached,
+    Fetched,
+}
+
+/// The programs that ask registries.
+pub const CLIENTS: [&str; 6] = ["apt-get", "cargo", "curl", "npm", "pip", "pip3"];
+
+/// Where clients are and what they are told. Whoever makes it knows what is worked on, of which nothing may work for us; here
+/// nothing is looked for.
+#[derive(Clone, Debug)]
+pub struct Clients {
+    /// Those of [`CLIENTS`] that are here.
+    pub programs: BTreeMap<&'static str, HostPath>,
+    /// The user's environment, in which a client finds its configuration.
+    pub environment: BTreeMap<String, String>,
+}
+
+/// Fetches everything that `plan` and its dependencies name and that is not in the cache. The first failure ends all.
+pub fn fetch(
+    plans: &[&Plan],
+    cache: &Cache,
+    clients: &Clients,
+    hears: &dyn Hears,
+) -> Result<u64, FetchError> {
+    let mut seen = BTreeSet::new();
+    let all = plans.iter().flat_map(|plan| &plan.downloads);
+    let waiting: VecDeque<&Download> = all.filter(|download| seen.insert(download.sha256)).collect();
+    let workers = waiting.len().min(AT_ONCE);
+    let work = Work { waiting: Mutex::new(waiting), failed: Mutex::new(None), fetched: Mutex::new(0) };
+    let go_on = || {
+        while let Some(download) = work.next() {
+            let done = cache.obtain(download, hears, |scratch| {
+                client::run(download, scratch, clients, &|bytes| hears.coming(download, bytes))
+            });
+            work.done(download, done, hears);
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..workers {
+            help(scope, go_on);
+        }
+        go_on();
+    });
+    let failed = work.failed.into_inner().unwrap_or_else(PoisonError::into_inner);
+    failed.map_or(Ok(work.fetched.into_inner().unwrap_or_else(PoisonError::into_inner)), Err)
+}
+
+struct Work<'a> {
+    waiting: Mutex<VecDeque<&'a Download>>,
+    failed: Mutex<Option<FetchError>>,
+    fetched: Mutex<u64>,
+}
+
+impl<'a> Work<'a> {
+    fn next(&self) -> Option<&'a Download> {
+        let failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
+        if failed.is_some() {
+            return None;
+        }
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
+    }
+
+    fn done(&self, download: &Download, done: Result<Came, FetchError>, hears: &dyn Hears) {
+        match done {
+            Ok(came) => {
+                if came == Came::Fetched {
+                    *self.fetched.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+                }
+                hears.here(download, came);
+            }
+            Err(error) => {
+                self.failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+            }
+        }
+    }
+}
