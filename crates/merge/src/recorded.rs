@@ -1,12 +1,11 @@
 //! A merge or an apply as it is written down, so that it can be taken back and done again later.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
 
 use sandtable_sandbox::model::path::HostPath;
-use sandtable_store::RelPath;
 use sandtable_store::id::ObjectId;
 use sandtable_store::store::Store;
+use sandtable_store::{RelPath, hex};
 use serde::{Deserialize, Serialize};
 
 use super::approval::Binding;
@@ -38,7 +37,7 @@ pub struct Recorded {
 impl Recorded {
     /// What a request did, with the commit that it made, and on which branch, if it made one.
     pub(super) fn of(request: &MergeRequest, made: Option<(ObjectId, &str)>) -> Self {
-        let names = |paths: &[RelPath]| paths.iter().map(hex).collect();
+        let names = |paths: &[RelPath]| paths.iter().map(digits).collect();
         Self {
             schema: SCHEMA,
             base: request.base,
@@ -47,7 +46,7 @@ impl Recorded {
             branch: made.map(|(_, branch)| branch.to_owned()),
             only: names(&request.only),
             exclude: names(&request.exclude),
-            hunks: request.hunks.iter().map(|(path, numbers)| (hex(path), numbers.clone())).collect(),
+            hunks: request.hunks.iter().map(|(path, numbers)| (digits(path), numbers.clone())).collect(),
         }
     }
 
@@ -55,7 +54,7 @@ impl Recorded {
     pub fn parse(text: &str) -> Option<Self> {
         let found: Self = serde_json::from_str(text).ok()?;
         let paths = found.only.iter().chain(&found.exclude).chain(found.hunks.keys());
-        (found.schema == SCHEMA && paths.into_iter().all(|text| unhex(text).is_some())).then_some(found)
+        (found.schema == SCHEMA && paths.into_iter().all(|text| path_from(text).is_some())).then_some(found)
     }
 
     /// The name of the delivery that wrote this text.
@@ -116,8 +115,8 @@ impl Recorded {
 
     /// Whoever approved it the first time has approved it.
     fn request(&self, (target, store): (&HostPath, &HostPath), way: Way) -> MergeRequest {
-        let paths = |names: &[String]| names.iter().filter_map(|name| unhex(name)).collect();
-        let hunks = self.hunks.iter().filter_map(|(path, numbers)| Some((unhex(path)?, numbers.clone())));
+        let paths = |names: &[String]| names.iter().filter_map(|name| path_from(name)).collect();
+        let hunks = self.hunks.iter().filter_map(|(path, numbers)| Some((path_from(path)?, numbers.clone())));
         MergeRequest {
             target: target.clone(),
             store: store.clone(),
@@ -141,17 +140,12 @@ impl Recorded {
     }
 }
 
-fn hex(path: &RelPath) -> String {
-    path.as_bytes().iter().fold(String::new(), |mut text, byte| {
-        write!(text, "{byte:02x}").expect("a string takes everything");
-        text
-    })
+fn digits(path: &RelPath) -> String {
+    hex::encode(path.as_bytes())
 }
 
-fn unhex(text: &str) -> Option<RelPath> {
-    let pair = |at: usize| text.get(at..at + 2).and_then(|two| u8::from_str_radix(two, 16).ok());
-    let bytes: Option<Vec<u8>> = (0..text.len()).step_by(2).map(pair).collect();
-    RelPath::new(bytes?).ok()
+fn path_from(digits: &str) -> Option<RelPath> {
+    RelPath::new(hex::decode(digits)?).ok()
 }
 
 #[cfg(test)]
@@ -161,7 +155,7 @@ mod tests {
     #[test]
     fn what_was_written_is_understood_and_nothing_else() {
         let id: ObjectId = "4b825dc642cb6eb9a060e54bf8d69288fbee4904".parse().unwrap();
-        let path = hex(&RelPath::new(vec![b'a', 0xff]).unwrap());
+        let path = digits(&RelPath::new(vec![b'a', 0xff]).unwrap());
         let hunks = BTreeMap::from([(path.clone(), BTreeSet::from([0, 2]))]);
         let done = Recorded {
             schema: 1,

@@ -6,6 +6,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::hex;
+
 /// Which hash names the objects of a store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum HashKind {
@@ -76,7 +78,7 @@ impl ObjectId {
 
 impl fmt::Display for ObjectId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.as_bytes().iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        f.write_str(&hex::encode(self.as_bytes()))
     }
 }
 
@@ -90,14 +92,10 @@ impl FromStr for ObjectId {
     type Err = IdError;
 
     fn from_str(text: &str) -> Result<Self, IdError> {
-        let digits = text.as_bytes();
-        if !matches!(digits.len(), 40 | 64) {
+        if !matches!(text.len(), 40 | 64) {
             return Err(IdError);
         }
-        let value = |digit: u8| char::from(digit).to_digit(16).and_then(|value| u8::try_from(value).ok());
-        let byte = |pair: &[u8]| Some(value(pair[0])? << 4 | value(pair[1])?);
-        let bytes: Option<Vec<u8>> = digits.chunks_exact(2).map(byte).collect();
-        Self::from_bytes(&bytes.ok_or(IdError)?)
+        Self::from_bytes(&hex::decode(text).ok_or(IdError)?)
     }
 }
 

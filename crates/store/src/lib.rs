@@ -21,6 +21,7 @@ pub mod diff;
 pub mod dir;
 pub mod fsck;
 pub mod gc;
+pub mod hex;
 pub mod hidden;
 pub mod id;
 pub mod ignore;

@@ -8,6 +8,7 @@
 use std::fmt;
 use std::fmt::Write as _;
 
+use crate::hex;
 use crate::hidden::is_hidden;
 
 /// A relative path that stays inside its tree. The tree itself is [`RelPath::root`].
@@ -122,7 +123,7 @@ impl RelPath {
         }
         match str::from_utf8(&self.0) {
             Ok(text) => (text.to_owned(), None),
-            Err(_) => (String::from_utf8_lossy(&self.0).into_owned(), Some(hex(&self.0))),
+            Err(_) => (String::from_utf8_lossy(&self.0).into_owned(), Some(hex::encode(&self.0))),
         }
     }
 }
@@ -173,13 +174,6 @@ fn check_name(name: &[u8]) -> Result<(), PathError> {
         _ if name.contains(&0) => Err(PathError::Nul),
         _ => Ok(()),
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-        write!(text, "{byte:02x}").expect("writing to a string does not fail");
-        text
-    })
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use fs_err::os::unix::fs::OpenOptionsExt as _;
+use sandtable_sandbox::hex;
 use sandtable_sandbox::model::path::HostPath;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -136,8 +137,7 @@ impl Trust {
 
 /// SHA-256 in hexadecimal.
 pub(crate) fn hash(bytes: &[u8]) -> String {
-    let digits = Sha256::digest(bytes).iter().flat_map(|byte| [byte >> 4, byte & 0xf]).collect::<Vec<u8>>();
-    digits.into_iter().filter_map(|digit| char::from_digit(u32::from(digit), 16)).collect()
+    hex::encode(&Sha256::digest(bytes))
 }
 
 fn read(place: &Path) -> Result<Option<Consent>, TrustError> {

@@ -1,12 +1,12 @@
 //! What a delivery is about to do, on disk before it does it. After a crash the journal and a look at the files say
 //! what was done; nothing else is remembered.
 
-use std::fmt::Write as _;
 use std::io::{ErrorKind, Write as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use fs_err as fs;
+use sandtable_store::hex;
 use serde::{Deserialize, Serialize};
 
 use super::index_lock::IndexLock;
@@ -295,16 +295,8 @@ fn which(path: &Path) -> std::io::Result<Which> {
     Ok((meta.dev(), meta.ino()))
 }
 
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-        write!(text, "{byte:02x}").expect("a string takes everything");
-        text
-    })
-}
-
 fn unhex<E: serde::de::Error>(text: &str) -> Result<Vec<u8>, E> {
-    let pair = |at: usize| text.get(at..at + 2).and_then(|two| u8::from_str_radix(two, 16).ok());
-    (0..text.len()).step_by(2).map(|at| pair(at).ok_or_else(|| E::custom("not hexadecimal"))).collect()
+    hex::decode(text).ok_or_else(|| E::custom("not hexadecimal"))
 }
 
 /// Paths may be any bytes.
@@ -316,7 +308,7 @@ pub(super) mod hex_path {
     use serde::{Deserialize as _, Deserializer, Serializer};
 
     pub(in crate::deliver) fn serialize<S: Serializer>(path: &Path, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_str(&super::hex(path.as_os_str().as_bytes()))
+        to.serialize_str(&super::hex::encode(path.as_os_str().as_bytes()))
     }
 
     pub(in crate::deliver) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<PathBuf, D::Error> {
@@ -333,7 +325,7 @@ mod hex_paths {
     use serde::{Deserialize as _, Deserializer, Serializer};
 
     pub(super) fn serialize<S: Serializer>(paths: &[PathBuf], to: S) -> Result<S::Ok, S::Error> {
-        to.collect_seq(paths.iter().map(|path| super::hex(path.as_os_str().as_bytes())))
+        to.collect_seq(paths.iter().map(|path| super::hex::encode(path.as_os_str().as_bytes())))
     }
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<PathBuf>, D::Error> {
@@ -347,7 +339,7 @@ mod hex_rel {
     use serde::{Deserialize as _, Deserializer, Serializer};
 
     pub(super) fn serialize<S: Serializer>(path: &RelPath, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_str(&super::hex(path.as_bytes()))
+        to.serialize_str(&super::hex::encode(path.as_bytes()))
     }
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<RelPath, D::Error> {

@@ -5,6 +5,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::operations::{Operation, of_row};
 use super::{Meta, MetaError, set_setting};
+use crate::hex;
 
 /// The setting that holds number and hash of the newest operation, so that a cut-off end is seen.
 pub(super) const NEWEST: &str = "chain";
@@ -55,8 +56,7 @@ pub(super) fn set_newest(
 }
 
 fn text(number: i64, hash: &[u8; 32]) -> String {
-    let digits: Vec<String> = hash.iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("{number} {}", digits.concat())
+    format!("{number} {}", hex::encode(hash))
 }
 
 impl Meta {

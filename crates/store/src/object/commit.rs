@@ -8,6 +8,7 @@ use std::str::FromStr;
 
 use sha2::Digest as _;
 
+use crate::hex;
 use crate::id::ObjectId;
 
 /// How sure it is that all files of a snapshot are of one moment.
@@ -55,7 +56,7 @@ impl State {
 
 impl fmt::Display for State {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        f.write_str(&hex::encode(&self.0))
     }
 }
 

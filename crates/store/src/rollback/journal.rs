@@ -15,6 +15,7 @@ use super::Durability;
 use super::aside::is_place;
 use crate::checkout::Times;
 use crate::dir::{open_file, stat_at, stat_fd};
+use crate::hex;
 use crate::id::ObjectId;
 use crate::path::RelPath;
 use crate::state::State;
@@ -116,7 +117,7 @@ pub(super) enum Found {
 /// The directory that a record is about, in the second line of every version so far.
 fn target(text: &str) -> Option<PathBuf> {
     let line = text.lines().nth(1).filter(|line| !line.is_empty())?;
-    Some(PathBuf::from(std::ffi::OsString::from_vec(bytes(line)?)))
+    Some(PathBuf::from(std::ffi::OsString::from_vec(hex::decode(line)?)))
 }
 
 impl Record {
@@ -127,11 +128,8 @@ impl Record {
     }
 
     fn encode(&self) -> String {
-        let hex = |bytes: &[u8]| -> String {
-            bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]).map(digit).collect()
-        };
-        let target = hex(self.target.as_os_str().as_bytes());
-        let note = self.note.as_ref().map(|note| format!("{NOTE}{}\n", hex(note.as_bytes())));
+        let target = hex::encode(self.target.as_os_str().as_bytes());
+        let note = self.note.as_ref().map(|note| format!("{NOTE}{}\n", hex::encode(note.as_bytes())));
         let note = note.unwrap_or_default();
         let ((major, minor), inode) = self.identity;
         let times = match self.times {
@@ -188,24 +186,11 @@ impl Record {
             _ => return None,
         };
         let note = match lines.next()?.strip_prefix(NOTE) {
-            Some(hex) => Some(String::from_utf8(bytes(hex)?).ok()?),
+            Some(digits) => Some(String::from_utf8(hex::decode(digits)?).ok()?),
             None => None,
         };
         Some(Self { target, identity, times, work, note })
     }
-}
-
-fn digit(value: u8) -> char {
-    char::from_digit(value.into(), 16).unwrap_or('0')
-}
-
-fn bytes(hex: &str) -> Option<Vec<u8>> {
-    let digits: Vec<u8> = hex
-        .chars()
-        .map(|c| c.to_digit(16).and_then(|value| u8::try_from(value).ok()))
-        .collect::<Option<_>>()?;
-    let (pairs, []) = digits.as_chunks::<2>() else { return None };
-    Some(pairs.iter().map(|[high, low]| high << 4 | low).collect())
 }
 
 fn states(state: &State) -> String {

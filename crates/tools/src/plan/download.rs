@@ -7,6 +7,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use sandtable_sandbox::model::choice::choice;
+use sandtable_store::hex;
 use serde::{Deserialize, Serialize};
 
 choice! {
@@ -153,20 +154,10 @@ impl FromStr for Sha256 {
     type Err = DownloadError;
 
     fn from_str(text: &str) -> Result<Self, DownloadError> {
-        let error = || DownloadError::Hash(text.to_owned());
-        let digit = |byte: u8| match byte {
-            b'0'..=b'9' => Ok(byte - b'0'),
-            b'a'..=b'f' => Ok(byte - b'a' + 10),
-            _ => Err(error()),
-        };
-        if text.len() != 64 {
-            return Err(error());
-        }
-        let mut hash = [0; 32];
-        for (byte, pair) in hash.iter_mut().zip(text.as_bytes().chunks(2)) {
-            *byte = digit(pair[0])? << 4 | digit(pair[1])?;
-        }
-        Ok(Self(hash))
+        let lowercase = !text.bytes().any(|byte| byte.is_ascii_uppercase());
+        let bytes = hex::decode(text).filter(|_| lowercase);
+        let hash = bytes.and_then(|bytes| bytes.try_into().ok());
+        hash.map(Self).ok_or_else(|| DownloadError::Hash(text.to_owned()))
     }
 }
 
@@ -178,12 +169,28 @@ impl From<Sha256> for String {
 
 impl fmt::Display for Sha256 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        f.write_str(&hex::encode(&self.0))
     }
 }
 
 impl fmt::Debug for Sha256 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Sha256({self})")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hash_is_64_lowercase_digits() {
+        let digits = Sha256::of(b"abc").to_string();
+        assert_eq!(digits.parse::<Sha256>().unwrap(), Sha256::of(b"abc"));
+        let wrong =
+            [digits.to_uppercase(), digits[2..].to_owned(), format!("{digits}00"), digits.replace('a', "g")];
+        for text in wrong {
+            assert!(text.parse::<Sha256>().is_err(), "{text}");
+        }
     }
 }

@@ -5,6 +5,7 @@ use std::num::NonZeroUsize;
 
 use flate2::bufread::MultiGzDecoder;
 use ruzstd::decoding::{FrameDecoder, StreamingDecoder};
+use sandtable_store::hex;
 use sha2::{Digest as _, Sha256};
 use xz4rust::{XzDecoder, XzReader};
 
@@ -32,7 +33,7 @@ impl<R: Read> Hashing<R> {
     /// Reads to the end and says what the hash of everything is, and how many bytes it was.
     pub(crate) fn finish(mut self) -> io::Result<(String, u64)> {
         io::copy(&mut self, &mut io::sink())?;
-        Ok((hex(&self.hash.finalize()), self.count))
+        Ok((hex::encode(&self.hash.finalize()), self.count))
     }
 }
 
@@ -47,15 +48,7 @@ impl<R: Read> Read for Hashing<R> {
 
 /// The hash of some bytes.
 pub(crate) fn sha256(bytes: &[u8]) -> String {
-    hex(&Sha256::digest(bytes))
-}
-
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write as _;
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        write!(text, "{byte:02x}").expect("writing to a string");
-        text
-    })
+    hex::encode(&Sha256::digest(bytes))
 }
 
 /// A tar archive as it lies on disk.

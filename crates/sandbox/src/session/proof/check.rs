@@ -1,10 +1,11 @@
 //! Whether a proof was made here, and is as it was made.
 
+use sandtable_store::hex;
 use sandtable_store::meta::{Filter, Operation};
 use sandtable_store::store::Store;
 
 use super::super::error::Error;
-use super::{Link, OPERATION, Proof, ProofError, hexadecimal};
+use super::{Link, OPERATION, Proof, ProofError};
 use crate::board::{self, Board, Found};
 
 /// A proof that was made here, and the snapshot it is of.
@@ -40,11 +41,11 @@ fn tells_of(operation: &Operation, digest: &str) -> bool {
 }
 
 pub(super) fn link(operation: &Operation) -> Link {
-    Link { number: operation.number, hash: hexadecimal(&operation.hash) }
+    Link { number: operation.number, hash: hex::encode(&operation.hash) }
 }
 
 /// The newest operation of a store.
 pub(super) fn newest(store: &Store) -> Result<Link, board::Error> {
     let newest = store.meta().operations(&Filter { newest: Some(1), ..Filter::default() })?;
-    Ok(newest.last().map_or_else(|| Link { number: 0, hash: hexadecimal(&[0; 32]) }, link))
+    Ok(newest.last().map_or_else(|| Link { number: 0, hash: hex::encode(&[0; 32]) }, link))
 }

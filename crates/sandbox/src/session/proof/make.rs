@@ -6,6 +6,7 @@ use std::time::{Instant, SystemTime};
 
 use fs_err as fs;
 use sandtable_protocol::log::Stream;
+use sandtable_store::hex;
 use sandtable_store::lock::FileLock;
 use sandtable_store::meta::{HeadChange, OperationDraft};
 use sha2::Digest as _;
@@ -20,7 +21,7 @@ use super::super::supervise::supervise;
 use super::super::task::{First, Task, millis};
 use super::check::newest;
 use super::difference::Difference;
-use super::{After, Machine, OPERATION, Policy, Proof, ProofError, SCHEMA, hexadecimal};
+use super::{After, Machine, OPERATION, Policy, Proof, ProofError, SCHEMA};
 use crate::board::{self, Board, Found};
 use crate::model::id::SandboxName;
 use crate::model::resolved::ResolvedSpec;
@@ -169,7 +170,7 @@ fn digest(
     loop {
         let length = file.read(&mut room).map_err(|error| Error::state("read", path.as_path())(error))?;
         if length == 0 {
-            return Ok(hexadecimal(&hasher.finalize().into()));
+            return Ok(hex::encode(&hasher.finalize()));
         }
         hasher.update(&room[..length]);
         (trial.show)(stream, &room[..length]);

@@ -17,6 +17,7 @@ mod policy;
 use std::collections::BTreeMap;
 
 use sandtable_protocol::report::{Control, Observed};
+use sandtable_store::hex;
 use sandtable_store::id::ObjectId;
 use serde::{Deserialize, Serialize};
 use sha2::Digest as _;
@@ -143,11 +144,7 @@ fn canonical(value: &serde_json::Value) -> String {
 
 /// The SHA-256 of some bytes, in hexadecimal.
 fn sha256(bytes: &[u8]) -> String {
-    hexadecimal(&sha2::Sha256::digest(bytes).into())
-}
-
-fn hexadecimal(digest: &[u8; 32]) -> String {
-    ObjectId::from_bytes(digest).expect("a SHA-256 has 32 bytes").to_string()
+    hex::encode(&sha2::Sha256::digest(bytes))
 }
 
 #[cfg(test)]
