@@ -1,14 +1,19 @@
 //! What every surface of Sandtable needs, whether it is a command line or something else: operations that take a sandbox
 //! and a merge together.
 //!
+//! Settings first: [`config`] puts flags, variables ([`env`]) and files together to one request, whose every value knows
+//! where it came from.
+//!
 //! `sandbox` knows no merge and `merge` no sandbox. What needs both is here: one step back or forth over whatever was
 //! done last ([`back`]), which states that still needs ([`collect`]), and what an interrupted command left, whichever it
 //! was ([`recovery`]).
 //!
-//! This crate prints nothing and reads no environment.
+//! This crate prints nothing, and the environment comes in as a value.
 
 #![forbid(unsafe_code)]
 
 pub mod back;
 pub mod collect;
+pub mod config;
+pub mod env;
 pub mod recovery;

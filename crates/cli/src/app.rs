@@ -18,13 +18,13 @@ use sandtable_sandbox::resolve;
 use sandtable_sandbox::session::{self, Sandboxes};
 
 use crate::commands;
-use crate::config::key::closest;
-use crate::config::{self, Loaded};
-use crate::env::Environment;
 use crate::error::CliError;
 use crate::exit::Own;
 use crate::ui::style::Colour;
 use crate::ui::{Ui, escape};
+use sandtable_app::config::key::closest;
+use sandtable_app::config::{self, Loaded};
+use sandtable_app::env::Environment;
 
 /// The directory itself, whatever links lead to it.
 pub(crate) fn real(path: &Path) -> Result<PathBuf, CliError> {

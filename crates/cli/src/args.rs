@@ -15,11 +15,11 @@ use sandtable_sandbox::model::setting::{Origin, Setting};
 use sandtable_sandbox::model::spec::{Base, Lifetime, Network, SourceGuard, Strictness, WorkspaceMode};
 
 use crate::commands;
-use crate::config;
-use crate::config::key::{Key, closest};
-use crate::config::layer::Layer;
 use crate::error::CliError;
 use crate::exit;
+use sandtable_app::config;
+use sandtable_app::config::key::{Key, closest};
+use sandtable_app::config::layer::Layer;
 
 mod container;
 pub(crate) mod help;

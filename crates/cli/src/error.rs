@@ -18,11 +18,11 @@ use sandtable_tools::build::{ImageError, StepError};
 
 use self::hint::{config_hint, half_done, session_hint, tool_hint};
 use crate::commands::tool::ToolError;
-use crate::config;
-use crate::env;
 use crate::exit::Own;
 use crate::ui::escape;
 use crate::ui::style::{Colour, Role};
+use sandtable_app::config;
+use sandtable_app::env;
 
 /// Why a command did not do what it was asked for.
 #[derive(Debug, thiserror::Error)]
@@ -335,11 +335,11 @@ fn board_exit(error: &board::Error) -> Own {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::file::Place;
-    use crate::config::key::Key;
-    use crate::config::narrow::Widening;
-    use crate::config::trust::Standing;
-    use crate::env::Environment;
+    use sandtable_app::config::file::Place;
+    use sandtable_app::config::key::Key;
+    use sandtable_app::config::narrow::Widening;
+    use sandtable_app::config::trust::Standing;
+    use sandtable_app::env::Environment;
 
     fn rendered(error: impl Into<CliError>) -> String {
         error.into().rendered(Colour::Never)

@@ -8,7 +8,6 @@ use std::process::ExitCode;
 mod app;
 mod args;
 mod commands;
-mod config;
 mod env;
 mod error;
 mod exit;
@@ -22,7 +21,6 @@ mod why;
 
 use app::App;
 use args::{Command, Stop};
-use env::Environment;
 use error::CliError;
 use sandtable_sandbox::board::Direction;
 
@@ -39,7 +37,7 @@ fn main() -> ExitCode {
         sandtable_launch::outside::attach::restore_terminal();
         report(panic);
     }));
-    let app = App::new(Environment::of_process());
+    let app = App::new(env::of_process());
     let result = match args::parse(&args) {
         Ok(cli) => dispatch(&app, cli.command),
         Err(Stop::Answer(text)) => app.help(&text).map(|()| ExitCode::SUCCESS),

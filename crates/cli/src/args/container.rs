@@ -10,10 +10,10 @@ use sandtable_sandbox::model::setting::Origin;
 use sandtable_sandbox::model::spec::EngineChoice;
 
 use super::{flag, help, words};
-use crate::config;
-use crate::config::key::Key;
-use crate::config::layer::Layer;
-use crate::config::value::{Raw, ValueError};
+use sandtable_app::config;
+use sandtable_app::config::key::Key;
+use sandtable_app::config::layer::Layer;
+use sandtable_app::config::value::{Raw, ValueError};
 
 /// Which engine runs the sandbox, and its image.
 #[derive(Debug, Default, Args)]

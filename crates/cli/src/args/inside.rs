@@ -7,10 +7,10 @@ use sandtable_sandbox::model::setting::Origin;
 use sandtable_sandbox::model::spec::{GitConfig, Secrets, SshAgent};
 
 use super::{flag, help, words};
-use crate::config;
-use crate::config::key::Key;
-use crate::config::layer::Layer;
-use crate::config::value::Raw;
+use sandtable_app::config;
+use sandtable_app::config::key::Key;
+use sandtable_app::config::layer::Layer;
+use sandtable_app::config::value::Raw;
 
 /// What the command sees of the host.
 #[derive(Debug, Default, Args)]

@@ -15,8 +15,8 @@ use serde::{Deserialize, Serialize};
 
 use super::run::{Job, attended};
 use crate::app::App;
-use crate::config::Loaded;
 use crate::error::CliError;
+use sandtable_app::config::Loaded;
 
 /// What the caller is told.
 #[derive(Debug, Deserialize, Serialize)]

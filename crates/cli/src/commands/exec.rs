@@ -12,9 +12,9 @@ use sandtable_sandbox::session::{self, ExecRequest};
 use super::{Attentive, finish};
 use crate::app::App;
 use crate::args::{OutputArgs, StreamArgs};
-use crate::config;
 use crate::error::CliError;
 use crate::report::Report;
+use sandtable_app::config;
 
 /// What `exec` takes.
 #[derive(Debug, Args)]

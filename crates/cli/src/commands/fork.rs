@@ -14,9 +14,9 @@ use super::target::state;
 use super::{Attentive, left_out};
 use crate::app::App;
 use crate::args::SettingArgs;
-use crate::config;
-use crate::config::layer::Layer;
 use crate::error::CliError;
+use sandtable_app::config;
+use sandtable_app::config::layer::Layer;
 
 /// What `fork` takes.
 #[derive(Debug, Args)]

@@ -23,10 +23,10 @@ use sandtable_sandbox::session;
 
 use super::target::{ends, sandbox, state};
 use crate::app::{App, real};
-use crate::env::Environment;
 use crate::error::CliError;
 use crate::exit::{Own, after_signal};
 use crate::ui::{Ui, merge as view};
+use sandtable_app::env::Environment;
 
 /// What to bring over, and what of it.
 #[derive(Debug, Args)]

@@ -7,12 +7,12 @@ use sandtable_sandbox::session::record::{ExitOrigin, Outcome};
 use sandtable_sandbox::session::{CopyNews, Watcher};
 
 use crate::app::App;
-use crate::config::Output;
 use crate::error::CliError;
 use crate::exit::Own;
 use crate::report::Report;
 use crate::ui::progress::ProgressLine;
 use crate::ui::{Ui, escape, summary};
+use sandtable_app::config::Output;
 
 pub(crate) mod background;
 pub(crate) mod completions;

@@ -11,11 +11,11 @@ use super::SCHEMA;
 use super::why::{self, WhyArgs};
 use crate::app::App;
 use crate::args::{SettingArgs, flag};
-use crate::config;
-use crate::config::key::Key;
-use crate::config::layer::Layer;
 use crate::error::CliError;
 use crate::ui::policy;
+use sandtable_app::config;
+use sandtable_app::config::key::Key;
+use sandtable_app::config::layer::Layer;
 
 /// The commands about the policy.
 #[derive(Debug, Subcommand)]

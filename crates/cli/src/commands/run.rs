@@ -12,12 +12,12 @@ use serde::Serialize;
 use super::{Attentive, SCHEMA, background, finish};
 use crate::app::App;
 use crate::args::{OutputArgs, SettingArgs, StreamArgs, flag, help};
-use crate::config::key::Key;
-use crate::config::layer::Layer;
-use crate::config::{self, Loaded};
 use crate::error::CliError;
 use crate::report::Report;
 use crate::ui::{escape, policy};
+use sandtable_app::config::key::Key;
+use sandtable_app::config::layer::Layer;
+use sandtable_app::config::{self, Loaded};
 
 const EXAMPLES: &str = "\
 Examples:

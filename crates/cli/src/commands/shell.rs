@@ -10,9 +10,9 @@ use super::Attentive;
 use super::run::{Job, attended, dry_run};
 use crate::app::App;
 use crate::args::{OutputArgs, SettingArgs, StreamArgs};
-use crate::config;
-use crate::env;
 use crate::error::CliError;
+use sandtable_app::config;
+use sandtable_app::env;
 
 /// Always there.
 const FALLBACK: &str = "/bin/sh";

@@ -8,11 +8,11 @@ use serde::Serialize;
 
 use super::SCHEMA;
 use crate::app::App;
-use crate::config;
-use crate::config::file::ConfigFile;
-use crate::config::trust::{Consent, Trust};
 use crate::error::CliError;
 use crate::ui::{escape, table};
+use sandtable_app::config;
+use sandtable_app::config::file::ConfigFile;
+use sandtable_app::config::trust::{Consent, Trust};
 
 /// What `trust` takes.
 #[derive(Debug, Args)]
@@ -86,7 +86,7 @@ fn revoke(app: &App, trust: &Trust, args: &TrustArgs) -> Result<ExitCode, CliErr
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::file;
+    use sandtable_app::config::file;
 
     #[test]
     fn the_answer_has_the_shape_its_schema_promises() {

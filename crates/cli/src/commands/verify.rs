@@ -17,12 +17,12 @@ use super::target::state;
 use super::{Attentive, SCHEMA, left_out};
 use crate::app::App;
 use crate::args::SettingArgs;
-use crate::config;
-use crate::config::key::Key;
-use crate::config::layer::Layer;
 use crate::error::CliError;
 use crate::exit::Own;
 use crate::ui::escape;
+use sandtable_app::config;
+use sandtable_app::config::key::Key;
+use sandtable_app::config::layer::Layer;
 
 const EXAMPLES: &str = "\
 Examples:

@@ -10,12 +10,12 @@ use serde::Serialize;
 use super::SCHEMA;
 use crate::app::App;
 use crate::args::{SettingArgs, flag};
-use crate::config;
-use crate::config::key::Key;
-use crate::config::layer::Layer;
 use crate::error::CliError;
 use crate::ui::{escape, table};
 use crate::why::{self, Subject, Why};
+use sandtable_app::config;
+use sandtable_app::config::key::Key;
+use sandtable_app::config::layer::Layer;
 
 /// What `policy why` takes.
 #[derive(Debug, Args)]

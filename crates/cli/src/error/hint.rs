@@ -7,15 +7,15 @@ use sandtable_sandbox::session;
 use sandtable_tools::build::ImageError;
 
 use crate::commands::tool::ToolError;
-use crate::config;
-use crate::config::file::{FileError, PROJECT_FILE};
-use crate::config::key::{Key, Kind};
-use crate::config::mount::MountError;
-use crate::config::narrow::Widening;
-use crate::config::trust::Standing;
-use crate::config::value::ValueError;
-use crate::env;
 use crate::ui::escape;
+use sandtable_app::config;
+use sandtable_app::config::file::{FileError, PROJECT_FILE};
+use sandtable_app::config::key::{Key, Kind};
+use sandtable_app::config::mount::MountError;
+use sandtable_app::config::narrow::Widening;
+use sandtable_app::config::trust::Standing;
+use sandtable_app::config::value::ValueError;
+use sandtable_app::env;
 
 /// What the library knows, and for a failed launch where to learn more.
 pub(super) fn session_hint(error: &session::Error) -> Option<String> {

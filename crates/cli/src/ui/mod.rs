@@ -9,8 +9,8 @@ use sandtable_app::recovery::Recovery;
 use sandtable_merge::Recovered;
 use sandtable_protocol::log::Stream;
 
-use crate::env::{self, Environment};
 use crate::error::CliError;
+use sandtable_app::env::{self, Environment};
 
 pub(crate) mod escape;
 pub(crate) mod graph;

@@ -11,7 +11,7 @@ use sandtable_sandbox::model::setting::{Origin, Setting};
 use sandtable_sandbox::model::spec::{Lifetime, SourceGuard, Spec, Strictness};
 
 use super::{escape, table};
-use crate::config::key::Key;
+use sandtable_app::config::key::Key;
 
 /// The whole policy.
 pub(crate) fn render(spec: &Spec, resolved: &ResolvedSpec) -> String {

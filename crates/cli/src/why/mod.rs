@@ -10,7 +10,7 @@ use sandtable_sandbox::model::spec::Network;
 use sandtable_sandbox::resolve::environment_rules;
 use serde::Serialize;
 
-use crate::env;
+use sandtable_app::env;
 
 mod path;
 #[cfg(test)]

@@ -19,8 +19,8 @@ use super::answer::chain;
 use super::attacks::Attack;
 use super::trial::{Place, read_answers};
 use crate::app::App;
-use crate::config::Loaded;
 use crate::error::CliError;
+use sandtable_app::config::Loaded;
 
 /// As it is listed.
 const NAME: &str = "mount-point";
@@ -66,7 +66,7 @@ impl<'a> Twice<'a> {
         let mut mounts = plain.spec.mounts.clone();
         mounts.extend([shown(place.source(), &place.source()), shown(lent, &point)]);
         let lifetime = Setting::default_value(Lifetime::Keep);
-        let directory = crate::config::plain(source).spec.directory;
+        let directory = sandtable_app::config::plain(source).spec.directory;
         let request = Loaded { spec: Spec { mounts, lifetime, directory, ..plain.spec }, ..plain };
         let data = HostPath::new(data).map_err(|error| failed(std::io::Error::other(error)))?;
         let name = "doctor".parse().expect("a plain word is a name");

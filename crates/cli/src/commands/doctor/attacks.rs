@@ -14,8 +14,8 @@ use sandtable_protocol::probe::{Case, Class, Line};
 use sandtable_sandbox::model::resolved::ResolvedSpec;
 use serde::Serialize;
 
-use crate::env::Environment;
 use crate::ui::escape;
+use sandtable_app::env::Environment;
 
 /// One attack and what came of it.
 #[derive(Clone, Debug, Serialize)]

@@ -15,10 +15,10 @@ use sandtable_sandbox::model::check::Check;
 use sandtable_sandbox::model::spec::EngineChoice;
 
 use crate::app::App;
-use crate::config;
-use crate::config::layer::Layer;
 use crate::error::CliError;
 use crate::exit::Own;
+use sandtable_app::config;
+use sandtable_app::config::layer::Layer;
 
 #[cfg(target_os = "linux")]
 mod again;

@@ -15,9 +15,9 @@ pub(super) use super::attacks::Attack;
 use super::attacks::{self, Stage};
 use super::{Depth, Trial, again};
 use crate::app::App;
-use crate::config::{self, Loaded};
-use crate::env;
 use crate::error::CliError;
+use sandtable_app::config::{self, Loaded};
+use sandtable_app::env;
 
 const CASES: &str = "cases.json";
 const ANSWERS: &str = "answers.json";

@@ -17,9 +17,9 @@ use sandtable_tools::plan::Libc;
 use super::which::ToolError;
 use crate::app::App;
 use crate::args::words;
-use crate::config;
 use crate::error::CliError;
 use crate::ui::{Ui, escape};
+use sandtable_app::config;
 
 /// Engines that can make tools.
 const ENGINES: &[EngineChoice] = &[EngineChoice::Native, EngineChoice::Docker, EngineChoice::Podman];

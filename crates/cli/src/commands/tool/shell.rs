@@ -24,10 +24,10 @@ use super::watch::Told;
 use super::which::{ToolError, WhichArgs};
 use super::workshop::{Manner, workshop};
 use crate::app::{self, App};
-use crate::config::{self, Loaded};
-use crate::env;
 use crate::error::CliError;
 use crate::ui::escape;
+use sandtable_app::config::{self, Loaded};
+use sandtable_app::env;
 
 /// What `tool shell` takes.
 #[derive(Debug, Args)]

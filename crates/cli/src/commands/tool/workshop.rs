@@ -22,8 +22,8 @@ use sandtable_tools::plan::Plan;
 use super::watch::Told;
 use super::which::{ToolError, builtin_plan, libc_here};
 use crate::app::App;
-use crate::config::Loaded;
 use crate::error::CliError;
+use sandtable_app::config::Loaded;
 
 /// How tools are to be made.
 #[derive(Clone, Debug)]

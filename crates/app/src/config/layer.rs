@@ -24,43 +24,43 @@ use super::{environment, mount};
 
 /// What one source said, or several that were put on top of each other.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Layer {
-    pub(crate) engine: Option<Setting<EngineChoice>>,
-    pub(crate) container: ContainerLayer,
-    pub(crate) seatbelt_profile: Option<Setting<SeatbeltProfile>>,
-    pub(crate) profile: Option<Setting<Profile>>,
-    pub(crate) name: Option<Setting<SandboxName>>,
-    pub(crate) directory: Option<Setting<PathBuf>>,
-    pub(crate) mode: Option<Setting<WorkspaceMode>>,
-    pub(crate) base: Option<Setting<Base>>,
-    pub(crate) mounts: Vec<Setting<MountRequest>>,
-    pub(crate) expose: Vec<Setting<PathBuf>>,
-    pub(crate) tools: Vec<Setting<ToolRequest>>,
-    pub(crate) hide: Vec<Setting<HidePattern>>,
-    pub(crate) agent_homes: Vec<Setting<PathBuf>>,
-    pub(crate) env: Vec<Setting<EnvRequest>>,
-    pub(crate) env_files: Vec<Setting<PathBuf>>,
-    pub(crate) pass_env: Vec<Setting<EnvRequest>>,
-    pub(crate) network: Option<Setting<Network>>,
-    pub(crate) limits: Limits,
-    pub(crate) ssh_agent: Option<Setting<SshAgent>>,
-    pub(crate) git_config: Option<Setting<GitConfig>>,
-    pub(crate) secrets: Option<Setting<Secrets>>,
-    pub(crate) lifetime: Option<Setting<Lifetime>>,
-    pub(crate) strictness: Option<Setting<Strictness>>,
-    pub(crate) source_guard: Option<Setting<SourceGuard>>,
-    pub(crate) dry_run: Option<Setting<bool>>,
-    pub(crate) json: Option<Setting<bool>>,
-    pub(crate) report: Option<Setting<PathBuf>>,
-    pub(crate) quiet: Option<Setting<bool>>,
+pub struct Layer {
+    pub engine: Option<Setting<EngineChoice>>,
+    pub container: ContainerLayer,
+    pub seatbelt_profile: Option<Setting<SeatbeltProfile>>,
+    pub profile: Option<Setting<Profile>>,
+    pub name: Option<Setting<SandboxName>>,
+    pub directory: Option<Setting<PathBuf>>,
+    pub mode: Option<Setting<WorkspaceMode>>,
+    pub base: Option<Setting<Base>>,
+    pub mounts: Vec<Setting<MountRequest>>,
+    pub expose: Vec<Setting<PathBuf>>,
+    pub tools: Vec<Setting<ToolRequest>>,
+    pub hide: Vec<Setting<HidePattern>>,
+    pub agent_homes: Vec<Setting<PathBuf>>,
+    pub env: Vec<Setting<EnvRequest>>,
+    pub env_files: Vec<Setting<PathBuf>>,
+    pub pass_env: Vec<Setting<EnvRequest>>,
+    pub network: Option<Setting<Network>>,
+    pub limits: Limits,
+    pub ssh_agent: Option<Setting<SshAgent>>,
+    pub git_config: Option<Setting<GitConfig>>,
+    pub secrets: Option<Setting<Secrets>>,
+    pub lifetime: Option<Setting<Lifetime>>,
+    pub strictness: Option<Setting<Strictness>>,
+    pub source_guard: Option<Setting<SourceGuard>>,
+    pub dry_run: Option<Setting<bool>>,
+    pub json: Option<Setting<bool>>,
+    pub report: Option<Setting<PathBuf>>,
+    pub quiet: Option<Setting<bool>>,
     /// True forces a terminal, false refuses one.
-    pub(crate) tty: Option<Setting<bool>>,
-    pub(crate) detach: Option<Setting<bool>>,
+    pub tty: Option<Setting<bool>>,
+    pub detach: Option<Setting<bool>>,
 }
 
 impl Layer {
     /// Reads one value into its place.
-    pub(crate) fn set(&mut self, key: Key, raw: Raw, origin: &Origin) -> Result<(), ValueError> {
+    pub fn set(&mut self, key: Key, raw: Raw, origin: &Origin) -> Result<(), ValueError> {
         match key {
             Key::Engine => put(&mut self.engine, origin, raw.word()?),
             Key::Image
@@ -119,7 +119,7 @@ impl Layer {
 
     /// This layer on top of a weaker one.
     #[must_use]
-    pub(crate) fn or(self, weaker: Self) -> Self {
+    pub fn or(self, weaker: Self) -> Self {
         Self {
             engine: self.engine.or(weaker.engine),
             container: self.container.or(weaker.container),
@@ -155,7 +155,7 @@ impl Layer {
     }
 
     /// The value of a setting, for people.
-    pub(crate) fn shown(&self, key: Key) -> String {
+    pub fn shown(&self, key: Key) -> String {
         match key {
             Key::Engine => shown(self.engine.as_ref()),
             Key::Image
@@ -204,7 +204,7 @@ impl Layer {
 }
 
 /// A mount as it could be written.
-pub(crate) fn shown_mount(mount: &MountRequest) -> String {
+pub fn shown_mount(mount: &MountRequest) -> String {
     let target = mount.target.as_ref().unwrap_or(&mount.source);
     format!("{}:{}:{}", mount.source.display(), target.display(), mount.access)
 }
@@ -248,7 +248,7 @@ fn last_of_each(requests: Vec<Setting<EnvRequest>>) -> Vec<Setting<EnvRequest>> 
 }
 
 /// Everything of both layers; what is the same counts once, the stronger layer's.
-pub(crate) fn united<T>(
+pub fn united<T>(
     mut strong: Vec<Setting<T>>,
     weak: Vec<Setting<T>>,
     same: impl Fn(&T, &T) -> bool,

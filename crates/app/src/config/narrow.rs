@@ -20,19 +20,19 @@ use super::trust::Standing;
     "key `{}` at `{}:{place}` would widen the policy: {} `{given}`, and without it `{holds}`",
     key.word(), path.display(), effect(*key, *setting)
 )]
-pub(crate) struct Widening {
-    pub(crate) path: PathBuf,
-    pub(crate) place: Place,
+pub struct Widening {
+    pub path: PathBuf,
+    pub place: Place,
     /// The line to blame.
-    pub(crate) key: Key,
+    pub key: Key,
     /// The setting that would be wider: another one when the line names a profile.
-    pub(crate) setting: Key,
-    pub(crate) given: String,
+    pub setting: Key,
+    pub given: String,
     /// What the line itself says.
-    pub(crate) asked: String,
-    pub(crate) holds: String,
+    pub asked: String,
+    pub holds: String,
     /// Whether the user once consented to another version of the file.
-    pub(crate) standing: Standing,
+    pub standing: Standing,
 }
 
 fn effect(key: Key, setting: Key) -> String {
@@ -40,7 +40,7 @@ fn effect(key: Key, setting: Key) -> String {
 }
 
 /// Compares what holds `with` a project's file with what holds `without` it.
-pub(crate) fn check(project: &ConfigFile, without: &Layer, with: &Layer) -> Result<(), Box<Widening>> {
+pub fn check(project: &ConfigFile, without: &Layer, with: &Layer) -> Result<(), Box<Widening>> {
     let mut settings = Key::ALL.iter().copied();
     let Some(setting) = settings.find(|key| widened(*key, without, with)) else { return Ok(()) };
     let blamed = if project.places.contains_key(&setting) { setting } else { Key::Profile };

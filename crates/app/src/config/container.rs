@@ -9,16 +9,16 @@ use super::value::{Raw, ValueError};
 
 /// The part of a layer that container engines read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct ContainerLayer {
-    pub(crate) image: Option<Setting<ImageRef>>,
-    pub(crate) pull: Option<Setting<Pull>>,
-    pub(crate) flags: Option<Vec<Setting<String>>>,
-    pub(crate) flag_guard: Option<Setting<FlagGuard>>,
-    pub(crate) ports: Option<Vec<Setting<Port>>>,
-    pub(crate) build: Option<Setting<Build>>,
-    pub(crate) proxy: Option<Setting<Vec<String>>>,
-    pub(crate) debug: Option<Setting<Port>>,
-    pub(crate) support: Option<Setting<String>>,
+pub struct ContainerLayer {
+    pub image: Option<Setting<ImageRef>>,
+    pub pull: Option<Setting<Pull>>,
+    pub flags: Option<Vec<Setting<String>>>,
+    pub flag_guard: Option<Setting<FlagGuard>>,
+    pub ports: Option<Vec<Setting<Port>>>,
+    pub build: Option<Setting<Build>>,
+    pub proxy: Option<Setting<Vec<String>>>,
+    pub debug: Option<Setting<Port>>,
+    pub support: Option<Setting<String>>,
 }
 
 impl ContainerLayer {

@@ -10,7 +10,7 @@ use sandtable_sandbox::model::spec::{MountAccess, MountRequest};
 
 /// Why a mount could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum MountError {
+pub enum MountError {
     #[error("mount `{0}` has no source")]
     NoSource(String),
     #[error("mount `{0}` has an empty destination")]
@@ -24,7 +24,7 @@ pub(crate) enum MountError {
 }
 
 /// Reads one mount. What is not said is: the same place inside, read-only.
-pub(crate) fn parse(text: &OsStr) -> Result<MountRequest, MountError> {
+pub fn parse(text: &OsStr) -> Result<MountRequest, MountError> {
     let shown = || text.to_string_lossy().into_owned();
     let mut parts = parts(text.as_bytes(), b':').into_iter().map(|part| plain(&part));
     let source =
@@ -46,12 +46,12 @@ pub(crate) fn parse(text: &OsStr) -> Result<MountRequest, MountError> {
 }
 
 /// Splits a comma list whose items need no escapes of their own.
-pub(crate) fn words(text: &OsStr) -> Vec<OsString> {
+pub fn words(text: &OsStr) -> Vec<OsString> {
     list(text).iter().map(|item| plain(item.as_bytes())).collect()
 }
 
 /// Splits a comma list of mounts; empty items are left out, so that a trailing comma does no harm.
-pub(crate) fn list(text: &OsStr) -> Vec<OsString> {
+pub fn list(text: &OsStr) -> Vec<OsString> {
     let items = parts(text.as_bytes(), b',');
     items.into_iter().filter(|item| !item.is_empty()).map(OsString::from_vec).collect()
 }

@@ -23,7 +23,7 @@ use super::trust;
 use super::value::{Raw, ValueError};
 
 /// The name of a project's file.
-pub(crate) const PROJECT_FILE: &str = ".sandtable.toml";
+pub const PROJECT_FILE: &str = ".sandtable.toml";
 
 /// The table of profiles.
 const PROFILES: &str = "profiles";
@@ -34,22 +34,22 @@ const LIMIT: u64 = 64 * 1024;
 
 /// A file that was read.
 #[derive(Clone, Debug)]
-pub(crate) struct ConfigFile {
-    pub(crate) path: PathBuf,
-    pub(crate) layer: Layer,
+pub struct ConfigFile {
+    pub path: PathBuf,
+    pub layer: Layer,
     /// The profiles it defines.
-    pub(crate) profiles: Defined,
+    pub profiles: Defined,
     /// Where each setting of the file stands.
-    pub(crate) places: BTreeMap<Key, Place>,
+    pub places: BTreeMap<Key, Place>,
     /// Of the very bytes that were read, so that consent is to what is used.
-    pub(crate) sha256: String,
+    pub sha256: String,
 }
 
 /// A place in a file, both counted from one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
-    pub(crate) line: usize,
-    pub(crate) column: usize,
+pub struct Place {
+    pub line: usize,
+    pub column: usize,
 }
 
 impl fmt::Display for Place {
@@ -60,7 +60,7 @@ impl fmt::Display for Place {
 
 /// Why a file could not be used.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum FileError {
+pub enum FileError {
     #[error("could not read configuration file `{}`", path.display())]
     Read { path: PathBuf, source: io::Error },
     #[error("configuration file `{}` is a symbolic link, and a project's file must not be one", .0.display())]
@@ -80,24 +80,24 @@ pub(crate) enum FileError {
 }
 
 /// Reads the user's file, if there is one. `~/` in it means `home`.
-pub(crate) fn user(path: &Path, home: Option<&Path>) -> Result<Option<ConfigFile>, FileError> {
+pub fn user(path: &Path, home: Option<&Path>) -> Result<Option<ConfigFile>, FileError> {
     let Some(text) = contents(path, OFlags::empty())? else { return Ok(None) };
     Reader { path, origin: Origin::UserFile { path: path.to_owned() }, home }.read(&text).map(Some)
 }
 
 /// Reads the file of the project around `directory`, if there is one.
-pub(crate) fn project(directory: &Path) -> Result<Option<ConfigFile>, FileError> {
+pub fn project(directory: &Path) -> Result<Option<ConfigFile>, FileError> {
     let Some(path) = project_path(directory) else { return Ok(None) };
     project_at(&path)
 }
 
 /// Where the file of the project around `directory` is or would be.
-pub(crate) fn project_path(directory: &Path) -> Option<PathBuf> {
+pub fn project_path(directory: &Path) -> Option<PathBuf> {
     top(directory).map(|top| top.join(PROJECT_FILE))
 }
 
 /// Reads a project's file, if there is one at this real path.
-pub(crate) fn project_at(path: &Path) -> Result<Option<ConfigFile>, FileError> {
+pub fn project_at(path: &Path) -> Result<Option<ConfigFile>, FileError> {
     let Some(text) = contents(path, OFlags::NOFOLLOW)? else { return Ok(None) };
     Reader { path, origin: Origin::ProjectFile { path: path.to_owned() }, home: None }.read(&text).map(Some)
 }

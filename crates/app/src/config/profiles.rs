@@ -28,15 +28,15 @@ enum Value {
 }
 
 /// What holds when nobody says anything.
-pub(crate) fn defaults() -> Layer {
+pub(super) fn defaults() -> Layer {
     layer(BuiltIn::None, &Origin::Default)
 }
 
 /// The profiles that files define.
-pub(crate) type Defined = BTreeMap<Profile, Layer>;
+pub(super) type Defined = BTreeMap<Profile, Layer>;
 
 /// What a profile says, `None` if there is no such profile. No profile says nothing. Ours cannot be redefined.
-pub(crate) fn profile(profile: &Profile, defined: &Defined) -> Option<Layer> {
+pub(super) fn profile(profile: &Profile, defined: &Defined) -> Option<Layer> {
     match profile.built_in() {
         Some(BuiltIn::None) => Some(Layer::default()),
         Some(ours) => Some(layer(ours, &Origin::Profile { name: ours.to_string() })),
@@ -45,7 +45,7 @@ pub(crate) fn profile(profile: &Profile, defined: &Defined) -> Option<Layer> {
 }
 
 /// The names of all profiles there are.
-pub(crate) fn names(defined: &Defined) -> Vec<String> {
+pub(super) fn names(defined: &Defined) -> Vec<String> {
     let ours = BuiltIn::ALL.iter().map(ToString::to_string);
     ours.chain(defined.keys().map(ToString::to_string)).collect()
 }

@@ -14,11 +14,12 @@ use super::Error;
 use super::agent;
 use super::key::{Key, closest};
 use super::layer::Layer;
+use super::names::{Dialect, SETTINGS, SettingVariable};
 use super::value::{Raw, ValueError};
-use crate::env::{self, Dialect, Environment, SETTINGS, SettingVariable};
+use crate::env::{self, Environment};
 
 /// What the variables say.
-pub(crate) fn layer(environment: &Environment) -> Result<Layer, Error> {
+pub(super) fn layer(environment: &Environment) -> Result<Layer, Error> {
     refuse_unknown(environment)?;
     check_identity(environment)?;
     let mut all = Layer::default();
@@ -37,7 +38,7 @@ pub(crate) fn layer(environment: &Environment) -> Result<Layer, Error> {
 }
 
 /// What the user should know about variables that change nothing.
-pub(crate) fn warnings(environment: &Environment) -> Vec<Warning> {
+pub(super) fn warnings(environment: &Environment) -> Vec<Warning> {
     let nested = environment.get(env::SANDBOX).map(|name| {
         let name = name.to_string_lossy();
         Warning::new("nested", format!("`SANDBOX` is `{name}`: this runs inside another sandbox"))

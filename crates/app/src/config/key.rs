@@ -2,7 +2,7 @@
 
 /// A setting, as named in configuration files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Key {
+pub enum Key {
     Engine,
     Image,
     Pull,
@@ -48,7 +48,7 @@ pub(crate) enum Key {
 
 /// What kind of value a setting takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub enum Kind {
     Text,
     Path,
     Switch,
@@ -60,7 +60,7 @@ pub(crate) enum Kind {
 }
 
 impl Key {
-    pub(crate) const ALL: &'static [Self] = &[
+    pub const ALL: &'static [Self] = &[
         Self::Engine,
         Self::Image,
         Self::Pull,
@@ -105,7 +105,7 @@ impl Key {
     ];
 
     /// The name in configuration files; in upper case and behind `SANDTABLE_`, the variable.
-    pub(crate) fn word(self) -> &'static str {
+    pub fn word(self) -> &'static str {
         match self {
             Self::Engine => "engine",
             Self::Image => "image",
@@ -152,7 +152,7 @@ impl Key {
     }
 
     /// The flag on the command line.
-    pub(crate) fn flag(self) -> &'static str {
+    pub fn flag(self) -> &'static str {
         match self {
             Self::Engine => "--engine",
             Self::Image => "--image",
@@ -198,7 +198,7 @@ impl Key {
         }
     }
 
-    pub(crate) fn kind(self) -> Kind {
+    pub fn kind(self) -> Kind {
         match self {
             Self::Directory | Self::Report => Kind::Path,
             Self::Mounts => Kind::List,
@@ -226,13 +226,13 @@ impl Key {
     }
 
     /// The setting of that name.
-    pub(crate) fn from_word(word: &str) -> Option<Self> {
+    pub fn from_word(word: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|key| key.word() == word)
     }
 }
 
 /// The candidate that `given` was most likely meant to be, if one is close enough.
-pub(crate) fn closest<'a>(given: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+pub fn closest<'a>(given: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let limit = given.len() / 3;
     candidates
         .map(|candidate| (strsim::osa_distance(given, candidate), candidate))

@@ -13,14 +13,14 @@ use super::value::ValueError;
 /// A flag that insists on what a variable switched off.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{flag} asks for the ssh-agent with `{asked}`, and {variable} says `off`")]
-pub(crate) struct Contradiction {
-    pub(crate) flag: Origin,
-    pub(crate) asked: SshAgent,
-    pub(crate) variable: Origin,
+pub struct Contradiction {
+    pub flag: Origin,
+    pub asked: SshAgent,
+    pub variable: Origin,
 }
 
 /// The flags on top of the variables.
-pub(crate) fn joined(flags: Layer, variables: Layer) -> Result<Layer, Contradiction> {
+pub(super) fn joined(flags: Layer, variables: Layer) -> Result<Layer, Contradiction> {
     let switched_off = variables.ssh_agent.clone().filter(is_off);
     match (&flags.ssh_agent, switched_off) {
         (Some(Setting { value: asked @ (SshAgent::On | SshAgent::Required), origin }), Some(off)) => {
@@ -32,7 +32,7 @@ pub(crate) fn joined(flags: Layer, variables: Layer) -> Result<Layer, Contradict
 }
 
 /// The variables read until now, and one more, which holds if it switches the agent off.
-pub(crate) fn with_switch(all: Layer, one: Layer) -> Layer {
+pub(super) fn with_switch(all: Layer, one: Layer) -> Layer {
     let already = all.ssh_agent.as_ref().is_some_and(is_off);
     match one.ssh_agent.filter(is_off) {
         Some(off) if !already => Layer { ssh_agent: Some(off), ..all },
@@ -41,7 +41,7 @@ pub(crate) fn with_switch(all: Layer, one: Layer) -> Layer {
 }
 
 /// The word a variable means. Launchers read theirs without regard to case and blanks, so we do.
-pub(crate) fn word(value: &OsStr) -> Result<String, ValueError> {
+pub(super) fn word(value: &OsStr) -> Result<String, ValueError> {
     let text = value.to_str().ok_or(ValueError::NotText)?;
     Ok(text.trim().to_ascii_lowercase())
 }

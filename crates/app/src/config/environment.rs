@@ -15,7 +15,7 @@ const LIMIT: u64 = 1 << 20;
 
 /// Why a variable could not be read. Never tells a value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum EnvError {
+pub enum EnvError {
     #[error("`{0}` is no name of a variable: letters, digits and `_`, no digit first")]
     Name(String),
     #[error("the value of `{0}` holds a NUL")]
@@ -28,7 +28,7 @@ pub(crate) enum EnvError {
 
 /// Why a file of variables could not be used.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum EnvFileError {
+pub enum EnvFileError {
     #[error("could not read environment file `{}`", path.display())]
     Read { path: PathBuf, source: std::io::Error },
     #[error("environment file `{}` is larger than {LIMIT} bytes", .0.display())]
@@ -38,7 +38,7 @@ pub(crate) enum EnvFileError {
 }
 
 /// `NAME=VALUE`, or `NAME` for the caller's value, which must be there.
-pub(crate) fn given(text: &str) -> Result<EnvRequest, EnvError> {
+pub(super) fn given(text: &str) -> Result<EnvRequest, EnvError> {
     match text.split_once('=') {
         Some((name, value)) => with_value(name, value.to_owned()),
         None => Ok(EnvRequest { name: checked(text)?, value: EnvValue::Caller }),
@@ -46,12 +46,12 @@ pub(crate) fn given(text: &str) -> Result<EnvRequest, EnvError> {
 }
 
 /// `NAME`: the caller's value, if there is one.
-pub(crate) fn passed(text: &str) -> Result<EnvRequest, EnvError> {
+pub(super) fn passed(text: &str) -> Result<EnvRequest, EnvError> {
     Ok(EnvRequest { name: checked(text)?, value: EnvValue::CallerIfSet })
 }
 
 /// The variables of a file, in its order.
-pub(crate) fn file(path: &Path) -> Result<Vec<EnvRequest>, EnvFileError> {
+pub(super) fn file(path: &Path) -> Result<Vec<EnvRequest>, EnvFileError> {
     let failed = |source| EnvFileError::Read { path: path.to_owned(), source };
     let mut text = String::new();
     let file = fs_err::File::open(path).map_err(failed)?;

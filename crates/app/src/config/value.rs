@@ -20,7 +20,7 @@ use super::shellwords::{self, WordsError};
 
 /// A value of one of the shapes that files and variables know.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Raw {
+pub enum Raw {
     Text(OsString),
     /// A number of a file, as it is written there.
     Number(String),
@@ -30,7 +30,7 @@ pub(crate) enum Raw {
 
 /// Why a value was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum ValueError {
+pub enum ValueError {
     #[error(transparent)]
     Word(#[from] UnknownWord),
     #[error(transparent)]
@@ -73,7 +73,7 @@ pub(crate) enum ValueError {
 
 impl Raw {
     /// The shape a variable's text has for a setting of that kind.
-    pub(crate) fn from_variable(kind: Kind, text: OsString) -> Result<Self, ValueError> {
+    pub fn from_variable(kind: Kind, text: OsString) -> Result<Self, ValueError> {
         match kind {
             Kind::Text | Kind::Path => Ok(Self::Text(text)),
             Kind::List => Ok(Self::List(mount::list(&text))),
@@ -91,7 +91,7 @@ impl Raw {
     }
 
     /// The value of a setting with a set of words.
-    pub(crate) fn word<T>(self) -> Result<T, ValueError>
+    pub fn word<T>(self) -> Result<T, ValueError>
     where
         T: FromStr,
         ValueError: From<T::Err>,
@@ -101,28 +101,28 @@ impl Raw {
     }
 
     /// The value of a limit, which a file may write without quotes.
-    pub(crate) fn limit<T: FromStr<Err = LimitError>>(self) -> Result<T, ValueError> {
+    pub fn limit<T: FromStr<Err = LimitError>>(self) -> Result<T, ValueError> {
         match self {
             Self::Number(number) => Ok(number.parse::<T>()?),
             other => other.word(),
         }
     }
 
-    pub(crate) fn text(self) -> Result<OsString, ValueError> {
+    pub fn text(self) -> Result<OsString, ValueError> {
         match self {
             Self::Text(text) => Ok(text),
             other => Err(other.misplaced("a text in quotes")),
         }
     }
 
-    pub(crate) fn switch(self) -> Result<bool, ValueError> {
+    pub fn switch(self) -> Result<bool, ValueError> {
         match self {
             Self::Switch(on) => Ok(on),
             other => Err(other.misplaced("`true` or `false`")),
         }
     }
 
-    pub(crate) fn list(self) -> Result<Vec<OsString>, ValueError> {
+    pub fn list(self) -> Result<Vec<OsString>, ValueError> {
         match self {
             Self::List(items) => Ok(items),
             other => Err(other.misplaced("a list of texts")),

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use fs_err::os::unix::fs::OpenOptionsExt as _;
-use sandtable_sandbox::hex;
 use sandtable_sandbox::model::path::HostPath;
+use sandtable_store::hex;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
@@ -21,24 +21,24 @@ const SCHEMA: u32 = 1;
 
 /// All consents of this user.
 #[derive(Clone, Debug)]
-pub(crate) struct Trust {
+pub struct Trust {
     directory: PathBuf,
 }
 
 /// One consent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Consent {
+pub struct Consent {
     schema: u32,
-    pub(crate) path: PathBuf,
-    pub(crate) sha256: String,
+    pub path: PathBuf,
+    pub sha256: String,
     /// Seconds since 1970.
-    pub(crate) trusted_at: u64,
+    pub trusted_at: u64,
 }
 
 /// What is known about a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Standing {
+pub enum Standing {
     /// Nobody consented to a file of this path.
     Unknown,
     /// There was consent, and the file is another one now.
@@ -48,7 +48,7 @@ pub(crate) enum Standing {
 
 /// Why consents cannot be read or written.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum TrustError {
+pub enum TrustError {
     #[error("could not {what} `{}`", path.display())]
     Io { what: &'static str, path: PathBuf, source: io::Error },
     #[error("`{}` is not a consent this version understands", path.display())]
@@ -59,12 +59,12 @@ pub(crate) enum TrustError {
 
 impl Trust {
     /// Consents below our data directory. Nothing is made yet.
-    pub(crate) fn new(data: &HostPath) -> Self {
+    pub fn new(data: &HostPath) -> Self {
         Self { directory: data.join("trust").into() }
     }
 
     /// What is known about this file, as it was read.
-    pub(crate) fn standing(&self, file: &ConfigFile) -> Result<Standing, TrustError> {
+    pub fn standing(&self, file: &ConfigFile) -> Result<Standing, TrustError> {
         Ok(match self.consent(&file.path)? {
             None => Standing::Unknown,
             Some(consent) if consent.path == file.path && consent.sha256 == file.sha256 => Standing::Trusted,
@@ -73,7 +73,7 @@ impl Trust {
     }
 
     /// Records consent to this file.
-    pub(crate) fn record(&self, file: &ConfigFile) -> Result<Consent, TrustError> {
+    pub fn record(&self, file: &ConfigFile) -> Result<Consent, TrustError> {
         let consent = Consent {
             schema: SCHEMA,
             path: file.path.clone(),
@@ -88,7 +88,7 @@ impl Trust {
     }
 
     /// Takes a consent back; whether there was one.
-    pub(crate) fn revoke(&self, path: &Path) -> Result<bool, TrustError> {
+    pub fn revoke(&self, path: &Path) -> Result<bool, TrustError> {
         let place = self.place(path);
         match fs_err::remove_file(&place) {
             Ok(()) => Ok(true),
@@ -98,7 +98,7 @@ impl Trust {
     }
 
     /// Every consent, by path.
-    pub(crate) fn list(&self) -> Result<Vec<Consent>, TrustError> {
+    pub fn list(&self) -> Result<Vec<Consent>, TrustError> {
         let entries = match fs_err::read_dir(&self.directory) {
             Ok(entries) => entries,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -136,7 +136,7 @@ impl Trust {
 }
 
 /// SHA-256 in hexadecimal.
-pub(crate) fn hash(bytes: &[u8]) -> String {
+pub fn hash(bytes: &[u8]) -> String {
     hex::encode(&Sha256::digest(bytes))
 }
 

@@ -18,17 +18,18 @@ use sandtable_sandbox::model::spec::{EnvRequest, MountRequest, Spec};
 use crate::env::{self, Environment};
 
 mod agent;
-pub(crate) mod container;
-pub(crate) mod environment;
-pub(crate) mod file;
-pub(crate) mod key;
-pub(crate) mod layer;
-pub(crate) mod mount;
-pub(crate) mod narrow;
+mod container;
+mod environment;
+pub mod file;
+pub mod key;
+pub mod layer;
+pub mod mount;
+mod names;
+pub mod narrow;
 mod profiles;
-pub(crate) mod shellwords;
-pub(crate) mod trust;
-pub(crate) mod value;
+mod shellwords;
+pub mod trust;
+pub mod value;
 mod variables;
 
 #[cfg(test)]
@@ -44,26 +45,26 @@ use value::ValueError;
 
 /// Everything that was said, put together.
 #[derive(Debug)]
-pub(crate) struct Loaded {
-    pub(crate) spec: Spec,
-    pub(crate) output: Output,
-    pub(crate) warnings: Vec<Warning>,
+pub struct Loaded {
+    pub spec: Spec,
+    pub output: Output,
+    pub warnings: Vec<Warning>,
 }
 
 /// What a command shows, and where.
 #[derive(Clone, Debug)]
-pub(crate) struct Output {
-    pub(crate) dry_run: Setting<bool>,
-    pub(crate) json: Setting<bool>,
-    pub(crate) quiet: Setting<bool>,
-    pub(crate) report: Option<PathBuf>,
-    pub(crate) terminal: Terminal,
-    pub(crate) detach: Setting<bool>,
+pub struct Output {
+    pub dry_run: Setting<bool>,
+    pub json: Setting<bool>,
+    pub quiet: Setting<bool>,
+    pub report: Option<PathBuf>,
+    pub terminal: Terminal,
+    pub detach: Setting<bool>,
 }
 
 /// Why there is no request.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Error {
+pub enum Error {
     #[error(transparent)]
     Environment(#[from] env::Error),
     #[error("option `{name}` has no usable value")]
@@ -91,7 +92,7 @@ pub(crate) enum Error {
 }
 
 /// Puts the layers together for a sandbox.
-pub(crate) fn load(environment: &Environment, flags: Layer) -> Result<Loaded, Error> {
+pub fn load(environment: &Environment, flags: Layer) -> Result<Loaded, Error> {
     let strong = agent::joined(flags, variables::layer(environment)?)?;
     let User { layer: user, profiles } = user_settings(environment)?;
     let directory = directory(&strong, &user)?;
@@ -136,13 +137,13 @@ pub(crate) fn load(environment: &Environment, flags: Layer) -> Result<Loaded, Er
 }
 
 /// What holds in `directory` when nobody says anything, not even in a file.
-pub(crate) fn plain(directory: PathBuf) -> Loaded {
+pub fn plain(directory: PathBuf) -> Loaded {
     let directory = Some(Setting::default_value(directory));
     finished(Layer { directory, ..profiles::defaults() }, Vec::new())
 }
 
 /// What a command that concerns no project shows, and where.
-pub(crate) fn output(environment: &Environment, flags: Layer) -> Result<Output, Error> {
+pub fn output(environment: &Environment, flags: Layer) -> Result<Output, Error> {
     let strong = flags.or(variables::layer(environment)?);
     let User { layer: user, profiles } = user_settings(environment)?;
     settled(&strong, Layer::default(), &user, &profiles).map(shown)
@@ -150,7 +151,7 @@ pub(crate) fn output(environment: &Environment, flags: Layer) -> Result<Output, 
 
 /// Where the project's file is or would be: `given` itself if it has the name of such a file, else that of the
 /// project around `given` or around the current directory.
-pub(crate) fn project_path(given: Option<&Path>) -> Result<PathBuf, Error> {
+pub fn project_path(given: Option<&Path>) -> Result<PathBuf, Error> {
     let given = given.map_or_else(current, absolute)?;
     let named = given.file_name().is_some_and(|name| name == file::PROJECT_FILE);
     let path = match given.parent() {
@@ -163,7 +164,7 @@ pub(crate) fn project_path(given: Option<&Path>) -> Result<PathBuf, Error> {
 }
 
 /// The project's file at that place.
-pub(crate) fn project(given: Option<&Path>) -> Result<ConfigFile, Error> {
+pub fn project(given: Option<&Path>) -> Result<ConfigFile, Error> {
     let path = project_path(given)?;
     file::project_at(&path)?.ok_or(Error::NoProjectFile(path))
 }
@@ -318,7 +319,7 @@ fn current() -> Result<PathBuf, Error> {
 
 impl Output {
     /// Whether somebody asked for JSON on the command line itself.
-    pub(crate) fn json_by_flag(&self) -> bool {
+    pub fn json_by_flag(&self) -> bool {
         self.json.value && matches!(self.json.origin, Origin::Flag { .. })
     }
 }

@@ -4,7 +4,7 @@
 
 /// Why a text is no list of words.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum WordsError {
+pub enum WordsError {
     #[error("a quote is never closed in `{0}`")]
     OpenQuote(String),
     #[error("`{character}` means something to a shell, and no shell reads `{text}`: put it in single quotes")]
@@ -12,7 +12,7 @@ pub(crate) enum WordsError {
 }
 
 /// The words of `text`.
-pub(crate) fn split(text: &str) -> Result<Vec<String>, WordsError> {
+pub(super) fn split(text: &str) -> Result<Vec<String>, WordsError> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
     let mut letters = text.chars();
