@@ -2,7 +2,8 @@
 //! and a merge together.
 //!
 //! Settings first: [`config`] puts flags, variables ([`env`]) and files together to one request, whose every value knows
-//! where it came from.
+//! where it came from, and [`why`] says which line of the result decides about one thing. No answer shows what [`redaction`]
+//! takes out.
 //!
 //! `sandbox` knows no merge and `merge` no sandbox. What needs both is here: one step back or forth over whatever was
 //! done last ([`back`]), which states that still needs ([`collect`]), and what an interrupted command left, whichever it
@@ -17,3 +18,5 @@ pub mod collect;
 pub mod config;
 pub mod env;
 pub mod recovery;
+pub mod redaction;
+pub mod why;

@@ -5,6 +5,9 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use clap::builder::StyledStr;
+use sandtable_app::config::key::closest;
+use sandtable_app::config::{self, Loaded};
+use sandtable_app::env::Environment;
 use sandtable_app::recovery::{self, Recovery};
 use sandtable_merge::Recovered;
 use sandtable_sandbox::board::Board;
@@ -22,9 +25,6 @@ use crate::error::CliError;
 use crate::exit::Own;
 use crate::ui::style::Colour;
 use crate::ui::{Ui, escape};
-use sandtable_app::config::key::closest;
-use sandtable_app::config::{self, Loaded};
-use sandtable_app::env::Environment;
 
 /// The directory itself, whatever links lead to it.
 pub(crate) fn real(path: &Path) -> Result<PathBuf, CliError> {

@@ -7,6 +7,9 @@ use std::str::FromStr;
 use clap::builder::{PossibleValuesParser, StyledStr, TypedValueParser as _, ValueParser};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use sandtable_app::config;
+use sandtable_app::config::key::{Key, closest};
+use sandtable_app::config::layer::Layer;
 use sandtable_sandbox::model::choice::UnknownWord;
 use sandtable_sandbox::model::id::SandboxName;
 use sandtable_sandbox::model::limits::{Cpus, Disk, Limits, Memory, Pids, Timeout};
@@ -17,9 +20,6 @@ use sandtable_sandbox::model::spec::{Base, Lifetime, Network, SourceGuard, Stric
 use crate::commands;
 use crate::error::CliError;
 use crate::exit;
-use sandtable_app::config;
-use sandtable_app::config::key::{Key, closest};
-use sandtable_app::config::layer::Layer;
 
 mod container;
 pub(crate) mod help;

@@ -9,6 +9,8 @@ use std::io;
 use std::path::PathBuf;
 
 use sandtable_app::back;
+use sandtable_app::config;
+use sandtable_app::env;
 use sandtable_merge as merge;
 use sandtable_sandbox::model::blame::Blame;
 use sandtable_sandbox::model::id::{NameError, SandboxName};
@@ -21,8 +23,6 @@ use crate::commands::tool::ToolError;
 use crate::exit::Own;
 use crate::ui::escape;
 use crate::ui::style::{Colour, Role};
-use sandtable_app::config;
-use sandtable_app::env;
 
 /// Why a command did not do what it was asked for.
 #[derive(Debug, thiserror::Error)]

@@ -17,7 +17,6 @@ mod report;
 #[cfg(test)]
 mod schema;
 mod ui;
-mod why;
 
 use app::App;
 use args::{Command, Stop};

@@ -12,6 +12,7 @@ pub mod container;
 pub mod counts;
 pub mod env;
 pub mod fingerprint;
+pub mod fixtures;
 pub mod fuzz;
 pub mod mac;
 pub mod machine;

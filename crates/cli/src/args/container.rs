@@ -3,6 +3,10 @@
 use std::ffi::OsString;
 
 use clap::Args;
+use sandtable_app::config;
+use sandtable_app::config::key::Key;
+use sandtable_app::config::layer::Layer;
+use sandtable_app::config::value::{Raw, ValueError};
 use sandtable_sandbox::model::container::{Build, FlagGuard};
 use sandtable_sandbox::model::image::{ImageRef, Pull};
 use sandtable_sandbox::model::seatbelt::SeatbeltProfile;
@@ -10,10 +14,6 @@ use sandtable_sandbox::model::setting::Origin;
 use sandtable_sandbox::model::spec::EngineChoice;
 
 use super::{flag, help, words};
-use sandtable_app::config;
-use sandtable_app::config::key::Key;
-use sandtable_app::config::layer::Layer;
-use sandtable_app::config::value::{Raw, ValueError};
 
 /// Which engine runs the sandbox, and its image.
 #[derive(Debug, Default, Args)]

@@ -3,14 +3,14 @@
 use std::ffi::OsString;
 
 use clap::Args;
-use sandtable_sandbox::model::setting::Origin;
-use sandtable_sandbox::model::spec::{GitConfig, Secrets, SshAgent};
-
-use super::{flag, help, words};
 use sandtable_app::config;
 use sandtable_app::config::key::Key;
 use sandtable_app::config::layer::Layer;
 use sandtable_app::config::value::Raw;
+use sandtable_sandbox::model::setting::Origin;
+use sandtable_sandbox::model::spec::{GitConfig, Secrets, SshAgent};
+
+use super::{flag, help, words};
 
 /// What the command sees of the host.
 #[derive(Debug, Default, Args)]

@@ -7,6 +7,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 use std::sync::Mutex;
 
+use sandtable_app::config::Loaded;
 use sandtable_launch::outside::detach::{Background, Role, detach};
 use sandtable_sandbox::model::id::SandboxName;
 use sandtable_sandbox::model::resolved::ResolvedSpec;
@@ -16,7 +17,6 @@ use serde::{Deserialize, Serialize};
 use super::run::{Job, attended};
 use crate::app::App;
 use crate::error::CliError;
-use sandtable_app::config::Loaded;
 
 /// What the caller is told.
 #[derive(Debug, Deserialize, Serialize)]

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
+use sandtable_app::config;
 use sandtable_sandbox::model::id::SandboxName;
 use sandtable_sandbox::model::path::BoxPath;
 use sandtable_sandbox::session::{self, ExecRequest};
@@ -14,7 +15,6 @@ use crate::app::App;
 use crate::args::{OutputArgs, StreamArgs};
 use crate::error::CliError;
 use crate::report::Report;
-use sandtable_app::config;
 
 /// What `exec` takes.
 #[derive(Debug, Args)]

@@ -3,6 +3,8 @@
 use std::process::ExitCode;
 
 use clap::Args;
+use sandtable_app::config;
+use sandtable_app::config::layer::Layer;
 use sandtable_protocol::invocation::Terminal;
 use sandtable_sandbox::board::left_out_of_all;
 use sandtable_sandbox::model::resolved::ResolvedSpec;
@@ -15,8 +17,6 @@ use super::{Attentive, left_out};
 use crate::app::App;
 use crate::args::SettingArgs;
 use crate::error::CliError;
-use sandtable_app::config;
-use sandtable_app::config::layer::Layer;
 
 /// What `fork` takes.
 #[derive(Debug, Args)]

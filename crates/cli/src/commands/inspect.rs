@@ -46,8 +46,8 @@ pub(crate) fn run(app: &App, args: &InspectArgs) -> Result<ExitCode, CliError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ui::policy::tests::{resolved, spec};
     use crate::ui::summary::tests::{busy, outcome};
+    use sandtable_testkit::fixtures::{resolved, spec};
 
     fn record() -> Record {
         Record {

@@ -10,6 +10,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use sandtable_app::back;
+use sandtable_app::env::Environment;
 use sandtable_merge::git::FOLDERS;
 use sandtable_merge::outcome::{MergeOutcome, Note};
 use sandtable_merge::{
@@ -26,7 +27,6 @@ use crate::app::{App, real};
 use crate::error::CliError;
 use crate::exit::{Own, after_signal};
 use crate::ui::{Ui, merge as view};
-use sandtable_app::env::Environment;
 
 /// What to bring over, and what of it.
 #[derive(Debug, Args)]

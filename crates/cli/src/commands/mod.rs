@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use sandtable_app::config::Output;
 use sandtable_sandbox::model::id::SandboxName;
 use sandtable_sandbox::session::record::{ExitOrigin, Outcome};
 use sandtable_sandbox::session::{CopyNews, Watcher};
@@ -12,7 +13,6 @@ use crate::exit::Own;
 use crate::report::Report;
 use crate::ui::progress::ProgressLine;
 use crate::ui::{Ui, escape, summary};
-use sandtable_app::config::Output;
 
 pub(crate) mod background;
 pub(crate) mod completions;

@@ -3,6 +3,10 @@
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
+use sandtable_app::config;
+use sandtable_app::config::key::Key;
+use sandtable_app::config::layer::Layer;
+use sandtable_app::redaction;
 use sandtable_sandbox::model::resolved::ResolvedSpec;
 use sandtable_sandbox::model::spec::Spec;
 use serde::Serialize;
@@ -13,9 +17,6 @@ use crate::app::App;
 use crate::args::{SettingArgs, flag};
 use crate::error::CliError;
 use crate::ui::policy;
-use sandtable_app::config;
-use sandtable_app::config::key::Key;
-use sandtable_app::config::layer::Layer;
 
 /// The commands about the policy.
 #[derive(Debug, Subcommand)]
@@ -56,7 +57,7 @@ fn show(app: &App, args: ShowArgs) -> Result<ExitCode, CliError> {
     let loaded = config::load(&app.environment, args.settings.layer()?.or(json))?;
     let resolved = app.resolve(&loaded)?;
     if loaded.output.json.value {
-        let resolved = policy::redacted(&resolved);
+        let resolved = redaction::redacted(&resolved);
         app.ui.json(&Answer { schema: SCHEMA, spec: &loaded.spec, resolved })?;
     } else {
         app.ui.answer(&policy::render(&loaded.spec, &resolved))?;
@@ -67,7 +68,7 @@ fn show(app: &App, args: ShowArgs) -> Result<ExitCode, CliError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ui::policy::tests::{resolved, spec};
+    use sandtable_testkit::fixtures::{resolved, spec};
 
     #[test]
     fn the_answer_has_the_shape_its_schema_promises() {

@@ -4,6 +4,10 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::Args;
+use sandtable_app::config::key::Key;
+use sandtable_app::config::layer::Layer;
+use sandtable_app::config::{self, Loaded};
+use sandtable_app::redaction;
 use sandtable_sandbox::model::resolved::ResolvedSpec;
 use sandtable_sandbox::model::spec::Spec;
 use sandtable_sandbox::session::{self, Request, Sandboxes, Streams, Watcher};
@@ -15,9 +19,6 @@ use crate::args::{OutputArgs, SettingArgs, StreamArgs, flag, help};
 use crate::error::CliError;
 use crate::report::Report;
 use crate::ui::{escape, policy};
-use sandtable_app::config::key::Key;
-use sandtable_app::config::layer::Layer;
-use sandtable_app::config::{self, Loaded};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -138,7 +139,7 @@ pub(crate) fn dry_run(
     let name = loaded.spec.name.as_ref().map(|name| name.value.clone());
     let plan = session::preview(sandboxes, resolved, name);
     if loaded.output.json.value {
-        let resolved = policy::redacted(resolved);
+        let resolved = redaction::redacted(resolved);
         app.ui.json(&DryRun { schema: SCHEMA, spec: &loaded.spec, resolved, plan: &plan })?;
     } else {
         let settings = policy::settings(&loaded.spec, resolved);
@@ -152,7 +153,7 @@ pub(crate) fn dry_run(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ui::policy::tests::{resolved, spec};
+    use sandtable_testkit::fixtures::{resolved, spec};
 
     #[test]
     fn a_dry_run_has_the_shape_its_schema_promises() {

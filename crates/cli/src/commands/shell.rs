@@ -4,6 +4,8 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::Args;
+use sandtable_app::config;
+use sandtable_app::env;
 use sandtable_sandbox::session::{self, Streams};
 
 use super::Attentive;
@@ -11,8 +13,6 @@ use super::run::{Job, attended, dry_run};
 use crate::app::App;
 use crate::args::{OutputArgs, SettingArgs, StreamArgs};
 use crate::error::CliError;
-use sandtable_app::config;
-use sandtable_app::env;
 
 /// Always there.
 const FALLBACK: &str = "/bin/sh";

@@ -4,15 +4,15 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
+use sandtable_app::config;
+use sandtable_app::config::file::ConfigFile;
+use sandtable_app::config::trust::{Consent, Trust};
 use serde::Serialize;
 
 use super::SCHEMA;
 use crate::app::App;
 use crate::error::CliError;
 use crate::ui::{escape, table};
-use sandtable_app::config;
-use sandtable_app::config::file::ConfigFile;
-use sandtable_app::config::trust::{Consent, Trust};
 
 /// What `trust` takes.
 #[derive(Debug, Args)]

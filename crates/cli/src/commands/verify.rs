@@ -5,6 +5,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
+use sandtable_app::config;
+use sandtable_app::config::key::Key;
+use sandtable_app::config::layer::Layer;
 use sandtable_protocol::invocation::Terminal;
 use sandtable_protocol::log::Stream;
 use sandtable_sandbox::board::{Found, ObjectId, fsck, left_out_of_all};
@@ -20,9 +23,6 @@ use crate::args::SettingArgs;
 use crate::error::CliError;
 use crate::exit::Own;
 use crate::ui::escape;
-use sandtable_app::config;
-use sandtable_app::config::key::Key;
-use sandtable_app::config::layer::Layer;
 
 const EXAMPLES: &str = "\
 Examples:

@@ -4,6 +4,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
+use sandtable_app::config;
+use sandtable_app::config::key::Key;
+use sandtable_app::config::layer::Layer;
+use sandtable_app::why::{self, Subject, Why};
 use sandtable_sandbox::model::path::BoxPath;
 use serde::Serialize;
 
@@ -12,10 +16,6 @@ use crate::app::App;
 use crate::args::{SettingArgs, flag};
 use crate::error::CliError;
 use crate::ui::{escape, table};
-use crate::why::{self, Subject, Why};
-use sandtable_app::config;
-use sandtable_app::config::key::Key;
-use sandtable_app::config::layer::Layer;
 
 /// What `policy why` takes.
 #[derive(Debug, Args)]
@@ -116,7 +116,7 @@ fn render(why: &Why) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ui::policy::tests::{resolved, spec};
+    use sandtable_testkit::fixtures::{resolved, spec};
 
     #[test]
     fn the_answer_has_the_shape_its_schema_promises() {

@@ -2,12 +2,6 @@
 
 use std::path::Path;
 
-use sandtable_sandbox::model::spec::MountAccess;
-use sandtable_sandbox::session;
-use sandtable_tools::build::ImageError;
-
-use crate::commands::tool::ToolError;
-use crate::ui::escape;
 use sandtable_app::config;
 use sandtable_app::config::file::{FileError, PROJECT_FILE};
 use sandtable_app::config::key::{Key, Kind};
@@ -16,6 +10,12 @@ use sandtable_app::config::narrow::Widening;
 use sandtable_app::config::trust::Standing;
 use sandtable_app::config::value::ValueError;
 use sandtable_app::env;
+use sandtable_sandbox::model::spec::MountAccess;
+use sandtable_sandbox::session;
+use sandtable_tools::build::ImageError;
+
+use crate::commands::tool::ToolError;
+use crate::ui::escape;
 
 /// What the library knows, and for a failed launch where to learn more.
 pub(super) fn session_hint(error: &session::Error) -> Option<String> {

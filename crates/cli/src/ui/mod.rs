@@ -5,12 +5,12 @@
 
 use std::io::{self, IsTerminal, Write as _};
 
+use sandtable_app::env::{self, Environment};
 use sandtable_app::recovery::Recovery;
 use sandtable_merge::Recovered;
 use sandtable_protocol::log::Stream;
 
 use crate::error::CliError;
-use sandtable_app::env::{self, Environment};
 
 pub(crate) mod escape;
 pub(crate) mod graph;

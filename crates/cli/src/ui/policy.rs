@@ -1,17 +1,16 @@
 //! The policy for people: every setting, mount and variable with its origin.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
+use sandtable_app::config::key::Key;
+use sandtable_app::redaction;
 use sandtable_sandbox::model::limits::{Limits, Need};
 use sandtable_sandbox::model::mount::{Content, HostAccess, Mount};
-use sandtable_sandbox::model::resolved::{ResolvedSpec, Secrecy, Seed, SourceKind, Variable};
-use sandtable_sandbox::model::secret::REDACTED;
+use sandtable_sandbox::model::resolved::{ResolvedSpec, Seed, SourceKind, Variable};
 use sandtable_sandbox::model::setting::{Origin, Setting};
 use sandtable_sandbox::model::spec::{Lifetime, SourceGuard, Spec, Strictness};
 
 use super::{escape, table};
-use sandtable_app::config::key::Key;
 
 /// The whole policy.
 pub(crate) fn render(spec: &Spec, resolved: &ResolvedSpec) -> String {
@@ -87,14 +86,6 @@ fn network(resolved: &ResolvedSpec) -> String {
     }
 }
 
-/// The value of a variable as it may be shown: what the user passed in and what its name says secret is not.
-pub(crate) fn shown(name: &str, variable: &Variable) -> String {
-    match variable.secrecy {
-        Secrecy::Open => value(name, &variable.value).to_owned(),
-        Secrecy::Concealed => REDACTED.to_owned(),
-    }
-}
-
 /// The limits that somebody asked for, and the one that is always there.
 fn limits(limits: &Limits) -> Vec<[String; 3]> {
     fn line<T: std::fmt::Display>(key: Key, limit: Option<&Setting<T>>) -> Option<[String; 3]> {
@@ -119,24 +110,6 @@ fn limits(limits: &Limits) -> Vec<[String; 3]> {
 /// The disk budget that holds where nobody named one.
 fn default_disk() -> [String; 3] {
     row(Key::Disk, "half of what is free".to_owned(), &Origin::Default)
-}
-
-/// The value of a variable as it may be shown: those whose names say secret are not.
-pub(crate) fn value<'a>(name: &str, value: &'a str) -> &'a str {
-    const SECRET: [&str; 8] =
-        ["TOKEN", "KEY", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL", "AUTH"];
-    let name = name.to_ascii_uppercase();
-    if SECRET.iter().any(|word| name.contains(word)) { REDACTED } else { value }
-}
-
-/// The same without the values of variables whose names say secret.
-pub(crate) fn redacted(resolved: &ResolvedSpec) -> ResolvedSpec {
-    let one = |(name, variable): (&String, &Variable)| {
-        let value = shown(name, variable);
-        (name.clone(), Variable { value, ..variable.clone() })
-    };
-    let environment: BTreeMap<_, _> = resolved.environment.iter().map(one).collect();
-    ResolvedSpec { environment, ..resolved.clone() }
 }
 
 /// Each line two blanks further in.
@@ -185,7 +158,7 @@ fn seed(seed: &Seed) -> [String; 2] {
 }
 
 fn variable((name, variable): (&String, &Variable)) -> [String; 3] {
-    let shown = escape::name(&shown(name, variable));
+    let shown = escape::name(redaction::shown(name, variable));
     [escape::line(name), shown, escape::line(&variable.origin.to_string())]
 }
 

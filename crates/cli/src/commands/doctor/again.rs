@@ -6,6 +6,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use sandtable_app::config::Loaded;
 use sandtable_protocol::invocation::Terminal;
 use sandtable_protocol::probe::{Case, Class, Line};
 use sandtable_sandbox::engine::LaunchError;
@@ -20,7 +21,6 @@ use super::attacks::Attack;
 use super::trial::{Place, read_answers};
 use crate::app::App;
 use crate::error::CliError;
-use sandtable_app::config::Loaded;
 
 /// As it is listed.
 const NAME: &str = "mount-point";

@@ -9,13 +9,13 @@ use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::Path;
 
+use sandtable_app::env::Environment;
 use sandtable_launch::inside::probe::{self, Probe};
 use sandtable_protocol::probe::{Case, Class, Line};
 use sandtable_sandbox::model::resolved::ResolvedSpec;
 use serde::Serialize;
 
 use crate::ui::escape;
-use sandtable_app::env::Environment;
 
 /// One attack and what came of it.
 #[derive(Clone, Debug, Serialize)]

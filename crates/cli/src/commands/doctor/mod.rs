@@ -8,6 +8,8 @@ use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
 use clap::Args;
+use sandtable_app::config;
+use sandtable_app::config::layer::Layer;
 use sandtable_protocol::report::{Control, Observed};
 use sandtable_sandbox::doctor::{self, Patient};
 use sandtable_sandbox::facts::MachineFacts;
@@ -17,8 +19,6 @@ use sandtable_sandbox::model::spec::EngineChoice;
 use crate::app::App;
 use crate::error::CliError;
 use crate::exit::Own;
-use sandtable_app::config;
-use sandtable_app::config::layer::Layer;
 
 #[cfg(target_os = "linux")]
 mod again;

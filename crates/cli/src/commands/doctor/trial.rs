@@ -5,6 +5,8 @@ use std::ffi::OsString;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
+use sandtable_app::config::{self, Loaded};
+use sandtable_app::env;
 use sandtable_protocol::invocation::Terminal;
 use sandtable_protocol::probe::Line;
 use sandtable_sandbox::model::setting::Setting;
@@ -16,8 +18,6 @@ use super::attacks::{self, Stage};
 use super::{Depth, Trial, again};
 use crate::app::App;
 use crate::error::CliError;
-use sandtable_app::config::{self, Loaded};
-use sandtable_app::env;
 
 const CASES: &str = "cases.json";
 const ANSWERS: &str = "answers.json";

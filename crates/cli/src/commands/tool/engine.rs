@@ -4,6 +4,7 @@
 //! that is made natively can be used on it as well.
 
 use clap::Args;
+use sandtable_app::config;
 use sandtable_sandbox::engine::Preparation;
 use sandtable_sandbox::facts::MachineFacts;
 use sandtable_sandbox::model::image::{ImageRef, Pull};
@@ -19,7 +20,6 @@ use crate::app::App;
 use crate::args::words;
 use crate::error::CliError;
 use crate::ui::{Ui, escape};
-use sandtable_app::config;
 
 /// Engines that can make tools.
 const ENGINES: &[EngineChoice] = &[EngineChoice::Native, EngineChoice::Docker, EngineChoice::Podman];

@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
+use sandtable_app::config::{self, Loaded};
+use sandtable_app::env;
 use sandtable_protocol::invocation::Terminal;
 use sandtable_sandbox::facts::MachineFacts;
 use sandtable_sandbox::model::resolved::ResolvedSpec;
@@ -26,8 +28,6 @@ use super::workshop::{Manner, workshop};
 use crate::app::{self, App};
 use crate::error::CliError;
 use crate::ui::escape;
-use sandtable_app::config::{self, Loaded};
-use sandtable_app::env;
 
 /// What `tool shell` takes.
 #[derive(Debug, Args)]

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use sandtable_app::config::Loaded;
 use sandtable_sandbox::engine::oci::image::present;
 use sandtable_sandbox::facts::MachineFacts;
 use sandtable_sandbox::host::Host;
@@ -23,7 +24,6 @@ use super::watch::Told;
 use super::which::{ToolError, builtin_plan, libc_here};
 use crate::app::App;
 use crate::error::CliError;
-use sandtable_app::config::Loaded;
 
 /// How tools are to be made.
 #[derive(Clone, Debug)]

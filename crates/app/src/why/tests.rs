@@ -3,7 +3,7 @@ use sandtable_sandbox::model::path::BoxPath;
 use sandtable_sandbox::model::spec::Secrets;
 
 use super::*;
-use crate::ui::policy::tests::{resolved, spec};
+use sandtable_testkit::fixtures::{resolved, spec};
 
 fn inside(path: &str) -> BoxPath {
     BoxPath::new(path).expect("absolute")

@@ -15,7 +15,7 @@ use super::Why;
 const LINKS: usize = 8;
 
 /// Why `asked`, an absolute path, is what it is.
-pub(crate) fn path(asked: &BoxPath, resolved: &ResolvedSpec) -> Why {
+pub fn path(asked: &BoxPath, resolved: &ResolvedSpec) -> Why {
     let mut notes = Vec::new();
     let at = followed(asked, resolved, &mut notes);
     let mount = resolved.mounts.at(&at);

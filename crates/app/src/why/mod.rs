@@ -10,17 +10,17 @@ use sandtable_sandbox::model::spec::Network;
 use sandtable_sandbox::resolve::environment_rules;
 use serde::Serialize;
 
-use sandtable_app::env;
+use crate::{env, redaction};
 
 mod path;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use path::path;
+pub use path::path;
 
 /// What is asked about.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Subject {
+pub enum Subject {
     Path(PathBuf),
     Host(String),
     Variable(String),
@@ -28,24 +28,24 @@ pub(crate) enum Subject {
 
 /// The answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct Why {
-    pub(crate) subject: String,
-    pub(crate) kind: &'static str,
+pub struct Why {
+    pub subject: String,
+    pub kind: &'static str,
     /// One word: `write`, `read`, `nothing`; `reachable`, `unreachable`; `passed`, `made`, `dropped`.
-    pub(crate) verdict: &'static str,
+    pub verdict: &'static str,
     /// The line that decides, and its reason.
-    pub(crate) because: String,
+    pub because: String,
     /// Who wrote that line; nobody when there is none.
-    pub(crate) origin: Option<Origin>,
+    pub origin: Option<Origin>,
     /// What else there is to know.
-    pub(crate) notes: Vec<String>,
+    pub notes: Vec<String>,
     /// The option that would change it.
-    pub(crate) change: Option<String>,
+    pub change: Option<String>,
 }
 
 impl Subject {
     /// What a word is about. A word that could be anything is a path if there is such a file in `directory`.
-    pub(crate) fn of(word: &str, directory: &Path, is_variable: impl Fn(&str) -> bool) -> Option<Self> {
+    pub fn of(word: &str, directory: &Path, is_variable: impl Fn(&str) -> bool) -> Option<Self> {
         let looks_like_path = word.contains('/') && !word.contains("://") || word.starts_with(['.', '~']);
         if looks_like_path {
             return Some(Self::Path(word.into()));
@@ -81,7 +81,7 @@ fn host_of(word: &str) -> Option<String> {
 }
 
 /// Whether the policy lets a host be reached. Nothing is tried: whether it answers is another matter.
-pub(crate) fn host(name: &str, network: &Setting<Network>) -> Why {
+pub fn host(name: &str, network: &Setting<Network>) -> Why {
     let own = is_loopback(name) && network.value != Network::Host;
     let (verdict, because, change) = match network.value {
         Network::None => (
@@ -149,7 +149,7 @@ fn bare(name: &str) -> &str {
 }
 
 /// Why a variable is or is not seen. `is_set` tells about the caller's environment.
-pub(crate) fn variable(name: &str, resolved: &ResolvedSpec, is_set: impl Fn(&str) -> bool) -> Why {
+pub fn variable(name: &str, resolved: &ResolvedSpec, is_set: impl Fn(&str) -> bool) -> Why {
     let rule = environment_rules().iter().find(|rule| fits(&rule.name, name));
     let listed = rule.map(|rule| format!("the allow-list has `{}`: {}", rule.name, rule.reason));
     let mut why = Why {
@@ -168,7 +168,7 @@ pub(crate) fn variable(name: &str, resolved: &ResolvedSpec, is_set: impl Fn(&str
             let text = if made { "every sandbox has its own" } else { "what of the caller's holds inside" };
             text.to_owned()
         });
-        let shown = crate::ui::policy::shown(name, variable);
+        let shown = redaction::shown(name, variable);
         why.notes.push(format!("inside it is `{shown}`"));
         why.origin = Some(variable.origin.clone());
     } else if name == env::SANDBOX {
