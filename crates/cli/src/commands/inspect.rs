@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use clap::Args;
+use sandtable_app::redaction;
 use sandtable_sandbox::model::id::SandboxName;
 use sandtable_sandbox::session::record::{Outcome, Record};
 use sandtable_sandbox::session::{self, State};
@@ -28,15 +29,22 @@ pub(crate) struct InspectArgs {
 struct Answer<'a> {
     schema: u32,
     state: State,
-    record: &'a Record,
+    record: Record,
     outcome: Option<&'a Outcome>,
+}
+
+impl<'a> Answer<'a> {
+    fn of(state: State, record: &Record, outcome: Option<&'a Outcome>) -> Self {
+        let resolved = redaction::redacted(&record.resolved);
+        Self { schema: SCHEMA, state, record: Record { resolved, ..record.clone() }, outcome }
+    }
 }
 
 pub(crate) fn run(app: &App, args: &InspectArgs) -> Result<ExitCode, CliError> {
     let found = session::inspect(&app.sandboxes()?, &args.name)?;
     let outcome = found.outcome.as_ref();
     if args.json {
-        app.ui.json(&Answer { schema: SCHEMA, state: found.state, record: &found.record, outcome })?;
+        app.ui.json(&Answer::of(found.state, &found.record, outcome))?;
     } else {
         app.ui.answer(&inspect::render(&found.record, found.state.word(), outcome))?;
     }
@@ -64,12 +72,14 @@ mod tests {
     #[test]
     fn the_answer_has_the_shape_its_schema_promises() {
         for outcome in [None, Some(outcome()), Some(busy())] {
-            let (state, outcome) = (State::Stopped, outcome.as_ref());
-            crate::schema::check(
-                "inspect.json",
-                &Answer { schema: SCHEMA, state, record: &record(), outcome },
-            );
+            crate::schema::check("inspect.json", &Answer::of(State::Stopped, &record(), outcome.as_ref()));
         }
+    }
+
+    #[test]
+    fn a_variable_whose_name_says_secret_is_not_in_the_answer() {
+        let json = serde_json::to_string(&Answer::of(State::Stopped, &record(), None)).expect("plain data");
+        assert!(!json.contains("ghp_123") && json.contains("GH_TOKEN"), "{json}");
     }
 
     #[test]
