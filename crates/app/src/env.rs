@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use sandtable_merge::CONFIGURING;
 use sandtable_sandbox::host::Host;
 use sandtable_sandbox::model::path::HostPath;
+use sandtable_sandbox::model::spec::{MountAccess, Spec};
 
 /// The home directory: base of the XDG defaults, and what `~/` means in the user's file.
 pub const HOME: &str = "HOME";
@@ -58,7 +59,7 @@ pub const HARNESS: &[&str] = &[
 
 /// Why the environment is of no use.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum EnvironmentError {
     #[error("there is no place for sandboxes: neither `{XDG_DATA_HOME}` nor `{HOME}` is set")]
     NoHome,
     #[error("variable `{name}` is not an absolute path: `{}`", .value.display())]
@@ -85,7 +86,7 @@ impl Environment {
         self.0.iter().filter(|(_, value)| !value.is_empty()).filter_map(|(name, _)| name.to_str())
     }
 
-    pub fn home(&self) -> Result<Option<HostPath>, Error> {
+    pub fn home(&self) -> Result<Option<HostPath>, EnvironmentError> {
         self.path(HOME)
     }
 
@@ -112,20 +113,20 @@ impl Environment {
     }
 
     /// Where sandboxes are kept.
-    pub fn data(&self) -> Result<HostPath, Error> {
+    pub fn data(&self) -> Result<HostPath, EnvironmentError> {
         if let Some(base) = self.path(XDG_DATA_HOME)? {
             return Ok(base.join("sandtable"));
         }
-        Ok(self.home()?.ok_or(Error::NoHome)?.join(".local/share/sandtable"))
+        Ok(self.home()?.ok_or(EnvironmentError::NoHome)?.join(".local/share/sandtable"))
     }
 
     /// Where the user's file would be.
-    pub fn user_file(&self) -> Result<Option<PathBuf>, Error> {
+    pub fn user_file(&self) -> Result<Option<PathBuf>, EnvironmentError> {
         Ok(self.settings()?.map(|base| base.join("sandtable/config.toml").into()))
     }
 
     /// Where the user's settings are.
-    pub fn settings(&self) -> Result<Option<HostPath>, Error> {
+    pub fn settings(&self) -> Result<Option<HostPath>, EnvironmentError> {
         match self.path(XDG_CONFIG_HOME)? {
             Some(base) => Ok(Some(base)),
             None => Ok(self.home()?.map(|home| home.join(".config"))),
@@ -133,7 +134,7 @@ impl Environment {
     }
 
     /// The caller, as the library sees it.
-    pub fn host(&self) -> Result<Host, Error> {
+    pub fn host(&self) -> Result<Host, EnvironmentError> {
         let (home, data) = (self.home()?, self.data()?);
         let uid = rustix::process::getuid().as_raw();
         let gid = rustix::process::getgid().as_raw();
@@ -153,10 +154,24 @@ impl Environment {
         Ok(host)
     }
 
-    fn path(&self, name: &'static str) -> Result<Option<HostPath>, Error> {
-        let refused = |value: &OsStr| Error::NotAPath { name, value: Path::new(value).to_owned() };
+    /// The same for a sandbox of `spec`.
+    pub fn host_for(&self, spec: &Spec) -> Result<Host, EnvironmentError> {
+        let mut host = self.host()?;
+        host.foreign.extend(foreign(spec));
+        Ok(host)
+    }
+
+    fn path(&self, name: &'static str) -> Result<Option<HostPath>, EnvironmentError> {
+        let refused = |value: &OsStr| EnvironmentError::NotAPath { name, value: Path::new(value).to_owned() };
         self.get(name).map(|value| HostPath::new(value).map_err(|_| refused(value))).transpose()
     }
+}
+
+/// What a sandbox of `spec` may have written: nothing from there works for us outside.
+fn foreign(spec: &Spec) -> impl Iterator<Item = HostPath> {
+    let lent = spec.mounts.iter().filter(|mount| mount.value.access == MountAccess::Write);
+    let places = lent.map(|mount| &mount.value.source).chain([&spec.directory.value]);
+    places.filter_map(|place| HostPath::new(place).ok())
 }
 
 impl FromIterator<(OsString, OsString)> for Environment {
@@ -190,11 +205,11 @@ mod tests {
 
     #[test]
     fn without_a_place_for_state_nothing_starts() {
-        assert!(matches!(Environment::default().data(), Err(Error::NoHome)));
+        assert!(matches!(Environment::default().data(), Err(EnvironmentError::NoHome)));
         let relative = Environment::of(&[(XDG_DATA_HOME, "data")]);
-        assert!(matches!(relative.data(), Err(Error::NotAPath { name: XDG_DATA_HOME, .. })));
+        assert!(matches!(relative.data(), Err(EnvironmentError::NotAPath { name: XDG_DATA_HOME, .. })));
         let home = Environment::of(&[(HOME, "u"), (XDG_DATA_HOME, "/data")]);
-        assert!(matches!(home.host(), Err(Error::NotAPath { name: HOME, .. })));
+        assert!(matches!(home.host(), Err(EnvironmentError::NotAPath { name: HOME, .. })));
     }
 
     #[test]

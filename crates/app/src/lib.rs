@@ -1,9 +1,8 @@
-//! What every surface of Sandtable needs, whether it is a command line or something else: operations that take a sandbox
-//! and a merge together.
+//! What every surface of Sandtable needs, whether it is a command line or something else.
 //!
-//! Settings first: [`config`] puts flags, variables ([`env`]) and files together to one request, whose every value knows
-//! where it came from, and [`why`] says which line of the result decides about one thing. No answer shows what [`redaction`]
-//! takes out.
+//! A [`Caller`](caller::Caller) is a user on this machine. [`config`] puts flags, variables ([`env`]) and files together to one
+//! request, whose every value knows where it came from; the caller resolves it, with the tools it asks for ([`workshop`]).
+//! [`why`] says which line of the result decides about one thing. No answer shows what [`redaction`] takes out.
 //!
 //! `sandbox` knows no merge and `merge` no sandbox. What needs both is here: one step back or forth over whatever was
 //! done last ([`back`]), which states that still needs ([`collect`]), and what an interrupted command left, whichever it
@@ -14,9 +13,11 @@
 #![forbid(unsafe_code)]
 
 pub mod back;
+pub mod caller;
 pub mod collect;
 pub mod config;
 pub mod env;
 pub mod recovery;
 pub mod redaction;
 pub mod why;
+pub mod workshop;

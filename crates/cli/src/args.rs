@@ -7,7 +7,7 @@ use std::str::FromStr;
 use clap::builder::{PossibleValuesParser, StyledStr, TypedValueParser as _, ValueParser};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
-use sandtable_app::config;
+use sandtable_app::config::ConfigError;
 use sandtable_app::config::key::{Key, closest};
 use sandtable_app::config::layer::Layer;
 use sandtable_sandbox::model::choice::UnknownWord;
@@ -238,7 +238,7 @@ impl StreamArgs {
 }
 
 impl SettingArgs {
-    pub(crate) fn layer(self) -> Result<Layer, config::Error> {
+    pub(crate) fn layer(self) -> Result<Layer, ConfigError> {
         let mut layer = Layer {
             profile: flag(Key::Profile, self.policy.profile),
             name: flag(Key::Name, self.workspace.name),

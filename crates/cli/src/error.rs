@@ -9,8 +9,10 @@ use std::io;
 use std::path::PathBuf;
 
 use sandtable_app::back;
-use sandtable_app::config;
-use sandtable_app::env;
+use sandtable_app::caller::CallerError;
+use sandtable_app::config::ConfigError;
+use sandtable_app::env::{self, EnvironmentError};
+use sandtable_app::workshop::ToolChoiceError;
 use sandtable_merge as merge;
 use sandtable_sandbox::model::blame::Blame;
 use sandtable_sandbox::model::id::{NameError, SandboxName};
@@ -30,7 +32,7 @@ pub(crate) enum CliError {
     #[error("{text}")]
     Usage { text: String, hint: Option<String> },
     #[error(transparent)]
-    Config(Box<config::Error>),
+    Config(Box<ConfigError>),
     #[error(transparent)]
     Resolve(Box<resolve::Error>),
     #[error(transparent)]
@@ -111,14 +113,43 @@ pub(crate) enum CliError {
     Json(#[source] serde_json::Error),
 }
 
-impl From<env::Error> for CliError {
-    fn from(error: env::Error) -> Self {
-        config::Error::from(error).into()
+impl From<EnvironmentError> for CliError {
+    fn from(error: EnvironmentError) -> Self {
+        ConfigError::from(error).into()
     }
 }
 
-impl From<config::Error> for CliError {
-    fn from(error: config::Error) -> Self {
+impl From<CallerError> for CliError {
+    fn from(error: CallerError) -> Self {
+        match error {
+            CallerError::Config(error) => Self::Config(error),
+            CallerError::Resolve(error) => Self::Resolve(error),
+            CallerError::Session(error) => Self::Session(error),
+            CallerError::Merge(error) => Self::Merge(*error),
+            CallerError::Tool(error) => (*error).into(),
+            CallerError::NoDirectory { path, source } => Self::NoDirectory { path, source },
+            CallerError::HalfDone { directory, began } => Self::HalfDone { directory, began },
+        }
+    }
+}
+
+impl From<ToolChoiceError> for CliError {
+    fn from(error: ToolChoiceError) -> Self {
+        let error = match error {
+            ToolChoiceError::Assemble(error) => ToolError::Assemble(error),
+            ToolChoiceError::Machine(error) => ToolError::Machine(error),
+            ToolChoiceError::Consent(error) => ToolError::Consent(error),
+            ToolChoiceError::Make(error) => ToolError::Make(error),
+            ToolChoiceError::Depot(error) => ToolError::Depot(error),
+            ToolChoiceError::NotKept(request) => ToolError::NotKept(request),
+            ToolChoiceError::Environment(error) => return error.into(),
+        };
+        error.into()
+    }
+}
+
+impl From<ConfigError> for CliError {
+    fn from(error: ConfigError) -> Self {
         Self::Config(Box::new(error))
     }
 }
@@ -334,12 +365,14 @@ fn board_exit(error: &board::Error) -> Own {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use sandtable_app::config;
     use sandtable_app::config::file::Place;
     use sandtable_app::config::key::Key;
     use sandtable_app::config::narrow::Widening;
     use sandtable_app::config::trust::Standing;
     use sandtable_app::env::Environment;
+
+    use super::*;
 
     fn rendered(error: impl Into<CliError>) -> String {
         error.into().rendered(Colour::Never)
@@ -387,7 +420,7 @@ mod tests {
             let place = Place { line: 3, column: 1 };
             let [given, asked, holds] = [given, asked, holds].map(str::to_owned);
             let path = "/repo/.sandtable.toml".into();
-            config::Error::from(Box::new(Widening {
+            ConfigError::from(Box::new(Widening {
                 path,
                 place,
                 key,

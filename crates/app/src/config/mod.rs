@@ -64,9 +64,9 @@ pub struct Output {
 
 /// Why there is no request.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum ConfigError {
     #[error(transparent)]
-    Environment(#[from] env::Error),
+    Environment(#[from] env::EnvironmentError),
     #[error("option `{name}` has no usable value")]
     Flag { name: &'static str, source: ValueError },
     #[error("variable `{name}` has no usable value")]
@@ -92,7 +92,7 @@ pub enum Error {
 }
 
 /// Puts the layers together for a sandbox.
-pub fn load(environment: &Environment, flags: Layer) -> Result<Loaded, Error> {
+pub fn load(environment: &Environment, flags: Layer) -> Result<Loaded, ConfigError> {
     let strong = agent::joined(flags, variables::layer(environment)?)?;
     let User { layer: user, profiles } = user_settings(environment)?;
     let directory = directory(&strong, &user)?;
@@ -113,7 +113,7 @@ pub fn load(environment: &Environment, flags: Layer) -> Result<Loaded, Error> {
         Some(project) => {
             // A profile that only the project knows is none without it. The user's own go first.
             let without = match without {
-                Err(Error::UnknownProfile { .. }) => {
+                Err(ConfigError::UnknownProfile { .. }) => {
                     let none = Some(Setting::default_value(BuiltIn::None.into()));
                     settled(&Layer { profile: none, ..strong.clone() }, Layer::default(), &user, &profiles)?
                 }
@@ -143,7 +143,7 @@ pub fn plain(directory: PathBuf) -> Loaded {
 }
 
 /// What a command that concerns no project shows, and where.
-pub fn output(environment: &Environment, flags: Layer) -> Result<Output, Error> {
+pub fn output(environment: &Environment, flags: Layer) -> Result<Output, ConfigError> {
     let strong = flags.or(variables::layer(environment)?);
     let User { layer: user, profiles } = user_settings(environment)?;
     settled(&strong, Layer::default(), &user, &profiles).map(shown)
@@ -151,7 +151,7 @@ pub fn output(environment: &Environment, flags: Layer) -> Result<Output, Error> 
 
 /// Where the project's file is or would be: `given` itself if it has the name of such a file, else that of the
 /// project around `given` or around the current directory.
-pub fn project_path(given: Option<&Path>) -> Result<PathBuf, Error> {
+pub fn project_path(given: Option<&Path>) -> Result<PathBuf, ConfigError> {
     let given = given.map_or_else(current, absolute)?;
     let named = given.file_name().is_some_and(|name| name == file::PROJECT_FILE);
     let path = match given.parent() {
@@ -160,13 +160,13 @@ pub fn project_path(given: Option<&Path>) -> Result<PathBuf, Error> {
         }
         _ => file::project_path(&given),
     };
-    path.ok_or(Error::NoProjectFile(given))
+    path.ok_or(ConfigError::NoProjectFile(given))
 }
 
 /// The project's file at that place.
-pub fn project(given: Option<&Path>) -> Result<ConfigFile, Error> {
+pub fn project(given: Option<&Path>) -> Result<ConfigFile, ConfigError> {
     let path = project_path(given)?;
-    file::project_at(&path)?.ok_or(Error::NoProjectFile(path))
+    file::project_at(&path)?.ok_or(ConfigError::NoProjectFile(path))
 }
 
 /// What the user's file says.
@@ -176,20 +176,20 @@ struct User {
     profiles: Defined,
 }
 
-fn user_settings(environment: &Environment) -> Result<User, Error> {
+fn user_settings(environment: &Environment) -> Result<User, ConfigError> {
     let Some(path) = environment.user_file()? else { return Ok(User::default()) };
     let home = environment.home()?;
     let file = file::user(&path, home.as_ref().map(AsRef::<Path>::as_ref))?;
     Ok(file.map(|file| User { layer: file.layer, profiles: file.profiles }).unwrap_or_default())
 }
 
-fn project_file(strong: &Layer) -> Result<Option<ConfigFile>, Error> {
+fn project_file(strong: &Layer) -> Result<Option<ConfigFile>, ConfigError> {
     let directory = strong.directory.as_ref().expect("the caller has settled it");
     Ok(file::project(&directory.value)?)
 }
 
 /// The directory a project's file is looked for in: it cannot be the file's own choice.
-fn directory(strong: &Layer, user: &Layer) -> Result<Setting<PathBuf>, Error> {
+fn directory(strong: &Layer, user: &Layer) -> Result<Setting<PathBuf>, ConfigError> {
     match strong.directory.as_ref().or(user.directory.as_ref()) {
         None => Ok(Setting::default_value(current()?)),
         Some(given) => Ok(Setting::new(absolute(&given.value)?, given.origin.clone())),
@@ -197,12 +197,12 @@ fn directory(strong: &Layer, user: &Layer) -> Result<Setting<PathBuf>, Error> {
 }
 
 /// All layers on top of each other.
-fn settled(strong: &Layer, project: Layer, user: &Layer, known: &Defined) -> Result<Layer, Error> {
+fn settled(strong: &Layer, project: Layer, user: &Layer, known: &Defined) -> Result<Layer, ConfigError> {
     let upper = strong.clone().or(project);
     let named = upper.profile.as_ref().or(user.profile.as_ref());
     let profile = match named {
         None => Layer::default(),
-        Some(named) => profiles::profile(&named.value, known).ok_or_else(|| Error::UnknownProfile {
+        Some(named) => profiles::profile(&named.value, known).ok_or_else(|| ConfigError::UnknownProfile {
             name: named.value.clone(),
             origin: named.origin.clone(),
             known: profiles::names(known),
@@ -212,7 +212,7 @@ fn settled(strong: &Layer, project: Layer, user: &Layer, known: &Defined) -> Res
 }
 
 /// The variables of the command: given ones before those of files before those that are passed on.
-fn variables_of(layer: &Layer) -> Result<Vec<Setting<EnvRequest>>, Error> {
+fn variables_of(layer: &Layer) -> Result<Vec<Setting<EnvRequest>>, ConfigError> {
     let mut env = layer.env.clone();
     for Setting { value: path, origin } in &layer.env_files {
         // Within a file the last line of a name counts.
@@ -278,7 +278,7 @@ fn always<T>(setting: Option<Setting<T>>) -> Setting<T> {
 }
 
 /// Sources of mounts from the command line and the environment start from the current directory.
-fn anchored(mounts: Vec<Setting<MountRequest>>) -> Result<Vec<Setting<MountRequest>>, Error> {
+fn anchored(mounts: Vec<Setting<MountRequest>>) -> Result<Vec<Setting<MountRequest>>, ConfigError> {
     let anchor = |mount: Setting<MountRequest>| {
         let source = absolute(&mount.value.source)?;
         Ok(Setting::new(MountRequest { source, ..mount.value }, mount.origin))
@@ -287,7 +287,7 @@ fn anchored(mounts: Vec<Setting<MountRequest>>) -> Result<Vec<Setting<MountReque
 }
 
 /// The same for what may be a name instead.
-fn anchored_paths(settings: Vec<Setting<PathBuf>>) -> Result<Vec<Setting<PathBuf>>, Error> {
+fn anchored_paths(settings: Vec<Setting<PathBuf>>) -> Result<Vec<Setting<PathBuf>>, ConfigError> {
     let anchor = |setting: Setting<PathBuf>| {
         if is_name(&setting.value) {
             return Ok(setting);
@@ -298,7 +298,7 @@ fn anchored_paths(settings: Vec<Setting<PathBuf>>) -> Result<Vec<Setting<PathBuf
 }
 
 /// The same for an image, which may be a name as well.
-fn anchored_image(image: Option<Setting<ImageRef>>) -> Result<Option<Setting<ImageRef>>, Error> {
+fn anchored_image(image: Option<Setting<ImageRef>>) -> Result<Option<Setting<ImageRef>>, ConfigError> {
     match image {
         Some(Setting { value, origin }) if value.is_path() => {
             let path = absolute(Path::new(value.as_str()))?;
@@ -309,12 +309,12 @@ fn anchored_image(image: Option<Setting<ImageRef>>) -> Result<Option<Setting<Ima
     }
 }
 
-fn absolute(path: &Path) -> Result<PathBuf, Error> {
+fn absolute(path: &Path) -> Result<PathBuf, ConfigError> {
     if path.is_absolute() { Ok(path.to_owned()) } else { Ok(current()?.join(path)) }
 }
 
-fn current() -> Result<PathBuf, Error> {
-    std::env::current_dir().map_err(Error::CurrentDirectory)
+fn current() -> Result<PathBuf, ConfigError> {
+    std::env::current_dir().map_err(ConfigError::CurrentDirectory)
 }
 
 impl Output {

@@ -39,7 +39,7 @@ impl World {
         self
     }
 
-    fn load(&self, flags: &[(Key, Raw)]) -> Result<Loaded, Error> {
+    fn load(&self, flags: &[(Key, Raw)]) -> Result<Loaded, ConfigError> {
         let mut layer = Layer::default();
         for (key, raw) in flags {
             let origin = Origin::Flag { name: key.flag().to_owned() };
@@ -185,7 +185,7 @@ fn paths_of_the_command_line_start_from_the_current_directory() {
 }
 
 /// Loads a project's file that says `key = value` over a user's file that says `key = held`.
-fn project_over_user(key: &str, held: &str, value: &str) -> Result<Loaded, Error> {
+fn project_over_user(key: &str, held: &str, value: &str) -> Result<Loaded, ConfigError> {
     World::new().user(&format!("{key} = {held}")).project(&format!("{key} = {value}")).load(&[])
 }
 
@@ -210,7 +210,7 @@ fn a_project_may_narrow_and_nothing_else() {
         for (held_rank, held) in values.iter().enumerate() {
             for (rank, value) in values.iter().enumerate() {
                 let loaded = project_over_user(key, held, value);
-                let widening = matches!(loaded, Err(Error::Widening(_)));
+                let widening = matches!(loaded, Err(ConfigError::Widening(_)));
                 assert_eq!(widening, rank > held_rank, "{key}: {value} over {held}: {loaded:?}");
                 assert!(widening || loaded.is_ok(), "{key}: {value} over {held}: {loaded:?}");
             }
@@ -239,17 +239,17 @@ fn what_is_not_a_projects_business_must_stay_as_it_is() {
     ];
     for (key, held, value) in cases {
         let refused = project_over_user(key, held, value);
-        assert!(matches!(refused, Err(Error::Widening(_))), "{key}: {refused:?}");
+        assert!(matches!(refused, Err(ConfigError::Widening(_))), "{key}: {refused:?}");
         assert!(project_over_user(key, held, held).is_ok(), "{key}");
     }
     let unasked = World::new().project("mounts = [\"/etc\"]").load(&[]);
-    assert!(matches!(unasked, Err(Error::Widening(_))), "{unasked:?}");
+    assert!(matches!(unasked, Err(ConfigError::Widening(_))), "{unasked:?}");
 }
 
 #[test]
 fn a_projects_line_that_the_user_outvotes_or_asks_for_does_no_harm() {
     let world = World::new().project("network = \"nat\"\nrm = true\nbest_effort = true");
-    assert!(matches!(world.load(&[]), Err(Error::Widening(_))));
+    assert!(matches!(world.load(&[]), Err(ConfigError::Widening(_))));
     let agreed =
         [(Key::Network, text("nat")), (Key::Rm, Raw::Switch(true)), (Key::BestEffort, Raw::Switch(true))];
     let spec = world.load(&agreed).expect("the user says the same").spec;
@@ -263,7 +263,7 @@ fn a_projects_line_that_the_user_outvotes_or_asks_for_does_no_harm() {
 #[test]
 fn a_projects_profile_is_judged_by_what_it_changes() {
     let widening = World::new().project("profile = \"dev\"").load(&[]);
-    let Err(Error::Widening(widening)) = widening else { panic!("{widening:?}") };
+    let Err(ConfigError::Widening(widening)) = widening else { panic!("{widening:?}") };
     assert_eq!((widening.key, widening.setting), (Key::Profile, Key::Network));
     let tempered = World::new().project("profile = \"dev\"\nnetwork = \"none\"").load(&[]);
     assert_eq!(tempered.expect("not wider than before").spec.network.value, Network::None);
@@ -285,7 +285,7 @@ fn a_user_may_define_profiles_of_their_own() {
     assert_eq!(spec.expose[0].origin.to_string(), "profile mine");
     assert_eq!(spec.profile.value.as_str(), "mine");
     let unknown = world.load(&[(Key::Profile, text("nothing"))]);
-    let Err(Error::UnknownProfile { known, .. }) = unknown else { panic!("{unknown:?}") };
+    let Err(ConfigError::UnknownProfile { known, .. }) = unknown else { panic!("{unknown:?}") };
     assert_eq!(known.join(" "), "none dev safe tight offline mine other");
 }
 
@@ -301,7 +301,7 @@ fn a_profile_that_means_nothing_is_refused() {
         "profiles = 1",
     ] {
         let refused = World::new().user(bad).load(&[]);
-        assert!(matches!(refused, Err(Error::File(_))), "{bad}: {refused:?}");
+        assert!(matches!(refused, Err(ConfigError::File(_))), "{bad}: {refused:?}");
     }
 }
 
@@ -312,7 +312,7 @@ fn a_projects_own_profile_only_narrows_and_is_never_taken_for_the_users() {
     let asked = [(Key::Profile, text("mine"))];
     for project in [format!("profile = \"mine\"\n{wide}"), wide.to_owned()] {
         let refused = World::new().project(&project).load(&asked);
-        let Err(Error::Widening(widening)) = refused else { panic!("{refused:?}") };
+        let Err(ConfigError::Widening(widening)) = refused else { panic!("{refused:?}") };
         assert_eq!(widening.setting, Key::Network);
     }
     assert!(World::new().project(wide).load(&[]).is_ok(), "nobody asks for it");
@@ -329,7 +329,7 @@ fn a_project_may_set_a_limit_and_not_lift_one() {
     // Without a profile nothing is limited, but there is no network either: none is narrower than the other.
     for (held, asked) in [("dev", "none"), ("none", "dev")] {
         let refused = project_over_user("profile", &format!("\"{held}\""), &format!("\"{asked}\""));
-        assert!(matches!(refused, Err(Error::Widening(_))), "{held} {asked}: {refused:?}");
+        assert!(matches!(refused, Err(ConfigError::Widening(_))), "{held} {asked}: {refused:?}");
     }
 }
 
@@ -338,7 +338,7 @@ fn a_limit_without_a_meaning_is_refused() {
     for bad in ["memory = 512", "memory = \"512\"", "cpus = 0", "pids = 1.5", "timeout = true", "pids = 0x40"]
     {
         let refused = World::new().user(bad).load(&[]);
-        assert!(matches!(refused, Err(Error::File(_))), "{bad}: {refused:?}");
+        assert!(matches!(refused, Err(ConfigError::File(_))), "{bad}: {refused:?}");
     }
 }
 
@@ -346,6 +346,6 @@ fn a_limit_without_a_meaning_is_refused() {
 fn a_broken_user_file_stops_everything() {
     for broken in ["network =", "nonsense = 1", "network = \"x\""] {
         let refused = World::new().user(broken).load(&[]);
-        assert!(matches!(refused, Err(Error::File(_))), "{broken}: {refused:?}");
+        assert!(matches!(refused, Err(ConfigError::File(_))), "{broken}: {refused:?}");
     }
 }

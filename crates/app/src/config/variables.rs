@@ -10,7 +10,7 @@ use sandtable_sandbox::model::container::{Port, PortError};
 use sandtable_sandbox::model::resolved::Warning;
 use sandtable_sandbox::model::setting::{Origin, Setting};
 
-use super::Error;
+use super::ConfigError;
 use super::agent;
 use super::key::{Key, closest};
 use super::layer::Layer;
@@ -19,7 +19,7 @@ use super::value::{Raw, ValueError};
 use crate::env::{self, Environment};
 
 /// What the variables say.
-pub(super) fn layer(environment: &Environment) -> Result<Layer, Error> {
+pub(super) fn layer(environment: &Environment) -> Result<Layer, ConfigError> {
     refuse_unknown(environment)?;
     check_identity(environment)?;
     let mut all = Layer::default();
@@ -27,7 +27,7 @@ pub(super) fn layer(environment: &Environment) -> Result<Layer, Error> {
     for variable in SETTINGS {
         let Some(value) = environment.get(variable.name) else { continue };
         let mut one =
-            read(variable, value).map_err(|source| Error::Variable { name: variable.name, source })?;
+            read(variable, value).map_err(|source| ConfigError::Variable { name: variable.name, source })?;
         if !all.mounts.is_empty() {
             // The variables are names of one list, not lists that add up.
             one.mounts.clear();
@@ -46,12 +46,12 @@ pub(super) fn warnings(environment: &Environment) -> Vec<Warning> {
     nested.into_iter().collect()
 }
 
-fn refuse_unknown(environment: &Environment) -> Result<(), Error> {
+fn refuse_unknown(environment: &Environment) -> Result<(), ConfigError> {
     let known = || SETTINGS.iter().map(|variable| variable.name);
     for name in environment.names().filter(|name| name.starts_with(env::OWN_PREFIX)) {
         if !known().chain(env::HARNESS.iter().copied()).any(|known| known == name) {
             let meant = closest(name, known());
-            return Err(Error::UnknownVariable { name: name.to_owned(), meant });
+            return Err(ConfigError::UnknownVariable { name: name.to_owned(), meant });
         }
     }
     Ok(())
@@ -59,9 +59,9 @@ fn refuse_unknown(environment: &Environment) -> Result<(), Error> {
 
 /// The launcher asks whether files made inside shall be the caller's. Here they always are; to say so is fine,
 /// to want it otherwise is not.
-fn check_identity(environment: &Environment) -> Result<(), Error> {
+fn check_identity(environment: &Environment) -> Result<(), ConfigError> {
     let Some(value) = environment.get(env::SET_UID_GID) else { return Ok(()) };
-    let refused = |source| Err(Error::Variable { name: env::SET_UID_GID, source });
+    let refused = |source| Err(ConfigError::Variable { name: env::SET_UID_GID, source });
     match value.to_str().map(|text| text.trim().to_ascii_lowercase()).as_deref() {
         Some("1" | "true") => Ok(()),
         Some("0" | "false") => refused(ValueError::ForeignFiles),
@@ -70,12 +70,12 @@ fn check_identity(environment: &Environment) -> Result<(), Error> {
 }
 
 /// The port for a debugger. `DEBUG` is a name that many programs use: only the launcher's own values count.
-fn debug_port(environment: &Environment) -> Result<Option<Setting<Port>>, Error> {
+fn debug_port(environment: &Environment) -> Result<Option<Setting<Port>>, ConfigError> {
     let on = environment.get(env::DEBUG).is_some_and(|value| value == "1" || value == "true");
     if !on {
         return Ok(None);
     }
-    let refused = |source| Error::Variable { name: env::DEBUG_PORT, source };
+    let refused = |source| ConfigError::Variable { name: env::DEBUG_PORT, source };
     let text = environment.get(env::DEBUG_PORT).unwrap_or(OsStr::new(env::DEFAULT_DEBUG_PORT));
     let text = text.to_str().ok_or_else(|| refused(ValueError::NotText))?;
     let port: Port = text.parse().map_err(|error: PortError| refused(error.into()))?;
@@ -154,8 +154,9 @@ mod tests {
     fn a_launcher_cannot_switch_the_sandbox_off() {
         for off in ["0", "false", "False"] {
             let refused = layer(&Environment::of(&[("LLXPRT_SANDBOX", off)]));
-            let switched_off =
-                |error: &Error| matches!(error, Error::Variable { source: ValueError::SwitchedOff(_), .. });
+            let switched_off = |error: &ConfigError| {
+                matches!(error, ConfigError::Variable { source: ValueError::SwitchedOff(_), .. })
+            };
             assert!(refused.is_err_and(|error| switched_off(&error)), "{off}");
         }
     }
@@ -191,8 +192,7 @@ mod tests {
                 _ => "No such word",
             };
             let refused = layer(&Environment::of(&[(variable.name, bad)]));
-            let named =
-                |error: &Error| matches!(error, Error::Variable { name, .. } if *name == variable.name);
+            let named = |error: &ConfigError| matches!(error, ConfigError::Variable { name, .. } if *name == variable.name);
             assert!(refused.as_ref().is_err_and(named), "{}: {refused:?}", variable.name);
         }
     }
@@ -208,14 +208,17 @@ mod tests {
         let set = |value: &str| layer(&Environment::of(&[("SANDBOX_SET_UID_GID", value)]));
         assert!(set("1").is_ok() && set("True").is_ok() && set("").is_ok());
         for refused in ["0", "false", "auto"] {
-            assert!(matches!(set(refused), Err(Error::Variable { name: "SANDBOX_SET_UID_GID", .. })));
+            assert!(matches!(set(refused), Err(ConfigError::Variable { name: "SANDBOX_SET_UID_GID", .. })));
         }
     }
 
     #[test]
     fn a_misspelt_variable_is_an_error() {
         let refused = layer(&Environment::of(&[("SANDTABLE_NETWROK", "none")]));
-        assert!(matches!(refused, Err(Error::UnknownVariable { meant: Some("SANDTABLE_NETWORK"), .. })));
+        assert!(matches!(
+            refused,
+            Err(ConfigError::UnknownVariable { meant: Some("SANDTABLE_NETWORK"), .. })
+        ));
         assert!(layer(&Environment::of(&[("SANDTABLE_NETWROK", "")])).is_ok());
     }
 

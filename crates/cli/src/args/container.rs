@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 use clap::Args;
-use sandtable_app::config;
+use sandtable_app::config::ConfigError;
 use sandtable_app::config::key::Key;
 use sandtable_app::config::layer::Layer;
 use sandtable_app::config::value::{Raw, ValueError};
@@ -66,7 +66,7 @@ pub(super) struct ContainerNetworkArgs {
 }
 
 impl ContainerArgs {
-    pub(super) fn add(self, layer: &mut Layer) -> Result<(), config::Error> {
+    pub(super) fn add(self, layer: &mut Layer) -> Result<(), ConfigError> {
         layer.engine = flag(Key::Engine, self.engine);
         layer.seatbelt_profile = flag(Key::SeatbeltProfile, self.seatbelt_profile);
         layer.container.image = flag(Key::Image, self.image);
@@ -80,7 +80,7 @@ impl ContainerArgs {
 }
 
 impl ContainerNetworkArgs {
-    pub(super) fn add(self, layer: &mut Layer) -> Result<(), config::Error> {
+    pub(super) fn add(self, layer: &mut Layer) -> Result<(), ConfigError> {
         if !self.ports.is_empty() {
             add_raw(layer, Key::Publish, Ok(Raw::List(self.ports)))?;
         }
@@ -89,12 +89,12 @@ impl ContainerNetworkArgs {
 }
 
 /// One text, read as a variable of the same key would be.
-fn set(layer: &mut Layer, key: Key, text: Option<OsString>) -> Result<(), config::Error> {
+fn set(layer: &mut Layer, key: Key, text: Option<OsString>) -> Result<(), ConfigError> {
     text.map_or(Ok(()), |text| add_raw(layer, key, Raw::from_variable(key.kind(), text)))
 }
 
-fn add_raw(layer: &mut Layer, key: Key, raw: Result<Raw, ValueError>) -> Result<(), config::Error> {
+fn add_raw(layer: &mut Layer, key: Key, raw: Result<Raw, ValueError>) -> Result<(), ConfigError> {
     let name = key.flag();
     raw.and_then(|raw| layer.set(key, raw, &Origin::Flag { name: name.to_owned() }))
-        .map_err(|source| config::Error::Flag { name, source })
+        .map_err(|source| ConfigError::Flag { name, source })
 }

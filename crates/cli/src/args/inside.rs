@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 use clap::Args;
-use sandtable_app::config;
+use sandtable_app::config::ConfigError;
 use sandtable_app::config::key::Key;
 use sandtable_app::config::layer::Layer;
 use sandtable_app::config::value::Raw;
@@ -53,7 +53,7 @@ pub(super) struct InsideArgs {
 }
 
 impl InsideArgs {
-    pub(super) fn add(self, layer: &mut Layer) -> Result<(), config::Error> {
+    pub(super) fn add(self, layer: &mut Layer) -> Result<(), ConfigError> {
         layer.ssh_agent = flag(Key::SshAgent, self.ssh_agent);
         layer.git_config = flag(Key::GitConfig, self.git_config);
         layer.secrets = flag(Key::Secrets, self.secrets);
@@ -70,7 +70,7 @@ impl InsideArgs {
             let name = key.flag();
             layer
                 .set(key, Raw::List(items), &Origin::Flag { name: name.to_owned() })
-                .map_err(|source| config::Error::Flag { name, source })?;
+                .map_err(|source| ConfigError::Flag { name, source })?;
         }
         Ok(())
     }

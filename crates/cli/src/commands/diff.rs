@@ -89,12 +89,12 @@ fn of_sandbox(app: &App, name: &SandboxName) -> Result<(Found, Found), CliError>
 
 /// The sandbox of the source around the current directory that was made last.
 pub(super) fn newest(app: &App) -> Result<SandboxName, CliError> {
-    let root = app.source(None)?;
+    let root = app.caller.source(None)?;
     session::newest(&app.sandboxes()?, &root)?.ok_or(CliError::NoSandbox { root })
 }
 
 fn show(app: &App, args: &DiffArgs, store: &Store, found: &Diff) -> Result<(), CliError> {
-    let colour = match Ui::answer_colour(&app.environment) {
+    let colour = match Ui::answer_colour(app.environment()) {
         Colour::Ansi => render::Colour::Ansi,
         Colour::Never => render::Colour::Plain,
     };

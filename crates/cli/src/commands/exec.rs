@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use sandtable_app::config;
+use sandtable_app::config::{self, ConfigError};
 use sandtable_sandbox::model::id::SandboxName;
 use sandtable_sandbox::model::path::BoxPath;
 use sandtable_sandbox::session::{self, ExecRequest};
@@ -34,11 +34,11 @@ pub(crate) struct ExecArgs {
 }
 
 pub(crate) fn run(app: &App, args: ExecArgs) -> Result<ExitCode, CliError> {
-    let output = config::output(&app.environment, args.streams.layer().or(args.output.layer()))?;
+    let output = config::output(app.environment(), args.streams.layer().or(args.output.layer()))?;
     let directory = args.directory.map(BoxPath::new).transpose().map_err(CliError::InsideDirectory)?;
     let report = output.report.as_deref().map(Report::open).transpose()?;
     let watcher = Attentive::new(app.ui, &output);
-    let host = app.environment.host().map_err(config::Error::from)?;
+    let host = app.environment().host().map_err(ConfigError::from)?;
     let request = ExecRequest {
         command: &args.command,
         directory,
@@ -46,7 +46,7 @@ pub(crate) fn run(app: &App, args: ExecArgs) -> Result<ExitCode, CliError> {
         watcher: &watcher,
         host: &host,
     };
-    app.whole_sandbox(&args.name)?;
+    app.caller.whole_sandbox(&args.name)?;
     let outcome = session::exec(&app.sandboxes()?, &args.name, request)?;
     finish(app, &output, report, &outcome)
 }

@@ -32,18 +32,18 @@ pub(crate) fn run(app: &App, args: ForkArgs) -> Result<ExitCode, CliError> {
     let found = state(app, &args.snapshot)?;
     let source = Setting::new(found.store.source().to_owned(), Origin::Default);
     let place = Layer { directory: Some(source), ..Layer::default() };
-    let loaded = config::load(&app.environment, args.settings.layer()?.or(place))?;
+    let loaded = config::load(app.environment(), args.settings.layer()?.or(place))?;
     super::tool::prepared(app, &loaded)?;
     let watcher = Attentive::new(app.ui, &loaded.output);
     let resolved = if found.store.source().is_dir() {
-        app.resolve(&loaded)?
+        app.caller.resolve(&loaded)?
     } else {
         // What was recorded is all that is left.
         watcher.source_replaced();
-        let resolved = app.resolve_recorded(&loaded, found.store.source())?;
+        let resolved = app.caller.resolve_recorded(&loaded, found.store.source())?;
         ResolvedSpec { base: Setting::default_value(Base::Store), ..resolved }
     };
-    app.whole(resolved.source.root.as_path())?;
+    app.caller.whole(resolved.source.root.as_path())?;
     let streams = Streams::Caller(Terminal::Never);
     let request = Request { command: &[], resolve_ms: app.elapsed_ms(), streams, watcher: &watcher };
     let name = loaded.spec.name.as_ref().map(|name| &name.value);

@@ -52,7 +52,7 @@ pub(crate) fn run(app: &App, args: &LogArgs) -> Result<ExitCode, CliError> {
     let board = app.board()?;
     let (store, subject) = match &args.target {
         None => {
-            let source = app.source(None)?;
+            let source = app.caller.source(None)?;
             recorded(app, &source)?;
             (of_source(&board, &source)?, None)
         }

@@ -10,12 +10,10 @@ use std::process::ExitCode;
 
 use clap::Args;
 use sandtable_app::back;
-use sandtable_app::env::Environment;
-use sandtable_merge::git::FOLDERS;
 use sandtable_merge::outcome::{MergeOutcome, Note};
 use sandtable_merge::{
-    Approvals, BaseHead, Binding, CommitText, Effect, Git, History, Identity, Means, MergeRequest, Mode,
-    Outcome, Planned, RelPath, Way, beyond_git, is_name, merge_watched, policy_name,
+    Approvals, BaseHead, Binding, CommitText, Effect, History, Identity, MergeRequest, Mode, Outcome,
+    Planned, RelPath, Way, beyond_git, is_name, merge_watched, policy_name,
 };
 use sandtable_sandbox::board::{self, LeftOut, Snapshot, Store, diff};
 use sandtable_sandbox::model::path::HostPath;
@@ -134,10 +132,10 @@ enum Along {
 fn run(app: &App, args: &WorkArgs, mode: Mode, along: Along) -> Result<ExitCode, CliError> {
     let work = work(app, args.work.as_deref())?;
     let mut request = request(args, &work, mode)?;
-    app.whole(request.target.as_path())?;
+    app.caller.whole(request.target.as_path())?;
     request.log = Some(back::log(&work.store, &request.target));
     // Nobody should have to guess what is brought where.
-    let elsewhere = || app.source(None).map_or(true, |here| here != request.target.as_path());
+    let elsewhere = || app.caller.source(None).map_or(true, |here| here != request.target.as_path());
     if !args.json && (args.work.is_none() || elsewhere()) {
         app.ui.say(&format!("{} → {}", work.title, crate::ui::escape::name(&request.target.to_string())));
     }
@@ -148,7 +146,7 @@ fn run(app: &App, args: &WorkArgs, mode: Mode, along: Along) -> Result<ExitCode,
             mixed: mixed_since(&work.store, &work.base.id),
         });
     }
-    let means = means(app)?;
+    let means = app.caller.means()?;
     let asks = !args.json && !args.dry_run && ask::is_possible();
     if args.choose {
         if !ask::is_possible() {
@@ -162,7 +160,7 @@ fn run(app: &App, args: &WorkArgs, mode: Mode, along: Along) -> Result<ExitCode,
     let mut outcome = loop {
         let mut shown = |planned: &Planned<'_>| {
             if !args.json {
-                app.ui.answer(&view::plan(planned, Ui::answer_colour(&app.environment))).unwrap_or_default();
+                app.ui.answer(&view::plan(planned, Ui::answer_colour(app.environment()))).unwrap_or_default();
             }
         };
         let outcome = merge_watched(&means, &request, &mut shown)?;
@@ -175,7 +173,7 @@ fn run(app: &App, args: &WorkArgs, mode: Mode, along: Along) -> Result<ExitCode,
             _ => break outcome,
         }
     };
-    outcome.recovered = outcome.recovered.or_else(|| app.recovered(&request.target));
+    outcome.recovered = outcome.recovered.or_else(|| app.caller.recovered(&request.target));
     let missing = board::told_left_out(work.left_out.count, &work.left_out.skipped);
     outcome.notes.extend(missing.map(|text| Note { code: "left-out", text }));
     told(app, args, &outcome)
@@ -218,24 +216,11 @@ fn request(args: &WorkArgs, work: &Work, mode: Mode) -> Result<MergeRequest, Cli
     })
 }
 
-/// What merges, and their way back, work with.
-pub(super) fn means(app: &App) -> Result<Means, CliError> {
-    let state = app.environment.data()?.join("merges");
-    Ok(found(state, &app.environment)?)
-}
-
-/// The same, for whoever knows where things are.
-pub(crate) fn found(state: HostPath, environment: &Environment) -> Result<Means, sandtable_merge::Error> {
-    let home = environment.home().ok().flatten();
-    let git_variables = environment.git_variables();
-    Ok(Means { git: Git::find_known(FOLDERS, &state)?, state, home, git_variables })
-}
-
 fn told(app: &App, args: &WorkArgs, outcome: &MergeOutcome) -> Result<ExitCode, CliError> {
     if args.json {
         app.ui.json(outcome)?;
     } else {
-        app.ui.answer(&view::rendered(outcome, Ui::answer_colour(&app.environment)))?;
+        app.ui.answer(&view::rendered(outcome, Ui::answer_colour(app.environment())))?;
     }
     Ok(match outcome.interrupted {
         Some(signal) => after_signal(signal),

@@ -54,8 +54,8 @@ pub(crate) fn run(app: &App, command: PolicyCommand) -> Result<ExitCode, CliErro
 
 fn show(app: &App, args: ShowArgs) -> Result<ExitCode, CliError> {
     let json = Layer { json: flag(Key::Json, args.json.then_some(true)), ..Layer::default() };
-    let loaded = config::load(&app.environment, args.settings.layer()?.or(json))?;
-    let resolved = app.resolve(&loaded)?;
+    let loaded = config::load(app.environment(), args.settings.layer()?.or(json))?;
+    let resolved = app.caller.resolve(&loaded)?;
     if loaded.output.json.value {
         let resolved = redaction::redacted(&resolved);
         app.ui.json(&Answer { schema: SCHEMA, spec: &loaded.spec, resolved })?;

@@ -77,17 +77,17 @@ pub(crate) fn run(app: &App, args: RunArgs) -> Result<ExitCode, CliError> {
         detach: flag(Key::Detach, args.detach.then_some(true)),
         ..args.streams.layer().or(args.output.layer())
     };
-    let loaded = config::load(&app.environment, args.settings.layer()?.or(what))?;
+    let loaded = config::load(app.environment(), args.settings.layer()?.or(what))?;
     if loaded.output.json_by_flag() && !loaded.output.dry_run.value {
         return Err(CliError::JsonWithoutDryRun);
     }
     super::tool::prepared(app, &loaded)?;
-    let resolved = app.resolve(&loaded)?;
+    let resolved = app.caller.resolve(&loaded)?;
     let sandboxes = app.sandboxes()?;
     if loaded.output.dry_run.value {
         return dry_run(app, &sandboxes, &loaded, &resolved);
     }
-    app.whole(resolved.source.root.as_path())?;
+    app.caller.whole(resolved.source.root.as_path())?;
     if loaded.output.detach.value {
         return background::run(app, &loaded, resolved, &args.command);
     }

@@ -30,19 +30,19 @@ pub(crate) struct ShellArgs {
 
 pub(crate) fn run(app: &App, args: ShellArgs) -> Result<ExitCode, CliError> {
     let what = args.streams.layer().or(args.output.layer());
-    let loaded = config::load(&app.environment, args.settings.layer()?.or(what))?;
+    let loaded = config::load(app.environment(), args.settings.layer()?.or(what))?;
     super::tool::prepared(app, &loaded)?;
-    let resolved = app.resolve(&loaded)?;
+    let resolved = app.caller.resolve(&loaded)?;
     if loaded.output.dry_run.value {
         return dry_run(app, &app.sandboxes()?, &loaded, &resolved);
     }
-    app.whole(resolved.source.root.as_path())?;
+    app.caller.whole(resolved.source.root.as_path())?;
     let start = |shell: OsString| {
         let job = Job { command: &[shell], streams: Streams::Caller(loaded.output.terminal) };
         attended(app, &loaded, resolved.clone(), &job.told(&Attentive::new(app.ui, &loaded.output)))
     };
     // Whether it is there inside only the sandbox knows. One in which nothing ran is gone again.
-    match app.environment.get(env::SHELL).map(|shell| start(shell.to_owned())) {
+    match app.environment().get(env::SHELL).map(|shell| start(shell.to_owned())) {
         Some(Err(CliError::Session(error))) if is_missing(&error) => start(FALLBACK.into()),
         Some(ended) => ended,
         None => start(FALLBACK.into()),

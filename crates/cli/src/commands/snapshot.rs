@@ -97,12 +97,12 @@ pub(crate) fn run(app: &App, args: &SnapshotArgs) -> Result<ExitCode, CliError> 
     let taking = Taking { message: args.message.as_deref(), ..taking };
     let answer = match Target::of(app, args.target.as_deref())? {
         Target::Sandbox(name) => {
-            app.whole_sandbox(&name)?;
+            app.caller.whole_sandbox(&name)?;
             let kept = states::snapshot(&app.sandboxes()?, &name, &taking)?;
             answer(&kept.snapshot, kept.parent, &kept.outcome.skipped)
         }
         Target::Directory(path) => {
-            app.whole(&path)?;
+            app.caller.whole(&path)?;
             let taken = board.snapshot_directory(&path, &taking)?;
             answer(&taken.snapshot, taken.parent, &taken.outcome.skipped)
         }
@@ -124,9 +124,9 @@ pub(crate) fn onboard(app: &App, args: &OnboardArgs) -> Result<ExitCode, CliErro
     };
     let source = match &args.directory {
         Some(directory) => real(directory)?,
-        None => app.source(None)?,
+        None => app.caller.source(None)?,
     };
-    app.whole(&source)?;
+    app.caller.whole(&source)?;
     let taken = app.board()?.onboard(&source, &Taking::of(ignored, "onboard", &line))?;
     line.line.clear();
     let answer = answer(&taken.snapshot, taken.parent, &taken.outcome.skipped);

@@ -128,7 +128,7 @@ pub(crate) fn run(app: &App, command: StoreCommand) -> Result<ExitCode, CliError
 }
 
 fn store(app: &App, directory: Option<PathBuf>) -> Result<Store, CliError> {
-    let source = app.source(directory)?;
+    let source = app.caller.source(directory)?;
     Ok(app.board()?.of_source(&source)?.ok_or(board::Error::NoStates(source))?)
 }
 

@@ -24,7 +24,7 @@ pub(crate) enum Target {
 impl Target {
     /// A sandbox of that name, else a directory; nothing is the source around the current directory.
     pub(crate) fn of(app: &App, word: Option<&str>) -> Result<Self, CliError> {
-        let Some(word) = word else { return Ok(Self::Directory(app.source(None)?)) };
+        let Some(word) = word else { return Ok(Self::Directory(app.caller.source(None)?)) };
         if let Some(name) = sandbox(app, word)? {
             return Ok(Self::Sandbox(name));
         }
@@ -43,7 +43,7 @@ pub(crate) fn sandbox(app: &App, word: &str) -> Result<Option<SandboxName>, CliE
 
 /// What a sandbox stands on and where it is. What its newest state leaves out is said.
 pub(crate) fn ends(app: &App, name: &SandboxName) -> Result<Ends, CliError> {
-    app.whole_sandbox(name)?;
+    app.caller.whole_sandbox(name)?;
     let ends = states::ends(&app.sandboxes()?, name)?;
     if ends.lacking == Lacking::Running {
         app.ui.warning("still-running", &running(name));

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use sandtable_app::config;
 use sandtable_app::config::file::ConfigFile;
 use sandtable_app::config::trust::{Consent, Trust};
+use sandtable_app::config::{self, ConfigError};
 use serde::Serialize;
 
 use super::SCHEMA;
@@ -39,14 +39,14 @@ struct Answer<'a> {
 }
 
 pub(crate) fn run(app: &App, args: &TrustArgs) -> Result<ExitCode, CliError> {
-    let trust = Trust::new(&app.environment.data()?);
+    let trust = Trust::new(&app.environment().data()?);
     let consents = if args.list {
-        trust.list().map_err(config::Error::from)?
+        trust.list().map_err(ConfigError::from)?
     } else if args.revoke {
         return revoke(app, &trust, args);
     } else {
         let file = config::project(args.file.as_deref())?;
-        let consent = trust.record(&file).map_err(config::Error::from)?;
+        let consent = trust.record(&file).map_err(ConfigError::from)?;
         app.ui.say(&format!(
             "trusted as it is now: {} ({}); a change needs your consent again",
             escape::name(&consent.path.to_string_lossy()),
@@ -73,7 +73,7 @@ fn said(file: &ConfigFile) -> String {
 fn revoke(app: &App, trust: &Trust, args: &TrustArgs) -> Result<ExitCode, CliError> {
     let path = config::project_path(args.file.as_deref())?;
     let shown = escape::name(&path.to_string_lossy());
-    if !trust.revoke(&path).map_err(config::Error::from)? {
+    if !trust.revoke(&path).map_err(ConfigError::from)? {
         return Err(CliError::NotTrusted { path });
     }
     app.ui.say(&format!("no longer trusted: {shown}"));

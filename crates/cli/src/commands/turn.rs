@@ -64,7 +64,7 @@ pub(crate) fn checkout(app: &App, args: &CheckoutArgs) -> Result<ExitCode, CliEr
         }
         _ => real(&args.directory)?,
     };
-    app.whole(&target)?;
+    app.caller.whole(&target)?;
     let outcome = app.board()?.checkout_snapshot(&found, &target)?;
     let held = held::of(app, &found);
     let missing = board::left_out_of_all(&found)?;
@@ -86,14 +86,14 @@ pub(crate) fn rollback(app: &App, args: &RollbackArgs) -> Result<ExitCode, CliEr
     let found = state(app, &args.snapshot)?;
     let (from, to, missing) = match Target::of(app, Some(&args.target))? {
         Target::Sandbox(name) => {
-            app.whole_sandbox(&name)?;
+            app.caller.whole_sandbox(&name)?;
             let done = states::rollback(&app.sandboxes()?, &name, &found)?;
             not_written(app, &done.outcome.skipped);
             spared(app, &done.outcome);
             (done.from, done.to, done.left_out)
         }
         Target::Directory(path) => {
-            app.whole(&path)?;
+            app.caller.whole(&path)?;
             let done = app.board()?.rollback(&found, &path)?;
             not_written(app, &done.outcome.skipped);
             spared(app, &done.outcome);
@@ -115,7 +115,7 @@ pub(crate) fn step(app: &App, args: &StepArgs, direction: Direction) -> Result<E
         Target::Sandbox(name) if args.merge => return Err(CliError::MergeIntoSandbox { name }),
         Target::Sandbox(name) => return step_sandbox(app, &name, direction),
         Target::Directory(root) => {
-            app.whole(&root)?;
+            app.caller.whole(&root)?;
             let board = app.board()?;
             let found = match args.target {
                 _ if args.merge => back::merge_into(&board, &root, direction)?,
@@ -152,7 +152,7 @@ pub(crate) fn step(app: &App, args: &StepArgs, direction: Direction) -> Result<E
 }
 
 fn step_sandbox(app: &App, name: &SandboxName, direction: Direction) -> Result<ExitCode, CliError> {
-    app.whole_sandbox(name)?;
+    app.caller.whole_sandbox(name)?;
     let (step, done) = states::step(&app.sandboxes()?, name, direction)?;
     not_written(app, &done.outcome.skipped);
     spared(app, &done.outcome);
@@ -166,7 +166,7 @@ fn step_named(app: &App, id: &str, named: Named, direction: Direction) -> Result
     match named {
         Named::Ready(logged) => {
             let root = logged.target().to_owned();
-            app.whole(&root)?;
+            app.caller.whole(&root)?;
             step_merge(app, &root, &logged, direction)
         }
         Named::NotNow(root) => {
@@ -189,7 +189,7 @@ fn step_merge(
     logged: &Logged,
     direction: Direction,
 ) -> Result<ExitCode, CliError> {
-    let turned = logged.turn(&super::merge::means(app)?, direction)?;
+    let turned = logged.turn(&app.caller.means()?, direction)?;
     for note in &turned.notes {
         app.ui.warning(note.code, &note.text);
     }

@@ -144,8 +144,8 @@ fn prove(app: &App, settings: SettingArgs, found: &Found, job: Job<'_>) -> Resul
     let place = Layer { directory: Some(source), ..Layer::default() };
     let layer = settings.layer()?;
     check_options(&layer)?;
-    let loaded = config::load(&app.environment, layer.or(place))?;
-    let resolved = app.resolve_recorded(&loaded, found.store.source())?;
+    let loaded = config::load(app.environment(), layer.or(place))?;
+    let resolved = app.caller.resolve_recorded(&loaded, found.store.source())?;
     let watcher = Attentive::new(app.ui, &loaded.output);
     let streams = Streams::Caller(Terminal::Never);
     let request = Request { command: job.command, resolve_ms: app.elapsed_ms(), streams, watcher: &watcher };

@@ -40,14 +40,14 @@ struct Answer<'a> {
 
 pub(super) fn run(app: &App, args: WhyArgs) -> Result<ExitCode, CliError> {
     let json = Layer { json: flag(Key::Json, args.json.then_some(true)), ..Layer::default() };
-    let loaded = config::load(&app.environment, args.settings.layer()?.or(json))?;
-    let resolved = app.resolve(&loaded)?;
-    let is_set = |name: &str| app.environment.get(name).is_some();
+    let loaded = config::load(app.environment(), args.settings.layer()?.or(json))?;
+    let resolved = app.caller.resolve(&loaded)?;
+    let is_set = |name: &str| app.environment().get(name).is_some();
     let directory = &loaded.spec.directory.value;
     let known = |name: &str| is_set(name) || resolved.environment.contains_key(name);
     let why = match Subject::of(&args.subject, directory, known) {
         Some(Subject::Path(path)) => {
-            let home = app.environment.home()?;
+            let home = app.environment().home()?;
             let (inside, link) = place(&path, directory, home.as_ref().map(AsRef::as_ref))?;
             let mut why = why::path(&inside, &resolved);
             why.notes.splice(0..0, link);

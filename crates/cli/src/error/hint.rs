@@ -2,14 +2,14 @@
 
 use std::path::Path;
 
-use sandtable_app::config;
+use sandtable_app::config::ConfigError;
 use sandtable_app::config::file::{FileError, PROJECT_FILE};
 use sandtable_app::config::key::{Key, Kind};
 use sandtable_app::config::mount::MountError;
 use sandtable_app::config::narrow::Widening;
 use sandtable_app::config::trust::Standing;
 use sandtable_app::config::value::ValueError;
-use sandtable_app::env;
+use sandtable_app::env::{self, EnvironmentError};
 use sandtable_sandbox::model::spec::MountAccess;
 use sandtable_sandbox::session;
 use sandtable_tools::build::ImageError;
@@ -58,38 +58,38 @@ pub(super) fn tool_hint(error: &ToolError) -> Option<String> {
     }
 }
 
-pub(super) fn config_hint(error: &config::Error) -> Option<String> {
+pub(super) fn config_hint(error: &ConfigError) -> Option<String> {
     match error {
-        config::Error::Environment(env::Error::NoHome) => {
+        ConfigError::Environment(EnvironmentError::NoHome) => {
             Some(format!("set `{}` to a directory of your own", env::XDG_DATA_HOME))
         }
-        config::Error::Variable { name, source: ValueError::SwitchedOff(_) } => {
+        ConfigError::Variable { name, source: ValueError::SwitchedOff(_) } => {
             Some(format!("unset `{name}`, or run the command without sandtable"))
         }
-        config::Error::Variable { source, .. } | config::Error::Flag { source, .. } => value_hint(source),
-        config::Error::Agent(contradiction) => {
+        ConfigError::Variable { source, .. } | ConfigError::Flag { source, .. } => value_hint(source),
+        ConfigError::Agent(contradiction) => {
             Some(format!("leave the flag out, or unset the {}", contradiction.variable))
         }
-        config::Error::UnknownVariable { meant: Some(meant), .. } => Some(format!("did you mean `{meant}`?")),
-        config::Error::UnknownVariable { name, .. } => Some(format!("unset `{name}`")),
-        config::Error::File(error) => file_hint(error),
-        config::Error::Widening(widening) => Some(widening_hint(widening)),
-        config::Error::UnknownProfile { known, .. } => {
+        ConfigError::UnknownVariable { meant: Some(meant), .. } => Some(format!("did you mean `{meant}`?")),
+        ConfigError::UnknownVariable { name, .. } => Some(format!("unset `{name}`")),
+        ConfigError::File(error) => file_hint(error),
+        ConfigError::Widening(widening) => Some(widening_hint(widening)),
+        ConfigError::UnknownProfile { known, .. } => {
             let known: Vec<String> = known.iter().map(|name| format!("`{name}`")).collect();
             Some(format!(
                 "one of {}; `[profiles.NAME]` in your configuration file defines another",
                 known.join(", ")
             ))
         }
-        config::Error::NoProjectFile(_) => Some(format!("go to a project that has a `{PROJECT_FILE}`")),
-        config::Error::Trust(_) => {
+        ConfigError::NoProjectFile(_) => Some(format!("go to a project that has a `{PROJECT_FILE}`")),
+        ConfigError::Trust(_) => {
             Some("remove the file if it is not yours, and trust the project anew".to_owned())
         }
-        config::Error::CurrentDirectory(_) => {
+        ConfigError::CurrentDirectory(_) => {
             Some("change to a directory that exists, or pass `-C DIR`".to_owned())
         }
-        config::Error::EnvFile(_) => Some("a line is `NAME=VALUE`, empty, or a comment".to_owned()),
-        config::Error::Environment(env::Error::NotAPath { .. }) => None,
+        ConfigError::EnvFile(_) => Some("a line is `NAME=VALUE`, empty, or a comment".to_owned()),
+        ConfigError::Environment(EnvironmentError::NotAPath { .. }) => None,
     }
 }
 

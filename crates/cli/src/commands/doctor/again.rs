@@ -56,7 +56,7 @@ impl<'a> Twice<'a> {
         }
         fs_err::write(lent.join(MARK), MARK).map_err(failed)?;
         let plain = place.request(engine);
-        let home = app.resolve(&plain)?.home;
+        let home = app.caller.resolve(&plain)?.home;
         let home = home.as_path().join(format!("sandtable-doctor-{}", std::process::id()));
         let point = home.join("way/point");
         let shown = |source: PathBuf, target: &PathBuf| {
@@ -77,7 +77,7 @@ impl<'a> Twice<'a> {
     fn both(&self) -> Result<(Class, String), CliError> {
         let text = |path: &PathBuf| path.to_string_lossy().into_owned();
         let first = self.command("replace-mount-point", &[text(&self.point), text(&self.elsewhere)])?;
-        let resolved = self.app.resolve(&self.request)?;
+        let resolved = self.app.caller.resolve(&self.request)?;
         let streams = Streams::Caller(Terminal::Auto);
         let request = Request { command: &first, resolve_ms: 0, streams, watcher: &Deaf };
         session::run(&self.sandboxes, resolved, Some(&self.name), request)?;
@@ -86,7 +86,7 @@ impl<'a> Twice<'a> {
             return Ok((Class::Unsupported, format!("the place could not be replaced: {}", done.detail)));
         }
         let second = self.command("read-mark", &[MARK.to_owned(), text(&self.elsewhere.join(MARK))])?;
-        let host = self.app.environment.host()?;
+        let host = self.app.environment().host()?;
         let request = ExecRequest {
             command: &second,
             directory: None,

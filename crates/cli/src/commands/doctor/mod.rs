@@ -85,11 +85,11 @@ pub(crate) fn run(app: &App, args: &DoctorArgs) -> Result<ExitCode, CliError> {
 }
 
 fn examine(app: &App, args: &DoctorArgs) -> Result<Answer, CliError> {
-    let (host, facts) = (app.environment.host()?, MachineFacts);
+    let (host, facts) = (app.environment().host()?, MachineFacts);
     let patient = Patient { host: &host, facts: &facts };
     let mut machine = doctor::foundations(patient);
     let depth = if args.attack { Depth::Attack } else { Depth::Launch };
-    let image = config::load(&app.environment, Layer::default()).ok().and_then(|loaded| loaded.spec.image);
+    let image = config::load(app.environment(), Layer::default()).ok().and_then(|loaded| loaded.spec.image);
     let image = image.map(|image| image.value.to_string());
     let mut engines = Vec::new();
     let mut attacks = None;
@@ -123,7 +123,7 @@ fn examine(app: &App, args: &DoctorArgs) -> Result<Answer, CliError> {
 /// Whether variables and the user's file can be understood: every other command refuses to go on if not.
 fn settings(app: &App) -> Check {
     let (id, what) = ("state.settings", "your settings");
-    match config::output(&app.environment, Layer::default()) {
+    match config::output(app.environment(), Layer::default()) {
         Ok(_) => Check::ok(id, what, "variables and the user's file are understood"),
         Err(error) => {
             let error = CliError::from(error);

@@ -25,11 +25,11 @@ const PROGRAM: &str = "probe";
 
 /// Launches a sandbox, tries what there is to try, and cleans up.
 pub(super) fn launch(app: &App, engine: EngineChoice, depth: Depth) -> Result<Trial, CliError> {
-    let base = app.environment.get(env::TMPDIR).map_or_else(|| PathBuf::from("/tmp"), PathBuf::from);
+    let base = app.environment().get(env::TMPDIR).map_or_else(|| PathBuf::from("/tmp"), PathBuf::from);
     let failed = |source| CliError::Trial { place: base.clone(), source };
     let place = Place::make(&base).map_err(failed)?;
-    let resolved = app.resolve(&place.request(engine))?;
-    let stage = Stage::set(&place.0, &resolved, &app.environment).map_err(failed)?;
+    let resolved = app.caller.resolve(&place.request(engine))?;
+    let stage = Stage::set(&place.0, &resolved, app.environment()).map_err(failed)?;
     let cases = match depth {
         Depth::Launch => Vec::new(),
         Depth::Attack => stage.cases(),

@@ -22,7 +22,7 @@ pub(crate) enum Answer {
 /// Goes on only if the plan came with the program or somebody consented to it, now or before.
 pub(crate) fn consent(app: &App, plan: &Plan, answer: Answer, stays: &str) -> Result<(), CliError> {
     let Some(question) = Question::about(plan) else { return Ok(()) };
-    let consents = Consents::new(app.environment.data()?.as_path());
+    let consents = Consents::new(app.environment().data()?.as_path());
     if consents.has(question.digest).map_err(ToolError::from)? {
         return Ok(());
     }

@@ -42,7 +42,7 @@ impl EngineArgs {
     /// The image that was asked for, there and looked at; nothing if the tool is to be made natively.
     pub(super) fn image(&self, app: &App) -> Result<Option<BuildImage>, CliError> {
         let Some(engaged) = self.engaged(app)? else { return Ok(None) };
-        let host = app.environment.host()?;
+        let host = app.environment().host()?;
         let identity = Identity { uid: host.uid, gid: host.gid };
         let found = build_image(&app.sandboxes()?, engaged, identity, &Fetching(app.ui));
         Ok(Some(found.map_err(|error| match error {
@@ -59,9 +59,9 @@ impl EngineArgs {
             (Some(engine), None) => return Err(ToolError::NoImage(engine).into()),
             (_, Some(_)) => {}
         }
-        let directory = app.environment.data()?.as_path().to_owned();
+        let directory = app.environment().data()?.as_path().to_owned();
         let spec = self.on(config::plain(directory).spec);
-        let engaged = resolve::engaged(&spec, &app.environment.host()?, &MachineFacts)?;
+        let engaged = resolve::engaged(&spec, &app.environment().host()?, &MachineFacts)?;
         // Named by its path, an image is native's business, and there it is a root file system.
         Ok(Some(engaged.ok_or(ToolError::NativeImage)?))
     }

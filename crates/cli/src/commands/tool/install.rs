@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
+use sandtable_app::workshop::{Manner, workshop};
 use sandtable_sandbox::model::limits::Timeout;
 use sandtable_sandbox::model::tool::MadeOn;
 use sandtable_tools::build::{self as tools, BuildRoot, Counts, DepsMode, Failures, Note, Provided};
@@ -15,7 +16,6 @@ use super::ask::{self, Answer};
 use super::engine::{self, EngineArgs};
 use super::watch::Told;
 use super::which::{ToolError, WhichArgs};
-use super::workshop::{Manner, workshop};
 use crate::app::App;
 use crate::args::words;
 use crate::commands::SCHEMA;
@@ -141,7 +141,7 @@ pub(super) fn run(app: &App, args: &InstallArgs) -> Result<ExitCode, CliError> {
 pub(super) fn make(app: &App, plan: &Plan, manner: Manner) -> Result<(Provided, Installed), CliError> {
     let (failures, deps) = (manner.failures, manner.deps);
     let told = Told::new(app.ui, plan).on(&manner.root);
-    let workshop = workshop(app, manner)?;
+    let workshop = workshop(app.environment(), manner)?;
     let provided = tools::provide(&workshop, plan, &told);
     told.over();
     if provided.is_err() && failures == Failures::Kept {

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 
 use clap::Args;
+use sandtable_app::workshop::depot;
 use sandtable_sandbox::model::limits::Timeout;
 use sandtable_sandbox::model::tool::{MadeOn, ToolRequest};
 use sandtable_sandbox::session;
@@ -13,7 +14,6 @@ use sandtable_tools::plan::PlanKey;
 use serde::Serialize;
 
 use super::which::ToolError;
-use super::workshop::depot;
 use crate::app::App;
 use crate::commands::SCHEMA;
 use crate::error::CliError;
@@ -97,7 +97,7 @@ struct Gone {
 }
 
 pub(super) fn ls(app: &App, args: &LsArgs) -> Result<ExitCode, CliError> {
-    let depot = depot(app)?;
+    let depot = depot(app.environment())?;
     for key in depot.damaged().map_err(ToolError::from)? {
         let key = key.short();
         let text =
@@ -124,7 +124,7 @@ pub(super) fn ls(app: &App, args: &LsArgs) -> Result<ExitCode, CliError> {
 }
 
 pub(super) fn path(app: &App, args: &PathArgs) -> Result<ExitCode, CliError> {
-    let depot = depot(app)?;
+    let depot = depot(app.environment())?;
     let receipt = one(app, &args.tool)?;
     let path = depot.root().join("store").join(receipt.key.to_string()).join("tool");
     app.ui.answer(&format!("{path}\n"))?;
@@ -132,7 +132,7 @@ pub(super) fn path(app: &App, args: &PathArgs) -> Result<ExitCode, CliError> {
 }
 
 pub(super) fn rm(app: &App, args: &RmArgs) -> Result<ExitCode, CliError> {
-    let depot = depot(app)?;
+    let depot = depot(app.environment())?;
     let damaged = depot.damaged().map_err(ToolError::from)?;
     let meant = |word: &String| match damaged.iter().filter(|key| is_meant(word, key)).collect::<Vec<_>>()[..]
     {
@@ -154,7 +154,7 @@ pub(super) fn gc(app: &App, args: &GcArgs) -> Result<ExitCode, CliError> {
         None => UNUSED,
     };
     let fate = if args.dry_run { Fate::Listed } else { Fate::Removed };
-    let removed = depot(app)?.collect(&used(app)?, unused, fate).map_err(ToolError::from)?;
+    let removed = depot(app.environment())?.collect(&used(app)?, unused, fate).map_err(ToolError::from)?;
     let bytes = removed.iter().map(|gone| gone.bytes).sum();
     let gone = |gone: sandtable_tools::depot::Removable| Gone {
         tool: gone.title,
@@ -192,7 +192,7 @@ fn is_meant(word: &str, key: &PlanKey) -> bool {
 /// The kept tool that a word means.
 fn one(app: &App, word: &str) -> Result<Receipt, CliError> {
     let request: Option<ToolRequest> = word.parse().ok();
-    let mut found = depot(app)?.list().map_err(ToolError::from)?;
+    let mut found = depot(app.environment())?.list().map_err(ToolError::from)?;
     found.retain(|receipt| {
         let named =
             request.as_ref().is_some_and(|it| it.name == receipt.name && it.accepts(&receipt.version));

@@ -6,18 +6,18 @@ mod install;
 mod keep;
 mod matrix;
 mod plan;
+mod prepare;
 mod shell;
 mod test;
 mod watch;
 mod which;
-mod workshop;
 
 use std::process::ExitCode;
 
 use clap::Subcommand;
 
+pub(crate) use prepare::prepared;
 pub(crate) use which::ToolError;
-pub(crate) use workshop::{kept, prepared};
 
 use crate::app::App;
 use crate::error::CliError;

@@ -146,8 +146,8 @@ impl From<ToolError> for CliError {
 mod tests {
     use sandtable_tools::plan::Libc;
 
-    use super::super::which::builtin_plan;
     use super::*;
+    use sandtable_app::workshop::builtin_plan;
 
     #[test]
     fn the_answers_have_the_shape_their_schema_promises() {

@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use clap::Args;
 use sandtable_app::config::{self, Loaded};
 use sandtable_app::env;
+use sandtable_app::workshop::{Manner, workshop};
 use sandtable_protocol::invocation::Terminal;
 use sandtable_sandbox::facts::MachineFacts;
 use sandtable_sandbox::model::resolved::ResolvedSpec;
@@ -24,7 +25,6 @@ use super::engine::{self, EngineArgs};
 use super::install::{MannerArgs, make};
 use super::watch::Told;
 use super::which::{ToolError, WhichArgs};
-use super::workshop::{Manner, workshop};
 use crate::app::{self, App};
 use crate::error::CliError;
 use crate::ui::escape;
@@ -63,7 +63,7 @@ pub(super) fn run(app: &App, args: &ShellArgs) -> Result<ExitCode, CliError> {
         tools.extend(provided.needs.iter().cloned());
         held.push(provided);
     }
-    let base = app.environment.get(env::TMPDIR).map_or_else(|| PathBuf::from("/tmp"), PathBuf::from);
+    let base = app.environment().get(env::TMPDIR).map_or_else(|| PathBuf::from("/tmp"), PathBuf::from);
     let place = app::real(&base)?.join(format!("sandtable-tool-{}", std::process::id()));
     let failed = |source| CliError::Trial { place: place.clone(), source };
     fs_err::create_dir(&place).map_err(failed)?;
@@ -72,7 +72,7 @@ pub(super) fn run(app: &App, args: &ShellArgs) -> Result<ExitCode, CliError> {
     let lifetime = Setting::default_value(Lifetime::Discard);
     let spec = args.on.on(Spec { lifetime, ..defaults.spec });
     let loaded = Loaded { spec, ..defaults };
-    let mut host = app.environment.host()?;
+    let mut host = app.environment().host()?;
     host.tools = tools;
     entered(app, args, resolve::resolve(&loaded.spec, &host, &MachineFacts)?)
 }
@@ -80,7 +80,7 @@ pub(super) fn run(app: &App, args: &ShellArgs) -> Result<ExitCode, CliError> {
 /// What a failed build left, said aloud.
 fn left(app: &App, manner: Manner, plan: &Plan) -> Result<Option<Left>, CliError> {
     let told = Told::new(app.ui, plan).on(&manner.root);
-    let workshop = workshop(app, manner)?;
+    let workshop = workshop(app.environment(), manner)?;
     let found = tools::left(&workshop, plan, &told).map_err(ToolError::from)?;
     told.over();
     if let Some(left) = &found {

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
+use sandtable_app::workshop::libc_here;
 use sandtable_sandbox::model::choice::UnknownWord;
 use sandtable_sandbox::model::path::HostPath;
 use sandtable_sandbox::model::tool::ToolRequest;
@@ -19,7 +20,7 @@ use sandtable_tools::plan::{Libc, LinuxFamily, Plan};
 use super::ask;
 use super::install::{MannerArgs, make};
 use super::matrix::{Cell, Matrix, Root, State};
-use super::which::{PlatformArgs, ToolError, WhichArgs, libc_here};
+use super::which::{PlatformArgs, ToolError, WhichArgs};
 use crate::app::{self, App};
 use crate::commands::SCHEMA;
 use crate::error::CliError;
@@ -219,7 +220,7 @@ fn brought(app: &App, text: &str) -> Result<(LinuxFamily, Rootfs), CliError> {
     let (family, path) = text.split_once('=').ok_or_else(refused)?;
     let family = family.parse().map_err(|_| refused())?;
     let path = HostPath::new(app::real(Path::new(path))?).map_err(CliError::HostPath)?;
-    let read = rootfs(&app.environment.data()?, &path);
+    let read = rootfs(&app.environment().data()?, &path);
     let root = read.map_err(|source| ToolError::NoRootfs { path: path.into(), source })?;
     Ok((family, root))
 }

@@ -4,6 +4,7 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use sandtable_app::workshop::{UnknownMachine, arch_here, libc_here};
 use sandtable_sandbox::model::platform::Os;
 use sandtable_sandbox::model::spec::EngineChoice;
 use sandtable_sandbox::model::tool::ToolRequest;
@@ -37,8 +38,8 @@ pub(crate) enum ToolError {
     Plan { path: PathBuf, source: PlanError },
     #[error("there is no plan")]
     Assemble(#[source] AssembleError),
-    #[error("this machine's processor is not known: `{0}`")]
-    Machine(&'static str),
+    #[error(transparent)]
+    Machine(#[from] UnknownMachine),
     #[error(transparent)]
     Consent(#[from] ConsentError),
     #[error(transparent)]
@@ -98,27 +99,14 @@ pub(super) struct PlatformArgs {
 impl PlatformArgs {
     /// The platform; `usual` is the C library of where it is made for, if that is not this machine.
     pub(super) fn target(&self, usual: Option<Libc>) -> Result<PlanPlatform, ToolError> {
-        let here = || std::env::consts::ARCH.parse().map_err(|_| ToolError::Machine(std::env::consts::ARCH));
         let family = self.family;
         let usual = usual.or_else(|| family.map(|name| families::family(name).libc));
         Ok(PlanPlatform {
             os: Os::Linux,
-            arch: self.arch.map_or_else(here, Ok)?,
+            arch: self.arch.map_or_else(arch_here, Ok)?,
             libc: self.libc.or(usual).unwrap_or_else(libc_here),
             linux_family: family,
         })
-    }
-}
-
-/// The C library of this machine, which is what a sandbox without an image shows.
-pub(crate) fn libc_here() -> Libc {
-    let loader = format!("/lib/ld-musl-{}.so.1", std::env::consts::ARCH);
-    let gnu = ["/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-aarch64.so.1"];
-    // A machine may have both; then the other one is a guest.
-    if Path::new(&loader).exists() && !gnu.iter().any(|path| Path::new(path).exists()) {
-        Libc::Musl
-    } else {
-        Libc::Glibc
     }
 }
 
@@ -158,14 +146,6 @@ impl WhichArgs {
             (None, None) => Err(ToolError::Nothing),
         }
     }
-}
-
-/// The plan of a built-in tool for this machine.
-pub(crate) fn builtin_plan(request: &ToolRequest, libc: Libc) -> Result<Plan, CliError> {
-    let shelf = Shelf::new(builtin::recipes(), &[]).map_err(ToolError::Assemble)?;
-    let platform = PlatformArgs { arch: None, libc: Some(libc), family: None };
-    let recipe = shelf.find(request).map_err(ToolError::Assemble)?;
-    Ok(shelf.plan(recipe, platform.target(None)?).map_err(ToolError::Assemble)?)
 }
 
 /// A plan in a file, checked.

@@ -1,0 +1,23 @@
+//! Making what a sandbox asks for before it starts.
+
+use sandtable_app::config::Loaded;
+use sandtable_app::workshop::{missing, workshop_of};
+use sandtable_tools::build::provide;
+
+use super::watch::Told;
+use super::which::ToolError;
+use crate::app::App;
+use crate::error::CliError;
+
+/// Makes the tools that a sandbox asks for and that are not there yet.
+pub(crate) fn prepared(app: &App, loaded: &Loaded) -> Result<(), CliError> {
+    if loaded.output.dry_run.value {
+        return Ok(());
+    }
+    for plan in missing(app.environment(), &loaded.spec)? {
+        let told = Told::new(app.ui, &plan);
+        provide(&workshop_of(app.environment(), &loaded.spec)?, &plan, &told).map_err(ToolError::from)?;
+        told.over();
+    }
+    Ok(())
+}
