@@ -10,7 +10,7 @@ use std::fmt;
 pub use one::snapshot;
 
 use crate::id::ObjectId;
-use crate::meta::{MetaError, Snapshot};
+use crate::meta::{MetaError, Rows, Snapshot};
 use crate::object::commit::SnapshotCommit;
 use crate::object::{ObjectKind, ReadObjects as _};
 use crate::pack;
@@ -69,19 +69,18 @@ pub struct Report {
 
 /// Checks a store. Nothing is deleted meanwhile; others may write.
 pub fn fsck(store: &Store, depth: Depth) -> Result<Report, StoreError> {
-    let _lock = store.share()?;
+    let lock = store.share()?;
     store.objects().refresh()?;
     let mut report = Report::default();
-    if let Err(error) = check_database(store, &mut report) {
-        // What cannot be read at all is a fault like any other; there is nothing to compare the rest with.
-        report.faults.push(Fault::Database(chain_of(&error)));
-    } else if let Err(error) = check_rows(store, &mut report) {
-        match error {
-            StoreError::Meta(error) => report.faults.push(Fault::Database(chain_of(&error))),
-            other => return Err(other),
-        }
-    }
+    let compared = check_database(store, &mut report).and_then(|()| check_rows(store, &mut report));
     check_packs(store, depth, &mut report)?;
+    match compared {
+        Ok(()) => {
+            report.faults.extend(refs::lasting_faults(store, lock)?.into_iter().map(Fault::Ref));
+        }
+        // What cannot be read at all is a fault like any other; there is nothing to compare the rest with.
+        Err(error) => report.faults.push(Fault::Database(chain_of(&error))),
+    }
     Ok(report)
 }
 
@@ -94,17 +93,15 @@ fn check_database(store: &Store, report: &mut Report) -> Result<(), MetaError> {
     Ok(())
 }
 
-fn check_rows(store: &Store, report: &mut Report) -> Result<(), StoreError> {
-    let meta = store.meta();
-    let snapshots = meta.snapshots()?;
+fn check_rows(store: &Store, report: &mut Report) -> Result<(), MetaError> {
+    let Rows { snapshots, operations, heads } = store.meta().rows()?;
     report.snapshots = snapshots.len();
-    let operations = meta.operations(&crate::meta::Filter::default())?;
     report.operations = operations.len();
     let mut last = HashMap::new();
     for operation in &operations {
         last.insert(operation.subject.as_str(), (operation.number, operation.after));
     }
-    for (subject, head) in meta.heads()? {
+    for (subject, head) in heads {
         let expected = last.get(subject.as_str()).and_then(|(_, after)| *after);
         if expected != Some(head.snapshot) {
             let what = "it is not where the last operation left it".to_owned();
@@ -122,7 +119,6 @@ fn check_rows(store: &Store, report: &mut Report) -> Result<(), StoreError> {
     report.objects = reached.objects.len();
     let object = |(id, error)| Fault::Object { id, what: chain_of(&error) };
     report.faults.extend(reached.faults.into_iter().map(object));
-    report.faults.extend(refs::faults(store, &snapshots)?.into_iter().map(Fault::Ref));
     Ok(())
 }
 
@@ -150,6 +146,8 @@ fn check_packs(store: &Store, depth: Depth, report: &mut Report) -> Result<(), S
             vec![]
         }
     };
+    // Rows first: a pack is there before it has one, and nothing is removed while the lock is held.
+    store.objects().refresh()?;
     let mut names = Vec::new();
     for (name, what) in store.objects().unusable()? {
         report.faults.push(Fault::Pack { name: name.clone(), what });

@@ -95,7 +95,7 @@ pub fn collect(store: &Store, options: &GcOptions) -> Result<GcOutcome, StoreErr
         let fresh = packs::copy(store, &needed.reached, options)?;
         (needed.reached, fresh)
     };
-    let Some(lock) = sweep::exclusive(store, options.wait)? else {
+    let Some(lock) = store.exclusive(options.wait)? else {
         return Ok(GcOutcome { deferred: true, ..GcOutcome::default() });
     };
     let outcome = sweep::sweep(store, reached, (&fresh, options));

@@ -106,7 +106,7 @@ pub(super) fn remove_superseded(store: &Store, wait: Duration) -> Result<Removal
         return Ok(Removal::Done);
     }
     // Under the lock, since the pack of someone who is just about to commit has no row either.
-    let Some(_lock) = sweep::exclusive(store, wait)? else { return Ok(Removal::Deferred) };
+    let Some(_lock) = store.exclusive(wait)? else { return Ok(Removal::Deferred) };
     let (without, with) = without_row(store)?;
     for pack in without {
         let mut is_superseded = true;

@@ -1,25 +1,12 @@
 //! Deleting, under the exclusive lock: rows, then refs, then indexes, then packs.
 
 use std::io;
-use std::time::{Duration, Instant};
 
 use super::packs::{self, PackUse};
 use super::{GcOptions, GcOutcome, Needed};
-use crate::lock::FileLock;
 use crate::meta::{Origin, PackRow};
 use crate::reach::Reached;
 use crate::store::{Store, StoreError, refs};
-
-/// The exclusive lock, if those who write come to an end in time.
-pub(super) fn exclusive(store: &Store, wait: Duration) -> Result<Option<FileLock>, StoreError> {
-    let end = Instant::now() + wait;
-    loop {
-        match FileLock::try_exclusive(&store.lock_path())? {
-            None if Instant::now() < end => std::thread::sleep(Duration::from_millis(5)),
-            other => return Ok(other),
-        }
-    }
-}
 
 /// Deletes what is not needed. `reached` is what was needed a while ago, `fresh` the packs copied since.
 pub(super) fn sweep(

@@ -64,11 +64,7 @@ impl Meta {
 
     /// Every subject there is, with its head.
     pub fn heads(&self) -> Result<Vec<(String, Head)>, MetaError> {
-        self.read(|connection| {
-            let mut statement = connection.prepare("SELECT * FROM heads ORDER BY subject")?;
-            let rows = statement.query_map([], |row| Ok((row.get("subject")?, of_head_row(row)?)))?;
-            rows.collect()
-        })
+        self.read(heads)
     }
 
     /// Where an undo would bring the subject. Nothing is changed.
@@ -145,6 +141,13 @@ fn record(transaction: &Transaction<'_>, made: &Move, at: i64, details: &str) ->
 pub(super) fn head(connection: &Connection, subject: &str) -> rusqlite::Result<Option<Head>> {
     let mut statement = connection.prepare("SELECT * FROM heads WHERE subject = ?1")?;
     statement.query_row([subject], of_head_row).optional()
+}
+
+/// Every head, with its subject.
+pub(super) fn heads(connection: &Connection) -> rusqlite::Result<Vec<(String, Head)>> {
+    let mut statement = connection.prepare("SELECT * FROM heads ORDER BY subject")?;
+    let rows = statement.query_map([], |row| Ok((row.get("subject")?, of_head_row(row)?)))?;
+    rows.collect()
 }
 
 pub(super) fn set(transaction: &Transaction<'_>, subject: &str, head: &Head) -> rusqlite::Result<()> {

@@ -62,6 +62,14 @@ pub enum MetaError {
     Moved(String),
 }
 
+/// What there is of one moment. Read one after the other, the parts would not fit while somebody writes.
+#[derive(Debug)]
+pub(crate) struct Rows {
+    pub(crate) snapshots: Vec<Snapshot>,
+    pub(crate) operations: Vec<Operation>,
+    pub(crate) heads: Vec<(String, Head)>,
+}
+
 /// The database of a store.
 #[derive(Debug)]
 pub struct Meta {
@@ -147,6 +155,17 @@ impl Meta {
     /// somebody writes before.
     pub(crate) fn settle(&self) -> Result<(), MetaError> {
         self.set_setting("settled", Some(&nanoseconds(SystemTime::now()).to_string()))
+    }
+
+    /// Snapshots, operations and heads as of one moment.
+    pub(crate) fn rows(&self) -> Result<Rows, MetaError> {
+        self.read(|connection| {
+            Ok(Rows {
+                snapshots: snapshots::select(connection, self.hash, snapshots::ALL, [])?,
+                operations: operations::select(connection, &Filter::default())?,
+                heads: heads::heads(connection)?,
+            })
+        })
     }
 
     /// What the database says about itself; empty if all is well.

@@ -2,7 +2,7 @@
 
 use std::time::SystemTime;
 
-use rusqlite::{Row, Transaction, named_params};
+use rusqlite::{Connection, Row, Transaction, named_params};
 
 use super::{Durability, Meta, MetaError, chain, heads, moment, nanoseconds, optional_id_at, wrong};
 use crate::id::ObjectId;
@@ -74,16 +74,7 @@ pub struct Filter {
 impl Meta {
     /// The operations that fit, oldest first.
     pub fn operations(&self, filter: &Filter) -> Result<Vec<Operation>, MetaError> {
-        let query = "SELECT * FROM (
-                SELECT * FROM operations
-                WHERE (?1 IS NULL OR subject = ?1) AND number > ?2 ORDER BY number DESC LIMIT ?3
-            ) ORDER BY number";
-        let limit = filter.newest.map_or(-1, i64::from);
-        self.read(|connection| {
-            let mut statement = connection.prepare(query)?;
-            let rows = statement.query_map((&filter.subject, filter.after, limit), of_row)?;
-            rows.collect()
-        })
+        self.read(|connection| select(connection, filter))
     }
 
     /// Writes down what was done, and moves the head with it.
@@ -107,6 +98,18 @@ impl Meta {
             append(transaction, draft).map(Some)
         })
     }
+}
+
+/// The operations that fit, oldest first.
+pub(super) fn select(connection: &Connection, filter: &Filter) -> rusqlite::Result<Vec<Operation>> {
+    let query = "SELECT * FROM (
+            SELECT * FROM operations
+            WHERE (?1 IS NULL OR subject = ?1) AND number > ?2 ORDER BY number DESC LIMIT ?3
+        ) ORDER BY number";
+    let limit = filter.newest.map_or(-1, i64::from);
+    let mut statement = connection.prepare(query)?;
+    let rows = statement.query_map((&filter.subject, filter.after, limit), of_row)?;
+    rows.collect()
 }
 
 /// Appends an operation and changes the head of its subject.

@@ -2,7 +2,7 @@
 
 use std::time::SystemTime;
 
-use rusqlite::{Row, Transaction, named_params};
+use rusqlite::{Connection, Row, Transaction, named_params};
 
 use super::{Durability, Meta, MetaError, id_at, moment, nanoseconds, operations, packs, wrong};
 use super::{OperationDraft, PackRow};
@@ -43,7 +43,7 @@ impl Meta {
 
     /// All that are there, oldest first.
     pub fn snapshots(&self) -> Result<Vec<Snapshot>, MetaError> {
-        self.snapshot_rows("SELECT * FROM snapshots ORDER BY operation", [])
+        self.snapshot_rows(ALL, [])
     }
 
     /// The newest of them, newest first.
@@ -108,13 +108,22 @@ impl Meta {
         query: &str,
         parameters: impl rusqlite::Params,
     ) -> Result<Vec<Snapshot>, MetaError> {
-        let hash = self.hash;
-        self.read(|connection| {
-            let mut statement = connection.prepare(query)?;
-            let rows = statement.query_map(parameters, |row| of_row(row, hash))?;
-            rows.collect()
-        })
+        self.read(|connection| select(connection, self.hash, query, parameters))
     }
+}
+
+/// All snapshots, oldest first.
+pub(super) const ALL: &str = "SELECT * FROM snapshots ORDER BY operation";
+
+pub(super) fn select(
+    connection: &Connection,
+    hash: HashKind,
+    query: &str,
+    parameters: impl rusqlite::Params,
+) -> rusqlite::Result<Vec<Snapshot>> {
+    let mut statement = connection.prepare(query)?;
+    let rows = statement.query_map(parameters, |row| of_row(row, hash))?;
+    rows.collect()
 }
 
 /// The same state, taken at the same second from the same parent with the same words, is the same snapshot.

@@ -17,6 +17,7 @@ use std::io;
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 pub use batch::Batch;
 pub use cache::NewCache;
@@ -162,6 +163,17 @@ impl Store {
 
     pub(crate) fn share(&self) -> Result<FileLock, StoreError> {
         Ok(FileLock::shared(&self.lock_path())?)
+    }
+
+    /// The exclusive lock, if those who write come to an end in time.
+    pub(crate) fn exclusive(&self, wait: Duration) -> Result<Option<FileLock>, StoreError> {
+        let end = Instant::now() + wait;
+        loop {
+            match FileLock::try_exclusive(&self.lock_path())? {
+                None if Instant::now() < end => std::thread::sleep(Duration::from_millis(5)),
+                other => return Ok(other),
+            }
+        }
     }
 
     /// The path of a new temporary file, with its owner in its name.

@@ -5,19 +5,11 @@ use std::io;
 use super::{Store, StoreError, lost, refs};
 use crate::owner::Owner;
 
-/// As many may have died at once between their commit and their refs.
-const RECENT: u32 = 64;
-
 pub(super) fn recover(store: &Store) -> Result<(), StoreError> {
     remove_temporary(store)?;
     refs::finish_removal(store)?;
     lost::settle(store)?;
-    if refs::are_missing(store, &store.meta.newest_snapshots(RECENT)?)? {
-        // Under the lock, so that a snapshot that is being collected does not get its ref back.
-        let _lock = store.share()?;
-        refs::restore(store, &store.meta.newest_snapshots(RECENT)?)?;
-    }
-    Ok(())
+    refs::restore_newest(store)
 }
 
 /// Removes the temporary files of those who are dead.

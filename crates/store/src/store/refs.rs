@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read as _};
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use super::{Store, StoreError};
 use crate::id::ObjectId;
@@ -12,6 +13,13 @@ use crate::meta::{MetaError, Snapshot};
 
 /// Letters of the longest id. A file that holds more than one is damaged.
 const LONGEST_ID: usize = 64;
+
+/// As many may have died at once between their commit and their refs.
+const RECENT: u32 = 64;
+
+/// How long a check looks again at what seems wrong, and how long it waits each time to be alone.
+const PATIENCE: Duration = Duration::from_secs(2);
+const MOMENT: Duration = Duration::from_millis(20);
 
 /// The directory of our refs, and those in it: one for snapshots, one for what git's trees have no room for.
 const OURS: &str = "refs/sandtable";
@@ -40,13 +48,17 @@ pub(crate) fn write(store: &Store, snapshot: &Snapshot) -> Result<(), StoreError
     Ok(())
 }
 
-/// Whether a snapshot lacks a ref.
-pub(crate) fn are_missing(store: &Store, snapshots: &[Snapshot]) -> Result<bool, StoreError> {
-    Ok(!missing(store, snapshots)?.is_empty())
+/// Writes what is missing of the refs of the newest snapshots.
+pub(super) fn restore_newest(store: &Store) -> Result<(), StoreError> {
+    if !missing(store, &store.meta.newest_snapshots(RECENT)?)?.is_empty() {
+        // Under the lock, so that a snapshot that is being collected does not get its ref back.
+        let _lock = store.share()?;
+        restore(store, &store.meta.newest_snapshots(RECENT)?)?;
+    }
+    Ok(())
 }
 
-/// Writes what is missing of the refs of these snapshots.
-pub(crate) fn restore(store: &Store, snapshots: &[Snapshot]) -> Result<(), StoreError> {
+fn restore(store: &Store, snapshots: &[Snapshot]) -> Result<(), StoreError> {
     missing(store, snapshots)?.into_iter().try_for_each(|snapshot| write(store, snapshot))
 }
 
@@ -101,11 +113,21 @@ pub(crate) fn remove(
 
 /// Completes a [`remove`] that was killed, unless it is still going on.
 pub(super) fn finish_removal(store: &Store) -> Result<(), StoreError> {
+    if !store.dir.join(REMOVING).exists() {
+        return Ok(());
+    }
+    match FileLock::try_exclusive(&store.lock_path())? {
+        Some(_lock) => finish_removal_alone(store),
+        None => Ok(()),
+    }
+}
+
+/// The same for who holds the exclusive lock.
+fn finish_removal_alone(store: &Store) -> Result<(), StoreError> {
     let removing = store.dir.join(REMOVING);
     if !removing.exists() {
         return Ok(());
     }
-    let Some(_lock) = FileLock::try_exclusive(&store.lock_path())? else { return Ok(()) };
     store.meta.settle()?;
     pack(store, &store.meta.snapshots()?)?;
     match fs_err::remove_file(removing) {
@@ -115,8 +137,30 @@ pub(super) fn finish_removal(store: &Store) -> Result<(), StoreError> {
     }
 }
 
-/// Refs whose target is not what it must be, and refs of snapshots that are not there, by name.
-pub(crate) fn faults(store: &Store, snapshots: &[Snapshot]) -> Result<Vec<String>, StoreError> {
+/// What is wrong with refs when nobody is at work on them. A snapshot has its row before its refs, so that one which is being
+/// made looks damaged for a moment, and so does one whose maker was killed in between. What seems wrong is therefore looked at
+/// again, without anybody beside, after it was put right as far as any opening of the store does that.
+pub(crate) fn lasting_faults(store: &Store, shared: FileLock) -> Result<Vec<String>, StoreError> {
+    let mut lasting = faults(store)?;
+    drop(shared);
+    // Somebody may work for a long time, but nobody takes that long between a row and its refs.
+    let end = Instant::now() + PATIENCE;
+    while !lasting.is_empty() && Instant::now() < end {
+        if let Some(_alone) = store.exclusive(MOMENT)? {
+            finish_removal_alone(store)?;
+            restore(store, &store.meta.newest_snapshots(RECENT)?)?;
+            return faults(store);
+        }
+        let _shared = store.share()?;
+        let seen = faults(store)?;
+        lasting.retain(|name| seen.contains(name));
+    }
+    Ok(lasting)
+}
+
+/// Refs whose target is not what it must be, and refs of snapshots that are not there, by name. The caller holds the lock.
+fn faults(store: &Store) -> Result<Vec<String>, StoreError> {
+    let snapshots = store.meta.snapshots()?;
     let packed = read_packed(store)?;
     let mut faults = Vec::new();
     for (name, target) in snapshots.iter().flat_map(of) {

@@ -158,6 +158,27 @@ fn many_write_while_one_collects() {
     assert!(report.packs <= MOST_PACKS, "{}", report.packs);
 }
 
+#[test]
+fn a_check_beside_all_the_others_finds_nothing() {
+    let Board { store, dir } = board(HashKind::Sha1);
+    snapshot(&store, "first", &[("a", b"x")]).unwrap();
+    let mut children = ["endless one", "endless two", "collector"].map(|role| start(dir.path(), role));
+    let begun = operations(store.dir());
+    let mut wrong = Vec::new();
+    for round in 0..40 {
+        let opened = Store::open(store.dir()).unwrap();
+        wrong.extend(fsck(&opened, Depth::Fast).unwrap().faults.into_iter().map(|fault| (round, fault)));
+    }
+    let made = operations(store.dir()) - begun;
+    for child in &mut children {
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    assert_eq!(wrong, []);
+    assert!(made > 20, "only {made} operations were made meanwhile");
+    assert_whole(store.dir());
+}
+
 /// Fills a small disk, which only this process sees.
 fn fill() {
     let store = Store::create(Path::new("disk/store"), "/s".as_ref(), HashKind::Sha1).unwrap();
