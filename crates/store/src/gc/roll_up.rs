@@ -107,6 +107,8 @@ pub(super) fn remove_superseded(store: &Store, wait: Duration) -> Result<Removal
     }
     // Under the lock, since the pack of someone who is just about to commit has no row either.
     let Some(_lock) = store.exclusive(wait)? else { return Ok(Removal::Deferred) };
+    // Or else the row of such a pack might come to light after the pack is gone.
+    store.meta().settle()?;
     let (without, with) = without_row(store)?;
     for pack in without {
         let mut is_superseded = true;
