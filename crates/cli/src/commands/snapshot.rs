@@ -91,7 +91,7 @@ pub(crate) fn run(app: &App, args: &SnapshotArgs) -> Result<ExitCode, CliError> 
     let board = app.board()?;
     let parent = args.parent.as_deref().map(|text| board.snapshot(text)).transpose()?;
     let taking = Taking {
-        parent: parent.map(|found| found.snapshot.id),
+        parent: parent.as_ref().map(|found| found.snapshot.id),
         ..Taking::of(Ignored::All, "snapshot", &line)
     };
     let taking = Taking { message: args.message.as_deref(), ..taking };

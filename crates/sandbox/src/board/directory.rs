@@ -92,6 +92,10 @@ impl Board {
             Direction::Undo => store.meta().undo(&subject.to_string())?,
             Direction::Redo => store.meta().redo(&subject.to_string())?,
         };
+        // Somebody may let go of every state of the source meanwhile.
+        for end in [&step.from, &step.to] {
+            store.hold(end)?;
+        }
         let outcome = if step.over.only_recorded() {
             store.meta().record(&step, SystemTime::now(), "{}")?;
             rollback::Outcome::default()

@@ -11,7 +11,7 @@ use sandtable_store::store::Store;
 
 use super::{Board, Error, Subject};
 
-/// A snapshot and the store it is in.
+/// A snapshot and the store it is in, which keeps it from being collected.
 #[derive(Debug)]
 pub struct Found {
     pub store: Store,
@@ -64,7 +64,7 @@ impl Board {
             match store.meta().resolve_prefix(text) {
                 Ok(id) => {
                     candidates.push(id.to_string());
-                    let snapshot = store.meta().snapshot(&id)?;
+                    let snapshot = store.hold(&id)?;
                     found = Some(Found::new(store, snapshot));
                 }
                 Err(MetaError::Unknown(_)) => {}
@@ -121,7 +121,7 @@ impl Board {
 /// The newest state of a subject in a store.
 fn head(store: Store, subject: &Subject) -> Result<Option<Found>, Error> {
     let Some(head) = store.meta().head(&subject.to_string())? else { return Ok(None) };
-    let snapshot = store.meta().snapshot(&head.snapshot)?;
+    let snapshot = store.hold(&head.snapshot)?;
     Ok(Some(Found::new(store, snapshot)))
 }
 
@@ -130,4 +130,87 @@ fn parent(store: &Store, id: &ObjectId) -> Result<Option<ObjectId>, Error> {
     let data = store.objects().read_kind(id, ObjectKind::Commit);
     let data = data.map_err(|error| Error::Store(error.into()))?;
     Ok(SnapshotCommit::parse(&data).ok().and_then(|commit| commit.parents.first().copied()))
+}
+
+#[cfg(test)]
+mod tests {
+    use sandtable_store::fsck::{Depth, fsck};
+    use sandtable_store::gc::{self, GcOptions};
+
+    use super::*;
+    use crate::model::path::HostPath;
+
+    /// A directory whose states nobody needs any more, and another one of the same store.
+    struct World {
+        dir: tempfile::TempDir,
+        board: Board,
+    }
+
+    impl World {
+        fn new() -> Self {
+            let dir = tempfile::tempdir().unwrap();
+            fs_err::create_dir(dir.path().join("source")).unwrap();
+            let board = Board::new(&HostPath::new(dir.path().join("data")).unwrap());
+            Self { dir, board }
+        }
+
+        fn source(&self) -> std::path::PathBuf {
+            self.dir.path().join("source")
+        }
+
+        fn recorded(&self, text: &str) -> ObjectId {
+            fs_err::write(self.source().join("file"), text).unwrap();
+            self.board.create_snapshot(&self.source(), None, text).unwrap().snapshot.id
+        }
+
+        /// What another process does that removes all that nobody needs.
+        fn collect(&self) -> Vec<ObjectId> {
+            let store = self.board.of_source(&self.source()).unwrap().unwrap();
+            self.board.forget(&store).unwrap();
+            gc::collect(&store, &GcOptions::default()).unwrap().snapshots
+        }
+
+        fn assert_whole(&self) {
+            let store = self.board.of_source(&self.source()).unwrap().unwrap();
+            assert_eq!(fsck(&store, Depth::Deep).unwrap().faults, []);
+        }
+    }
+
+    #[test]
+    fn a_state_that_was_found_can_be_used_whatever_is_collected_meanwhile() {
+        let world = World::new();
+        let id = world.recorded("one");
+        let found = world.board.snapshot(&id.to_string()).unwrap();
+        assert_eq!(world.collect(), [], "it is held");
+        let target = world.dir.path().join("out");
+        world.board.checkout_snapshot(&found, &target).unwrap();
+        drop(found);
+        assert_eq!(fs_err::read(target.join("file")).unwrap(), b"one");
+        world.assert_whole();
+        assert_eq!(world.collect(), [id], "and no longer than that");
+    }
+
+    #[test]
+    fn a_directory_is_brought_to_a_state_whatever_is_collected_meanwhile() {
+        let world = World::new();
+        let first = world.recorded("one");
+        let found = world.board.head_of(&world.source()).unwrap();
+        let second = world.recorded("two");
+        assert_eq!(world.collect(), [second]);
+        world.board.rollback(&found, &world.source()).unwrap();
+        assert_eq!(found.snapshot.id, first);
+        assert_eq!(fs_err::read(world.source().join("file")).unwrap(), b"one");
+        world.assert_whole();
+    }
+
+    #[test]
+    fn what_was_collected_before_it_was_held_is_unknown() {
+        let world = World::new();
+        let id = world.recorded("one");
+        let store = world.board.of_source(&world.source()).unwrap().unwrap();
+        assert_eq!(world.collect(), [id]);
+        let gone = store.hold(&id).map_err(Error::from);
+        assert!(matches!(gone, Err(Error::Unknown(_))), "{gone:?}");
+        assert_eq!(world.collect(), [], "a collection still works");
+    }
 }

@@ -115,7 +115,13 @@ impl Entry {
 
     fn append(&self, store: &Store, kind: &str, details: String) -> Result<(), Error> {
         let (subject, kind) = (self.subject.clone(), kind.to_owned());
-        let (at, head) = (SystemTime::now(), HeadChange::Set(self.to()));
+        let head = match store.hold(&self.to()) {
+            Ok(_) => HeadChange::Set(self.to()),
+            // Whoever began this was killed, and nobody needed the state any more when it was finished.
+            Err(StoreError::Meta(MetaError::Unknown(_))) => HeadChange::Keep,
+            Err(error) => return Err(error.into()),
+        };
+        let at = SystemTime::now();
         store.meta().append(&OperationDraft { subject, kind, at, head, details })?;
         Ok(())
     }

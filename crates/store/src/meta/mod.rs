@@ -21,7 +21,6 @@ use rusqlite::{Connection, OptionalExtension as _, Transaction, TransactionBehav
 
 pub use chain::ChainFault;
 pub use heads::{Direction, Head, Move};
-pub use leases::Lease;
 pub use operations::{Filter, HeadChange, Operation, OperationDraft};
 pub use packs::{Origin, PackRow};
 pub(crate) use snapshots::Made;
@@ -76,6 +75,8 @@ pub struct Meta {
     path: PathBuf,
     hash: HashKind,
     connection: Mutex<Connection>,
+    /// Leases that end with this handle.
+    taken: Mutex<Vec<i64>>,
 }
 
 /// How long one waits for another's transaction.
@@ -135,7 +136,8 @@ impl Meta {
         };
         let connection = opened.and_then(|connection| prepare(&connection).map(|()| connection));
         let named = |source| MetaError::Database { path: path.to_owned(), source };
-        Ok(Self { path: path.to_owned(), hash, connection: Mutex::new(connection.map_err(named)?) })
+        let (connection, taken) = (Mutex::new(connection.map_err(named)?), Mutex::default());
+        Ok(Self { path: path.to_owned(), hash, connection, taken })
     }
 
     /// A setting of the store.

@@ -28,7 +28,7 @@ pub use room::Room;
 
 use crate::id::{HashKind, ObjectId};
 use crate::lock::{FileLock, LockError};
-use crate::meta::{Meta, MetaError};
+use crate::meta::{Meta, MetaError, Snapshot};
 use crate::object::{ReadError, WriteError};
 use crate::objects::{Loose, Objects};
 use crate::owner::Owner;
@@ -129,6 +129,15 @@ impl Store {
     /// Operations, snapshots, heads, leases and settings.
     pub fn meta(&self) -> &Meta {
         &self.meta
+    }
+
+    /// A snapshot that is not collected as long as this store is open: to be asked for before anything is done with it.
+    pub fn hold(&self, snapshot: &ObjectId) -> Result<Snapshot, StoreError> {
+        // Who is about to delete has read the leases already.
+        let _lock = self.share()?;
+        let found = self.meta.snapshot(snapshot)?;
+        self.meta.lease(snapshot)?;
+        Ok(found)
     }
 
     /// Starts to write. As long as the batch lives nothing is removed from the store.

@@ -169,7 +169,8 @@ fn collection_takes_what_nobody_needs() {
     assert_eq!((plan.snapshots.len(), plan.drop.len(), plan.copy.len()), (0, 0, 0));
     remove(&store, "gone");
     remove(&store, "gone too");
-    let lease = store.meta().lease(&forked.id).unwrap();
+    let holder = Store::open(store.dir()).unwrap();
+    assert_eq!(holder.hold(&forked.id).unwrap(), forked);
     let plan = gc::plan(&store, &options).unwrap();
     assert_eq!(plan.snapshots.len(), 2);
     let outcome = gc::collect(&store, &options).unwrap();
@@ -183,7 +184,7 @@ fn collection_takes_what_nobody_needs() {
     assert!(store.objects().read(&forked.tree).is_ok(), "a lease holds it");
     assert!(store.objects().read(&last.tree).is_err());
     clean(&store);
-    drop(lease);
+    drop(holder);
     let outcome = gc::collect(&store, &options).unwrap();
     assert_eq!(outcome.snapshots, [forked.id]);
     let report = clean(&store);

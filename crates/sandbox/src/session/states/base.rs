@@ -164,6 +164,8 @@ impl SandboxDirectory {
     pub(super) fn stand_on_this(&self, record: &Record, stands_on: &StandsOn) -> Result<(), Error> {
         let source = record.resolved.source.root.as_path();
         let store = self.board().of_source(source)?.ok_or_else(|| Error::NoBase(record.name.clone()))?;
+        // It may have been let go of and collected since somebody chose it.
+        store.hold(&stands_on.snapshot).map_err(board::Error::from)?;
         let created = OperationDraft {
             subject: subject(record).to_string(),
             kind: "create".to_owned(),

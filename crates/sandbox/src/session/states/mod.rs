@@ -50,7 +50,7 @@ use crate::repository::BaseHead;
 /// How long a snapshot waits for a sandbox that is starting, ending or being recorded.
 const PATIENCE: Duration = Duration::from_mins(2);
 
-/// The two ends of a sandbox: what it stands on, and its newest recorded state.
+/// The two ends of a sandbox: what it stands on, and its newest recorded state. The store keeps both from being collected.
 #[derive(Debug)]
 pub struct Ends {
     pub store: Store,
@@ -73,8 +73,11 @@ pub fn ends(sandboxes: &Sandboxes, name: &SandboxName) -> Result<Ends, Error> {
     let directory = existing(sandboxes, name)?;
     let record = directory.read_record()?;
     let (lacking, (stands_on, store)) = catch_up::standing(&directory, &record)?;
-    let base = store.meta().snapshot(&stands_on.snapshot).map_err(crate::board::Error::from)?;
-    let newest = head(&store, &record)?.unwrap_or_else(|| base.clone());
+    let base = store.hold(&stands_on.snapshot).map_err(crate::board::Error::from)?;
+    let newest = match head(&store, &record)? {
+        Some(newest) => store.hold(&newest.id).map_err(crate::board::Error::from)?,
+        None => base.clone(),
+    };
     let left_out = directory.read_arrived().and_then(|arrived| arrived.left_out(&newest.id));
     let StandsOn { head, moved, .. } = stands_on;
     Ok(Ends { store, base, newest, head, lacking, moved, left_out })
