@@ -7,6 +7,7 @@
 
 mod alias;
 mod content;
+mod leads;
 mod name;
 mod named;
 mod other_names;

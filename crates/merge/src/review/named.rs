@@ -2,11 +2,12 @@
 //! The configuration is a list of words here; nothing in it is run.
 
 use std::collections::BTreeSet;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use sandtable_sandbox::model::path::HostPath;
 use sandtable_store::RelPath;
 
+use super::leads::spellings;
 use super::pattern::{Folded, wild};
 use super::rules::{Described, Names, RULES};
 use crate::request::Means;
@@ -122,20 +123,11 @@ fn expanded(value: &str, start: &Start<'_>) -> PathBuf {
     }
 }
 
-/// A path from the top of the worktree, by its words and by what is on disk.
+/// A path from the top of the worktree, by its words and by where links of the host lead.
 fn beneath(path: &Path, root: &Path) -> Vec<RelPath> {
     use std::os::unix::ffi::OsStrExt as _;
-    let mut plain = PathBuf::new();
-    for part in path.components() {
-        match part {
-            Component::ParentDir => drop(plain.pop()),
-            Component::CurDir => {}
-            other => plain.push(other),
-        }
-    }
-    let real = fs_err::canonicalize(path).ok();
     let mut found: Vec<RelPath> = Vec::new();
-    for path in [Some(plain), real].into_iter().flatten() {
+    for path in spellings(path) {
         let Ok(below) = path.strip_prefix(root) else { continue };
         let bytes = below.as_os_str().as_bytes();
         let below = if bytes.is_empty() { Some(RelPath::root()) } else { RelPath::new(bytes).ok() };
@@ -149,12 +141,14 @@ mod tests {
     use super::*;
 
     fn named(setting: &str, value: &str) -> Vec<String> {
+        named_below(Path::new("/nowhere"), setting, value)
+    }
+
+    /// What is named in the worktree `proj` of a home directory.
+    fn named_below(home: &Path, setting: &str, value: &str) -> Vec<String> {
         let settings = Settings::of([(setting, value)]);
-        let start = Start {
-            root: Path::new("/nowhere/proj"),
-            git: Path::new("/nowhere/proj/.git"),
-            home: Some(Path::new("/nowhere")),
-        };
+        let root = home.join("proj");
+        let start = Start { root: &root, git: &root.join(".git"), home: Some(home) };
         let names = |place: Place| {
             place
                 .at
@@ -185,6 +179,18 @@ mod tests {
             ("branch.main.remote", "origin", &[]),
         ] {
             assert_eq!(named(setting, value), expected, "{setting} = {value}");
+        }
+    }
+    #[test]
+    fn a_link_of_the_host_leads_to_what_nobody_has_made_yet() {
+        let directory = tempfile::tempdir().unwrap();
+        let home = fs_err::canonicalize(directory.path()).unwrap();
+        fs_err::create_dir_all(home.join("proj")).unwrap();
+        fs_err::os::unix::fs::symlink("proj", home.join("here")).unwrap();
+        fs_err::os::unix::fs::symlink("proj/dev", home.join("dead")).unwrap();
+        for (value, expected) in [("~/here/dev/hooks", "dev/hooks"), ("~/dead", "dev"), ("~/dead/h", "dev/h")]
+        {
+            assert_eq!(named_below(&home, "core.hookspath", value), [expected], "{value}");
         }
     }
 }

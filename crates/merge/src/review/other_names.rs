@@ -7,11 +7,13 @@
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use fs_err as fs;
 use sandtable_sandbox::model::path::HostPath;
 use sandtable_store::RelPath;
+
+use super::leads::plain;
 
 /// As many entries of one directory are looked at.
 const ENTRIES: usize = 4096;
@@ -71,19 +73,6 @@ fn near(root: &Path, links: Vec<(PathBuf, PathBuf)>) -> Vec<PathBuf> {
         near.extend::<Vec<_>>(more);
     }
     near.into_iter().map(|(name, _)| name).collect()
-}
-
-/// A path without `.` and `..`, by its words.
-fn plain(path: &Path) -> PathBuf {
-    let mut plain = PathBuf::new();
-    for part in path.components() {
-        match part {
-            Component::ParentDir => drop(plain.pop()),
-            Component::CurDir => {}
-            other => plain.push(other),
-        }
-    }
-    plain
 }
 
 #[cfg(test)]
