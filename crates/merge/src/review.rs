@@ -29,13 +29,13 @@ use super::approval::Seal;
 use super::error::Error;
 use super::outcome::PathText;
 use super::request::Approvals;
-use super::tree::{Change, Entry};
-use alias::Amount;
+use super::tree::{Change, Entry, Mode};
 pub use alias::Links;
+use alias::{Amount, Thing};
 pub use named::{Place, places};
 pub use other_names::OtherNames;
 use pattern::{Folded, Pattern};
-use rules::{Described, Level, PATTERNS, PathRule, RULES, When};
+use rules::{Described, Level, PARTED, PATTERNS, PathRule, RULES, When};
 pub use sandtable_sandbox::repository::Parts;
 
 /// The longest name of a file that the system takes, with its end.
@@ -162,6 +162,7 @@ pub fn review(
         let refused = subject.refused(contents)?;
         let mut held = subject.by_path(Level::Held);
         held.extend(subject.by_setting());
+        held.extend(subject.by_link());
         held.extend(subject.by_content(contents)?);
         if held.is_empty() && refused.is_empty() {
             review.flagged.extend(subject.by_path(Level::Flagged));
@@ -205,7 +206,7 @@ pub fn wider(path: &RelPath, mode: &Permissions, around: &Surroundings) -> Vec<F
 
 /// Why a directory without files may not be made, under any of its names.
 pub fn refused_directory(path: &RelPath, around: &Surroundings) -> Vec<Finding> {
-    let names = std::iter::once(path.clone()).chain(around.links.aliases(path).paths);
+    let names = std::iter::once(path.clone()).chain(around.links.aliases(path, Thing::Other).paths);
     // Of CVS a directory is known by what is in it, or by its name in capitals.
     let kinds = |name: RelPath| {
         let mut kinds = content::refused_name(&name);
@@ -230,6 +231,14 @@ pub fn is_too_long(change: &Change) -> bool {
     change.new.is_some() && change.path.as_bytes().len() >= LONGEST
 }
 
+/// The kind of a link that gives what is there already a name that is held.
+const LINK_ABOVE: &str = "link-above";
+
+/// Whether a link arrives that was not there, or with another text.
+fn is_link(change: &Change) -> bool {
+    change.new.is_some_and(|new| new.mode == Mode::Symlink)
+}
+
 /// A change under all its names.
 struct Subject<'a> {
     change: &'a Change,
@@ -242,7 +251,8 @@ struct Subject<'a> {
 
 impl<'a> Subject<'a> {
     fn new(change: &'a Change, around: &'a Surroundings) -> Self {
-        let aliases = around.links.aliases(&change.path);
+        let thing = if is_link(change) { Thing::Link } else { Thing::Other };
+        let aliases = around.links.aliases(&change.path, thing);
         let own = (None, Folded::new(&change.path));
         let others = aliases.paths.into_iter().map(|alias| (Some(alias.clone()), Folded::new(&alias)));
         let names = [own].into_iter().chain(others).collect();
@@ -315,6 +325,23 @@ impl<'a> Subject<'a> {
             Some(self.finding(alias.as_ref(), Cow::Owned(place.setting().to_owned()), place.described()))
         };
         self.around.places.iter().filter_map(fitting).collect()
+    }
+
+    /// A link above what is held, one of each sort: nothing below it need be changed to get its name.
+    fn by_link(&self) -> Vec<Finding> {
+        if !is_link(self.change) {
+            return Vec::new();
+        }
+        let line = RULES.content(LINK_ABOVE);
+        let pattern = self.names.iter().find_map(|(alias, name)| {
+            let pattern = PARTED.iter().find(|pattern| pattern.begins(name))?;
+            Some(self.finding(alias.as_ref(), Cow::Borrowed(pattern.text()), line))
+        });
+        let place = self.names.iter().find_map(|(alias, name)| {
+            let place = self.around.places.iter().find(|place| place.is_below(name))?;
+            Some(self.finding(alias.as_ref(), Cow::Owned(place.setting().to_owned()), line))
+        });
+        pattern.into_iter().chain(place).collect()
     }
 
     fn by_content(&self, contents: &impl Contents) -> Result<Vec<Finding>, Error> {

@@ -26,6 +26,8 @@ const JUDGED: usize = 4;
 const LONGEST: usize = 40;
 /// To as many places one link leads, where links on its way had several texts.
 const VARIANTS: usize = 256;
+/// As many places on the ways of all links are remembered.
+const PASSED: usize = 4_000_000;
 
 /// A place in the file system, by the names from its root.
 type Spot = u64;
@@ -43,6 +45,9 @@ pub struct Links {
     by_spot: HashMap<Spot, Vec<RelPath>>,
     /// And by what they lead to.
     by_target: HashMap<Spot, BTreeSet<RelPath>>,
+    /// The links by the places that they pass on their way, in order; each by its number among all of them.
+    by_passed: Vec<(Spot, usize)>,
+    all: Vec<RelPath>,
     /// What was used of the budget.
     spent: Cell<usize>,
     /// The first link with a name that nothing may have.
@@ -57,12 +62,27 @@ pub(super) struct Aliases {
     pub(super) amount: Amount,
 }
 
+/// What is at a path whose names are looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Thing {
+    Other,
+    /// A link with a new text: each link whose way goes through it leads to another place by now.
+    Link,
+}
+
 /// Whether that is all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Amount {
     #[default]
     All,
     TooMany,
+}
+
+/// Where the text of a link leads, and what it passes on the way.
+#[derive(Default)]
+struct Ways {
+    targets: BTreeSet<Spot>,
+    passed: BTreeSet<Spot>,
 }
 
 /// A way through links, as far as it was gone.
@@ -143,15 +163,26 @@ impl Links {
         self.forbidden.take();
         // What a link leads to can depend on any other.
         let mut found: HashMap<Spot, BTreeSet<RelPath>> = HashMap::new();
-        for (path, texts) in &self.texts {
-            for target in texts.iter().flat_map(|text| self.targets(path, text)) {
-                found.entry(target).or_default().insert(path.clone());
+        let mut passed = Vec::new();
+        for (number, (path, texts)) in self.texts.iter().enumerate() {
+            for text in texts {
+                let ways = self.ways(path, text);
+                for target in ways.targets {
+                    found.entry(target).or_default().insert(path.clone());
+                }
+                passed.extend(ways.passed.into_iter().map(|spot| (spot, number)));
+            }
+            if passed.len() > PASSED {
+                self.spent.set(usize::MAX);
             }
             if self.is_spent() {
                 break;
             }
         }
+        passed.sort_unstable();
         self.by_target = found;
+        self.by_passed = passed;
+        self.all = self.texts.keys().cloned().collect();
     }
 
     /// Gives up: links lead where nobody can look in time, so that every path may have any name.
@@ -173,8 +204,8 @@ impl Links {
     /// Every place to which a link may lead. The way up from a link is the way up from where it leads, so links on the way
     /// are followed as long as a way up comes after them: with each text that they have, and not at all, for they may be
     /// directories by now. Behind the last way up the names of the links do as well.
-    fn targets(&self, link: &RelPath, text: &[u8]) -> BTreeSet<Spot> {
-        let mut found = BTreeSet::new();
+    fn ways(&self, link: &RelPath, text: &[u8]) -> Ways {
+        let mut found = Ways::default();
         if text.is_empty() {
             return found;
         }
@@ -195,15 +226,19 @@ impl Links {
                     }
                     continue;
                 }
-                way.at.push(self.step(way.at.last().copied(), name));
+                let spot = self.step(way.at.last().copied(), name);
+                way.at.push(spot);
+                if !way.rest.is_empty() {
+                    found.passed.insert(spot);
+                }
                 if way.ups > 0 && way.hops <= LONGEST {
                     let here = way.at.last().and_then(|spot| self.by_spot.get(spot));
                     let texts = here.into_iter().flatten().filter_map(|path| self.texts.get(path)).flatten();
                     waiting.extend(texts.map(|text| way.clone().through(&self.root, text)));
                 }
             }
-            found.extend(way.at.last());
-            if waiting.len() + found.len() > VARIANTS {
+            found.targets.extend(way.at.last());
+            if waiting.len() + found.targets.len() > VARIANTS {
                 self.spent.set(usize::MAX);
             }
             if self.is_spent() {
@@ -214,7 +249,7 @@ impl Links {
     }
 
     /// The other names of a path. No link is used twice on one way, so that a link to its own directory ends.
-    pub(super) fn aliases(&self, path: &RelPath) -> Aliases {
+    pub(super) fn aliases(&self, path: &RelPath, thing: Thing) -> Aliases {
         let mut found = Aliases::default();
         if self.is_spent() {
             found.amount = Amount::TooMany;
@@ -226,7 +261,11 @@ impl Links {
         let mut known = BTreeSet::from([path.clone()]);
         let mut waiting = vec![(path.clone(), Vec::new())];
         while let Some((name, used)) = waiting.pop() {
-            let links = self.links_to(&name);
+            let mut links = self.links_to(&name);
+            if thing == Thing::Link {
+                let depth = name.components().count();
+                links.extend(self.links_through(&name).map(|link| (link, depth)));
+            }
             if links.len() > MOST || self.is_spent() {
                 found.amount = Amount::TooMany;
                 return found;
@@ -249,6 +288,15 @@ impl Links {
             }
         }
         found
+    }
+
+    /// Links that pass this path on their way to another.
+    fn links_through(&self, path: &RelPath) -> impl Iterator<Item = &RelPath> {
+        let spot = path.components().fold(self.start(), |at, name| self.step(Some(at), name));
+        self.spend(path.components().count());
+        let first = self.by_passed.partition_point(|(passed, _)| *passed < spot);
+        let here = self.by_passed[first..].iter().take_while(move |(passed, _)| *passed == spot);
+        here.take(MOST + 1).map(|(_, number)| &self.all[*number])
     }
 
     /// Links that lead to this path or above it, and how many of its names are above what they lead to.
@@ -291,8 +339,12 @@ mod tests {
     }
 
     fn names(links: &Links, path: &str) -> Vec<String> {
-        let mut found: Vec<String> =
-            links.aliases(&RelPath::new(path).unwrap()).paths.iter().map(RelPath::display_escaped).collect();
+        let mut found: Vec<String> = links
+            .aliases(&RelPath::new(path).unwrap(), Thing::Other)
+            .paths
+            .iter()
+            .map(RelPath::display_escaped)
+            .collect();
         found.sort();
         found
     }
@@ -323,23 +375,45 @@ mod tests {
     }
 
     #[test]
+    fn a_link_has_the_names_of_the_links_whose_way_it_turns() {
+        for (list, path, expected) in [
+            (&[("mid", "new"), (".vscode", "mid/ed")][..], "mid", &[".vscode"][..]),
+            (&[("mid", "new"), (".vscode", "mid/../ed")], "mid", &[".vscode"]),
+            (&[("c/b", "new"), ("a", "c"), (".vscode", "a/b/ed")], "c/b", &[".vscode", "a/b"]),
+            (&[("mid", "new"), ("x", "/home/u/proj/mid/d"), ("all", "x")], "mid", &["all", "x"]),
+            (&[("mid", "new"), (".vscode", "middle/ed")], "mid", &[]),
+        ] {
+            let links = links(list);
+            let path = RelPath::new(path).unwrap();
+            let found = links.aliases(&path, Thing::Link).paths;
+            let found: BTreeSet<String> = found.iter().map(RelPath::display_escaped).collect();
+            assert_eq!(found.iter().map(String::as_str).collect::<Vec<_>>(), expected, "{list:?}");
+            let others = links.aliases(&path, Thing::Other).paths.len();
+            assert_eq!(others, usize::from(path.as_bytes() == b"c/b"), "{list:?}");
+        }
+    }
+
+    #[test]
     fn a_circle_ends_and_a_maze_is_told() {
         assert_eq!(names(&links(&[("a/self", ".")]), "a/f"), ["a/self/f"]);
         assert!(names(&links(&[("a", "b"), ("b", "a")]), "a/f").len() <= 2);
         assert!(names(&links(&[("a", "a/.."), ("b", "a/..")]), "f").len() <= 4);
         let many: Vec<(String, String)> = (0..40).map(|n| (format!("d/l{n}"), ".".to_owned())).collect();
         let many: Vec<(&str, &str)> = many.iter().map(|(a, b)| (a.as_str(), b.as_str())).collect();
-        let found = links(&many).aliases(&RelPath::new("d/f").unwrap());
+        let found = links(&many).aliases(&RelPath::new("d/f").unwrap(), Thing::Other);
         assert_eq!((found.amount, found.paths.len()), (Amount::TooMany, MOST));
         let crowd: Vec<(String, String)> = (0..=MOST).map(|n| (format!("l{n}"), "d".to_owned())).collect();
         let crowd: Vec<(&str, &str)> = crowd.iter().map(|(a, b)| (a.as_str(), b.as_str())).collect();
-        assert_eq!(links(&crowd).aliases(&RelPath::new("d/f").unwrap()).amount, Amount::TooMany);
+        assert_eq!(
+            links(&crowd).aliases(&RelPath::new("d/f").unwrap(), Thing::Other).amount,
+            Amount::TooMany
+        );
     }
 
     #[test]
     fn behind_the_budget_of_all_paths_each_has_too_many_names() {
         let links = links(&[("x", "d")]);
-        let amount = || links.aliases(&RelPath::new("d/f").unwrap()).amount;
+        let amount = || links.aliases(&RelPath::new("d/f").unwrap(), Thing::Other).amount;
         assert_eq!(amount(), Amount::All);
         links.spent.set(BUDGET + 1);
         assert_eq!(amount(), Amount::TooMany);
@@ -350,7 +424,7 @@ mod tests {
         let list: Vec<(&str, &str)> = list.iter().map(|(a, b)| (a.as_str(), b.as_str())).collect();
         let links = links(&list);
         for path in paths {
-            drop(links.aliases(&RelPath::new(path.as_str()).unwrap()));
+            drop(links.aliases(&RelPath::new(path.as_str()).unwrap(), Thing::Link));
         }
         links.spent.get()
     }
@@ -381,6 +455,6 @@ mod tests {
             );
         }
         let list: Vec<(&str, &str)> = list.iter().map(|(a, b)| (a.as_str(), b.as_str())).collect();
-        assert_eq!(links(&list).aliases(&RelPath::new("f").unwrap()).amount, Amount::TooMany);
+        assert_eq!(links(&list).aliases(&RelPath::new("f").unwrap(), Thing::Other).amount, Amount::TooMany);
     }
 }

@@ -31,6 +31,11 @@ impl Place {
         }
     }
 
+    /// Whether a path is on the way to it.
+    pub(super) fn is_below(&self, path: &Folded) -> bool {
+        self.at.names().len() > path.names().len() && self.at.names().starts_with(path.names())
+    }
+
     pub(super) fn setting(&self) -> &str {
         &self.setting
     }

@@ -28,6 +28,18 @@ impl Pattern {
         &self.text
     }
 
+    pub(super) const fn is_parted(&self) -> bool {
+        self.parts.len() > 1
+    }
+
+    /// Whether a path ends where this pattern goes on.
+    pub(super) fn begins(&self, Folded(names): &Folded) -> bool {
+        (1..self.parts.len()).any(|count| {
+            let last = names.len().checked_sub(count).map(|start| &names[start..]);
+            last.is_some_and(|last| self.parts.iter().zip(last).all(|(part, name)| wild(part, name)))
+        })
+    }
+
     /// Whether it fits these names of a path with its last part at `at`.
     fn fits(&self, names: &[Vec<u8>], at: usize) -> bool {
         let end = at + 1;
@@ -120,6 +132,17 @@ pub(super) fn wild(pattern: &[u8], name: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_pattern_of_several_parts_begins_at_the_names_above_its_last() {
+        let begins = |pattern: &str, path: &str| {
+            Pattern::from(pattern.to_owned()).begins(&Folded::new(&RelPath::new(path).unwrap()))
+        };
+        assert!(begins(".config/pip/", ".Config") && begins(".config/pip/x", "sub/.config/pip"));
+        assert!(begins("a/b/c", "x/a") && begins("a/b/c", "x/a/b") && !begins("a/b/c", "x/b"));
+        assert!(!begins(".config/pip/", ".config/pip") && !begins(".config/pip/", ".config/other"));
+        assert!(!begins(".vscode/", ".vscode") && !begins("Makefile", "sub"));
+    }
 
     #[test]
     fn a_name_fits_at_any_depth_and_in_any_case() {

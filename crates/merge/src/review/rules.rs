@@ -19,6 +19,12 @@ pub(super) static PATTERNS: LazyLock<Index<(usize, usize)>> = LazyLock::new(|| {
     Index::new(RULES.path.iter().enumerate().flat_map(of_rule))
 });
 
+/// The patterns that say where a file is held by more than its name.
+pub(super) static PARTED: LazyLock<Vec<&'static Pattern>> = LazyLock::new(|| {
+    let held = RULES.path.iter().filter(|rule| rule.level == Level::Held && rule.when != When::Removed);
+    held.flat_map(|rule| &rule.patterns).filter(|pattern| pattern.is_parted()).collect()
+});
+
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Rules {

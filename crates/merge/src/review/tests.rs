@@ -206,6 +206,31 @@ fn links_are_held_by_where_they_lead() {
 }
 
 #[test]
+fn a_link_above_what_is_held_is_held_itself() {
+    let sample = Sample(BTreeMap::from([1, 2].map(|last| (last, b"cfg".to_vec()))), BTreeSet::new());
+    for (path, rule) in [
+        (".config", ".config/mise/"),
+        ("sub/debian", "debian/rules"),
+        ("node_modules", "node_modules/.bin/"),
+        (".github/mise", "mise/config.toml"),
+    ] {
+        let held = rules_for(added(path, Mode::Symlink, 1), &sample).0;
+        assert!(held.contains(&rule.to_owned()), "{path}: {held:?}");
+    }
+    for path in ["cfg.d", "src/config", "debian/changelog"] {
+        assert_eq!(rules_for(added(path, Mode::Symlink, 1), &sample), (vec![], vec![]), "{path}");
+    }
+    assert_eq!(rules_for(added("debian/x", Mode::File, 1), &sample), (vec![], vec![]));
+    // By the name of a link whose way goes through it.
+    let mut around = Surroundings::default();
+    let path = |path: &str| RelPath::new(path).unwrap();
+    around.links.add([(path("mid"), b"other".to_vec()), (path("debian"), b"mid/deb".to_vec())]);
+    let turned = review(&[modified("mid", Mode::Symlink)], &sample, &around, &Approvals::None).unwrap();
+    assert_eq!(turned.held.len(), 1);
+    assert_eq!(turned.held[0].alias.as_ref().unwrap().path, "debian");
+}
+
+#[test]
 fn names_that_deceive_are_refused_or_held() {
     let sample = Sample::default();
     for name in [".git/config", "a/.GIT/hooks/x", "git~1", "sub/.g\u{200c}it/config"] {

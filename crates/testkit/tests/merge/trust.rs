@@ -72,10 +72,26 @@ fn links_of_the_work_itself_and_ignored_ones_of_the_user_count() {
     assert_eq!(
         held(&outcome),
         BTreeMap::from([
+            (".docker".to_owned(), String::new()),
             ("docs/guide.txt".to_owned(), ".vscode/guide.txt".to_owned()),
             ("etc/config.json".to_owned(), ".docker/config.json".to_owned()),
         ])
     );
+}
+
+#[test]
+fn a_link_above_a_place_that_the_configuration_names_is_held() {
+    for (there, link) in [("unrelated", "dev"), ("dev", "to")] {
+        let world = World::new();
+        linked(&world, "to", there);
+        world.git(&["add", "-A"]);
+        world.commit("a link that leads nowhere yet");
+        world.git(&["config", "core.hooksPath", "dev/deep"]);
+        let base = world.enter();
+        fs_err::os::unix::fs::symlink("src", world.inside().join(link)).unwrap();
+        let outcome = world.merge(&world.request(base, Mode::Merge));
+        assert!(held(&outcome).contains_key(link), "{link}: {outcome:?}");
+    }
 }
 
 #[test]
