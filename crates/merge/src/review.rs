@@ -7,6 +7,7 @@
 
 mod alias;
 mod content;
+mod git_dir;
 mod leads;
 mod name;
 mod named;

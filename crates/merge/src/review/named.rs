@@ -7,11 +7,16 @@ use std::path::{Path, PathBuf};
 use sandtable_sandbox::model::path::HostPath;
 use sandtable_store::RelPath;
 
-use super::leads::spellings;
+use super::git_dir::{GitDirs, links};
+use super::leads::{plain, spellings};
+use super::name::is_dot_git;
 use super::pattern::{Folded, wild};
 use super::rules::{Described, Names, RULES};
 use crate::request::Means;
 use crate::target::{Repository, Settings, Value};
+
+/// The configuration of as many submodules is read.
+const MODULES: usize = 64;
 
 /// A place in the worktree that a setting names.
 #[derive(Clone, Debug)]
@@ -46,23 +51,56 @@ impl Place {
 }
 
 /// Where the paths in settings begin.
+#[derive(Clone, Copy)]
 struct Start<'a> {
+    /// The top of the worktree that places are looked for in.
     root: &'a Path,
+    /// Where commands run: the same, or the top of a submodule.
+    top: &'a Path,
     git: &'a Path,
     home: Option<&'a Path>,
 }
 
-/// All places that the settings of a repository name.
+/// All places that the settings of a repository name, or links in its git directory.
 pub fn places(repository: &Repository, means: &Means) -> Vec<Place> {
     let Some(root) = &repository.root else { return Vec::new() };
     let start = Start {
         root: root.as_path(),
+        top: root.as_path(),
         git: &repository.common_dir,
         home: means.home.as_ref().map(HostPath::as_path),
     };
+    let dirs = GitDirs::of(&repository.git_dir, &repository.common_dir);
     let mut found = of_settings(&repository.settings, &start);
     found.extend(of_files(&repository.settings, &means.own_configuration(), &start));
+    found.extend(dirs.links.iter().flat_map(|link| of_link(link, RULES.host("git-directory"), &start)));
+    found.extend(dirs.modules.iter().take(MODULES).flat_map(|module| of_module(module, means, &start)));
     found
+}
+
+/// What the configuration of a submodule names in the worktree around it. Git asks for no more of one that is not in order.
+fn of_module(git_dir: &Path, means: &Means, start: &Start<'_>) -> Vec<Place> {
+    let Ok(settings) = Settings::read(means, git_dir) else { return Vec::new() };
+    let top = git_dir.join(settings.get("core.worktree").unwrap_or_default());
+    let start = Start { top: &plain(&top), git: git_dir, ..*start };
+    [of_settings(&settings, &start), of_files(&settings, &[], &start)].concat()
+}
+
+/// What a link of the host leads to, with all that is below it.
+fn of_link(link: &Path, described: &'static Described, start: &Start<'_>) -> Vec<Place> {
+    let found = beneath(link, start.root).into_iter().filter(|path| !in_git_directory(path));
+    let place = |path: RelPath| Place {
+        at: Folded::new(&path),
+        names: Names::Path,
+        setting: link.to_string_lossy().into_owned(),
+        described,
+    };
+    found.map(place).collect()
+}
+
+/// Nothing is ever brought there.
+fn in_git_directory(path: &RelPath) -> bool {
+    path.components().next().is_some_and(is_dot_git)
 }
 
 /// The files that are configuration, where a link or a variable has them in the worktree. They are what files are that one
@@ -105,17 +143,21 @@ fn of_settings(settings: &Settings, start: &Start<'_>) -> Vec<Place> {
 /// What a value names below the worktree. As a link on the host may lead there, what is on disk counts as well.
 fn paths(names: Names, value: &Value, start: &Start<'_>) -> Vec<RelPath> {
     let (value, file) = (value.text.as_str(), value.file.as_deref());
-    let whole = |from: &Path| beneath(&from.join(expanded(value, start)), start.root);
+    let whole = |from: &Path| from.join(expanded(value, start));
     match names {
-        Names::Path => whole(start.root),
+        Names::Path => {
+            let path = whole(start.top);
+            let links = links(&path).into_iter().flat_map(|link| beneath(&link, start.root));
+            beneath(&path, start.root).into_iter().chain(links).collect()
+        }
         // From the file that says so, which may be an included one itself.
-        Names::FromGit => whole(file.and_then(Path::parent).unwrap_or(start.git)),
+        Names::FromGit => beneath(&whole(file.and_then(Path::parent).unwrap_or(start.git)), start.root),
         Names::Alias if !value.starts_with('!') => Vec::new(),
         Names::Command | Names::Alias => {
             let words = value.split(|c: char| c.is_whitespace() || "'\"`;|&()<>=!$".contains(c));
             // A bare word is looked for in PATH.
             let likely = words.filter(|word| word.contains(['/', '.']) && !word.starts_with('-'));
-            let found = likely.flat_map(|word| beneath(&start.root.join(expanded(word, start)), start.root));
+            let found = likely.flat_map(|word| beneath(&start.top.join(expanded(word, start)), start.root));
             found.filter(|path| !path.is_root()).collect()
         }
     }
@@ -153,7 +195,7 @@ mod tests {
     fn named_below(home: &Path, setting: &str, value: &str) -> Vec<String> {
         let settings = Settings::of([(setting, value)]);
         let root = home.join("proj");
-        let start = Start { root: &root, git: &root.join(".git"), home: Some(home) };
+        let start = Start { root: &root, top: &root, git: &root.join(".git"), home: Some(home) };
         let names = |place: Place| {
             place
                 .at

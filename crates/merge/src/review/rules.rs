@@ -30,6 +30,7 @@ pub(super) static PARTED: LazyLock<Vec<&'static Pattern>> = LazyLock::new(|| {
 pub(super) struct Rules {
     pub(super) path: Vec<PathRule>,
     pub(super) setting: Vec<SettingRule>,
+    pub(super) host: Vec<KindRule>,
     pub(super) content: Vec<KindRule>,
     pub(super) refused: Vec<KindRule>,
     pub(super) token: Vec<Token>,
@@ -135,6 +136,11 @@ impl Rules {
     /// The line about a kind of content.
     pub(super) fn content(&'static self, kind: &str) -> &'static Described {
         described(&self.content, kind)
+    }
+
+    /// The line about a kind of place on the host from which a link leads here.
+    pub(super) fn host(&'static self, kind: &str) -> &'static Described {
+        described(&self.host, kind)
     }
 
     /// The line about a kind that is refused.

@@ -40,7 +40,7 @@ const PASSED_ON: [&str; 9] = [
 ];
 
 impl Settings {
-    pub(super) fn read(means: &Means, git_dir: &Path) -> Result<Self, Error> {
+    pub(crate) fn read(means: &Means, git_dir: &Path) -> Result<Self, Error> {
         let mut call = means.git.call(git_dir).shortly();
         call = call.args(["config", "--list", "--includes", "--show-scope", "--show-origin", "-z"]);
         if let Some(home) = &means.home {

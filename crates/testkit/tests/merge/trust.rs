@@ -94,6 +94,59 @@ fn a_link_above_a_place_that_the_configuration_names_is_held() {
     }
 }
 
+/// Work on one file, which is held because of something of the user's.
+fn holds(world: &World, path: &str) {
+    let base = world.enter();
+    world.inside_write(path, "# other\n");
+    let outcome = world.merge(&world.request(base, Mode::Merge));
+    assert!(held(&outcome).contains_key(path), "{path}: {outcome:?}");
+}
+
+#[test]
+fn what_links_in_the_git_directory_lead_to_is_held() {
+    for (text, at, path) in [
+        ("../src/deep", ".git/hooks", "src/deep/er/util.c"),
+        ("../../src/deep/er/util.c", ".git/hooks/pre-commit", "src/deep/er/util.c"),
+        ("../../notes/attributes", ".git/info/attributes", "notes/attributes"),
+        ("../../notes/exclude", ".git/info/exclude", "notes/exclude"),
+        ("../../../notes/lib.config", ".git/modules/lib/config", "notes/lib.config"),
+    ] {
+        let world = World::new();
+        let link = world.repo().join(at);
+        drop(fs_err::remove_file(&link));
+        drop(fs_err::remove_dir_all(&link));
+        fs_err::create_dir_all(link.parent().unwrap()).unwrap();
+        if at.contains("modules") {
+            fs_err::write(link.with_file_name("HEAD"), "ref: refs/heads/main\n").unwrap();
+        }
+        linked(&world, text, at);
+        holds(&world, path);
+    }
+}
+
+#[test]
+fn what_hooks_elsewhere_lead_to_is_held() {
+    let world = World::new();
+    let hooks = world.root().join("my-hooks");
+    fs_err::create_dir_all(&hooks).unwrap();
+    fs_err::os::unix::fs::symlink(world.repo().join("src/deep/er/util.c"), hooks.join("pre-commit")).unwrap();
+    world.git(&["config", "core.hooksPath", hooks.to_str().unwrap()]);
+    holds(&world, "src/deep/er/util.c");
+}
+
+#[test]
+fn what_the_configuration_of_a_submodule_names_is_held() {
+    let world = World::new();
+    let module = world.repo().join(".git/modules/lib");
+    for folder in ["objects", "refs"] {
+        fs_err::create_dir_all(module.join(folder)).unwrap();
+    }
+    fs_err::write(module.join("HEAD"), "ref: refs/heads/main\n").unwrap();
+    let text = "[core]\n\tworktree = ../../../vendor/lib\n\thooksPath = ../../src/deep\n";
+    fs_err::write(module.join("config"), text).unwrap();
+    holds(&world, "src/deep/er/util.c");
+}
+
 #[test]
 fn every_place_that_the_users_configuration_names_is_held() {
     for (setting, value) in [
