@@ -1,4 +1,4 @@
-//! What is around the changes: the links of the target, and what the user's git configuration names.
+//! What is around the changes: the links of the target, and what of it the user's configuration and home directory name.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
@@ -37,12 +37,8 @@ pub(super) fn surroundings(
         found.extend(of_changes(&scratch.changes(base, head)?));
     }
     links.add(with_texts(scratch, found)?.into_iter().chain(root.into_iter().flat_map(on_disk)));
-    let places = match target {
-        Target::Repository(repository) => places(repository, means),
-        Target::Plain { .. } => Vec::new(),
-    };
     let attention = means.git.attention().clone();
-    Ok(Surroundings { links, places, seal: Seal::of(&means.state)?, attention })
+    Ok(Surroundings { links, places: places(target, means), seal: Seal::of(&means.state)?, attention })
 }
 
 impl Surroundings {

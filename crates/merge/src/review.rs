@@ -8,6 +8,7 @@
 mod alias;
 mod content;
 mod git_dir;
+mod home;
 mod leads;
 mod name;
 mod named;
@@ -60,7 +61,7 @@ pub trait Contents {
 #[derive(Clone, Debug, Default)]
 pub struct Surroundings {
     pub links: Links,
-    /// Places that the user's git configuration names.
+    /// Places that the user's configuration names, or something in the home or git directory leads to.
     pub places: Vec<Place>,
     pub seal: Seal,
     /// Looked at between one change and the next.
@@ -319,13 +320,19 @@ impl<'a> Subject<'a> {
         found.into_iter().filter_map(fitting).collect()
     }
 
-    /// Named by the user's configuration, also where it goes: what was there was in force.
+    /// Named by the user's configuration, also where it goes: what was there was in force. For each reason once.
     fn by_setting(&self) -> Vec<Finding> {
-        let fitting = |place: &Place| {
-            let (alias, _) = self.names.iter().find(|(_, name)| place.covers(name))?;
-            Some(self.finding(alias.as_ref(), Cow::Owned(place.setting().to_owned()), place.described()))
-        };
-        self.around.places.iter().filter_map(fitting).collect()
+        let mut found: Vec<Finding> = Vec::new();
+        for place in &self.around.places {
+            let line = place.described();
+            if found.iter().any(|known| known.reason == line.reason) {
+                continue;
+            }
+            if let Some((alias, _)) = self.names.iter().find(|(_, name)| place.covers(name)) {
+                found.push(self.finding(alias.as_ref(), Cow::Owned(place.setting().to_owned()), line));
+            }
+        }
+        found
     }
 
     /// A link above what is held, one of each sort: nothing below it need be changed to get its name.

@@ -11,6 +11,16 @@ const LONGEST: usize = 40;
 /// A path as it is written, as it is after each link on its way, and last as the place that it leads to. A name that is
 /// not there stands for itself: somebody may make it.
 pub(super) fn spellings(path: &Path) -> Vec<PathBuf> {
+    followed(path, |_| true)
+}
+
+/// The same as far as the way goes through directories above, at or below some places. What is in another one is not
+/// looked up.
+pub(super) fn spellings_near(path: &Path, near: &[PathBuf]) -> Vec<PathBuf> {
+    followed(path, |at| near.iter().any(|place| place.starts_with(at) || at.starts_with(place)))
+}
+
+fn followed(path: &Path, is_looked_into: impl Fn(&Path) -> bool) -> Vec<PathBuf> {
     let (mut at, mut rest) = (PathBuf::from("/"), names(path));
     let mut found = vec![plain(path)];
     let mut hops = 0;
@@ -20,8 +30,9 @@ pub(super) fn spellings(path: &Path) -> Vec<PathBuf> {
             continue;
         }
         let here = at.join(name);
-        match fs::read_link(&here) {
-            Ok(text) if hops < LONGEST => {
+        let link = if is_looked_into(&at) { fs::read_link(&here).ok() } else { None };
+        match link {
+            Some(text) if hops < LONGEST => {
                 hops += 1;
                 if text.is_absolute() {
                     at = PathBuf::from("/");
@@ -91,5 +102,10 @@ mod tests {
             assert_eq!(spellings(&place.join(path)), expected, "{path}");
         }
         assert_eq!(spellings(&place.join("one")).len(), LONGEST + 2, "a circle ends");
+        let near = |at: &str| spellings_near(&place.join("far"), &[place.join(at)]).pop().unwrap();
+        assert_eq!((near("proj"), near("elsewhere")), (place.join("proj/deep/x"), place.join("proj/deep/x")));
+        symlink("deep/none", place.join("proj/odd")).unwrap();
+        let near = |at: &str| spellings_near(&place.join("proj/odd"), &[place.join(at)]).pop().unwrap();
+        assert_eq!((near("proj"), near("other")), (place.join("proj/deep/none"), place.join("proj/odd")));
     }
 }

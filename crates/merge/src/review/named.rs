@@ -1,5 +1,5 @@
-//! Files of the worktree that the user's own git configuration names: hooks, included settings, filters and other commands.
-//! The configuration is a list of words here; nothing in it is run.
+//! Files of the worktree that the user's own git configuration names: hooks, included settings, filters and other commands;
+//! and those that links outside of the worktree lead to, where git or other programs read them. The configuration is a list of words here; nothing in it is run.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -8,12 +8,13 @@ use sandtable_sandbox::model::path::HostPath;
 use sandtable_store::RelPath;
 
 use super::git_dir::{GitDirs, links};
+use super::home::{self, Read, Sort};
 use super::leads::{plain, spellings};
 use super::name::is_dot_git;
 use super::pattern::{Folded, wild};
 use super::rules::{Described, Names, RULES};
 use crate::request::Means;
-use crate::target::{Repository, Settings, Value};
+use crate::target::{Repository, Settings, Target, Value};
 
 /// The configuration of as many submodules is read.
 const MODULES: usize = 64;
@@ -61,19 +62,38 @@ struct Start<'a> {
     home: Option<&'a Path>,
 }
 
-/// All places that the settings of a repository name, or links in its git directory.
-pub fn places(repository: &Repository, means: &Means) -> Vec<Place> {
-    let Some(root) = &repository.root else { return Vec::new() };
+/// All places that something of the user's outside of the worktree names or leads to.
+pub fn places(target: &Target, means: &Means) -> Vec<Place> {
+    let Some(root) = target.root().map(HostPath::as_path) else { return Vec::new() };
+    let mut found = of_home(means, root);
+    if let Target::Repository(repository) = target {
+        found.extend(of_repository(repository, root, means));
+    }
+    found
+}
+
+/// What the home directory leads to. The whole of the worktree is meant only by a name that programs read, not by any
+/// that begins with a dot.
+fn of_home(means: &Means, root: &Path) -> Vec<Place> {
+    let place = |Read { name, sort, spellings }: Read| {
+        let paths = below(spellings, root).into_iter().filter(|path| sort == Sort::Known || !path.is_root());
+        whole(paths, &name, &RULES.host("home").described)
+    };
+    home::read(means, root).into_iter().flat_map(place).collect()
+}
+
+/// What the settings of a repository name, and links in its git directory.
+fn of_repository(repository: &Repository, root: &Path, means: &Means) -> Vec<Place> {
     let start = Start {
-        root: root.as_path(),
-        top: root.as_path(),
+        root,
+        top: root,
         git: &repository.common_dir,
         home: means.home.as_ref().map(HostPath::as_path),
     };
     let dirs = GitDirs::of(&repository.git_dir, &repository.common_dir);
     let mut found = of_settings(&repository.settings, &start);
     found.extend(of_files(&repository.settings, &means.own_configuration(), &start));
-    found.extend(dirs.links.iter().flat_map(|link| of_link(link, RULES.host("git-directory"), &start)));
+    found.extend(dirs.links.iter().flat_map(|link| of_link(link, &start)));
     found.extend(dirs.modules.iter().take(MODULES).flat_map(|module| of_module(module, means, &start)));
     found
 }
@@ -86,16 +106,20 @@ fn of_module(git_dir: &Path, means: &Means, start: &Start<'_>) -> Vec<Place> {
     [of_settings(&settings, &start), of_files(&settings, &[], &start)].concat()
 }
 
-/// What a link of the host leads to, with all that is below it.
-fn of_link(link: &Path, described: &'static Described, start: &Start<'_>) -> Vec<Place> {
-    let found = beneath(link, start.root).into_iter().filter(|path| !in_git_directory(path));
+/// What a link in the git directory leads to.
+fn of_link(link: &Path, start: &Start<'_>) -> Vec<Place> {
+    whole(beneath(link, start.root), link, &RULES.host("git-directory").described)
+}
+
+/// Paths with all that is below them, which something of the user's leads to.
+fn whole(paths: impl IntoIterator<Item = RelPath>, from: &Path, described: &'static Described) -> Vec<Place> {
     let place = |path: RelPath| Place {
         at: Folded::new(&path),
         names: Names::Path,
-        setting: link.to_string_lossy().into_owned(),
+        setting: from.to_string_lossy().into_owned(),
         described,
     };
-    found.map(place).collect()
+    paths.into_iter().filter(|path| !in_git_directory(path)).map(place).collect()
 }
 
 /// Nothing is ever brought there.
@@ -143,15 +167,15 @@ fn of_settings(settings: &Settings, start: &Start<'_>) -> Vec<Place> {
 /// What a value names below the worktree. As a link on the host may lead there, what is on disk counts as well.
 fn paths(names: Names, value: &Value, start: &Start<'_>) -> Vec<RelPath> {
     let (value, file) = (value.text.as_str(), value.file.as_deref());
-    let whole = |from: &Path| from.join(expanded(value, start));
+    let from = |from: &Path| from.join(expanded(value, start));
     match names {
         Names::Path => {
-            let path = whole(start.top);
+            let path = from(start.top);
             let links = links(&path).into_iter().flat_map(|link| beneath(&link, start.root));
             beneath(&path, start.root).into_iter().chain(links).collect()
         }
         // From the file that says so, which may be an included one itself.
-        Names::FromGit => beneath(&whole(file.and_then(Path::parent).unwrap_or(start.git)), start.root),
+        Names::FromGit => beneath(&from(file.and_then(Path::parent).unwrap_or(start.git)), start.root),
         Names::Alias if !value.starts_with('!') => Vec::new(),
         Names::Command | Names::Alias => {
             let words = value.split(|c: char| c.is_whitespace() || "'\"`;|&()<>=!$".contains(c));
@@ -172,9 +196,13 @@ fn expanded(value: &str, start: &Start<'_>) -> PathBuf {
 
 /// A path from the top of the worktree, by its words and by where links of the host lead.
 fn beneath(path: &Path, root: &Path) -> Vec<RelPath> {
+    below(spellings(path), root)
+}
+
+fn below(paths: Vec<PathBuf>, root: &Path) -> Vec<RelPath> {
     use std::os::unix::ffi::OsStrExt as _;
     let mut found: Vec<RelPath> = Vec::new();
-    for path in spellings(path) {
+    for path in paths {
         let Ok(below) = path.strip_prefix(root) else { continue };
         let bytes = below.as_os_str().as_bytes();
         let below = if bytes.is_empty() { Some(RelPath::root()) } else { RelPath::new(bytes).ok() };

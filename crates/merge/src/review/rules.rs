@@ -30,7 +30,7 @@ pub(super) static PARTED: LazyLock<Vec<&'static Pattern>> = LazyLock::new(|| {
 pub(super) struct Rules {
     pub(super) path: Vec<PathRule>,
     pub(super) setting: Vec<SettingRule>,
-    pub(super) host: Vec<KindRule>,
+    pub(super) host: Vec<HostRule>,
     pub(super) content: Vec<KindRule>,
     pub(super) refused: Vec<KindRule>,
     pub(super) token: Vec<Token>,
@@ -54,6 +54,17 @@ pub(super) struct SettingRule {
     /// Names of settings, in lower case, `*` for anything.
     pub(super) settings: Vec<String>,
     pub(super) names: Names,
+    #[serde(flatten)]
+    pub(super) described: Described,
+}
+
+/// What outside of the worktree can lead into it.
+#[derive(Debug, Deserialize)]
+pub(super) struct HostRule {
+    pub(super) kind: String,
+    /// Where, from the home directory. A `*` in the last name stands for links only.
+    #[serde(default)]
+    pub(super) names: Vec<String>,
     #[serde(flatten)]
     pub(super) described: Described,
 }
@@ -138,9 +149,10 @@ impl Rules {
         described(&self.content, kind)
     }
 
-    /// The line about a kind of place on the host from which a link leads here.
-    pub(super) fn host(&'static self, kind: &str) -> &'static Described {
-        described(&self.host, kind)
+    /// The line about a kind of place on the host from which a way leads here.
+    pub(super) fn host(&'static self, kind: &str) -> &'static HostRule {
+        let line = self.host.iter().find(|line| line.kind == kind);
+        line.expect("a test looks for every kind in the rules")
     }
 
     /// The line about a kind that is refused.

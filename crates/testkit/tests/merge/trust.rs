@@ -125,6 +125,36 @@ fn what_links_in_the_git_directory_lead_to_is_held() {
 }
 
 #[test]
+fn what_dot_files_of_the_home_directory_lead_to_is_held() {
+    for (at, path) in [
+        (".bashrc", "dot/bashrc"),
+        (".unheard-of-rc", "dot/rc"),
+        (".config", "dot/fish/config.fish"),
+        (".config/fish/config.fish", "dot"),
+        (".ssh/rc", "dot/rc"),
+        ("bin", "dot/tool.txt"),
+    ] {
+        let world = World::new();
+        let link = world.root().join("home").join(at);
+        fs_err::create_dir_all(link.parent().unwrap()).unwrap();
+        // What the link leads to need not be there yet.
+        let to = path.strip_suffix("/fish/config.fish").unwrap_or(path);
+        let to = to.strip_suffix("/tool.txt").unwrap_or(to);
+        fs_err::os::unix::fs::symlink(world.repo().join(to), &link).unwrap();
+        holds(&world, path);
+    }
+    // A link to all of it is another name of it, unless programs read what has that name.
+    for (at, holds) in [(".dotfiles", false), ("dotfiles", false), (".vim", true)] {
+        let world = World::new();
+        fs_err::os::unix::fs::symlink(world.repo(), world.root().join("home").join(at)).unwrap();
+        let base = world.enter();
+        world.inside_write("src/deep/er/util.c", "int other;\n");
+        let outcome = world.merge(&world.request(base, Mode::Merge));
+        assert_eq!(outcome.success, !holds, "{at}: {outcome:?}");
+    }
+}
+
+#[test]
 fn what_hooks_elsewhere_lead_to_is_held() {
     let world = World::new();
     let hooks = world.root().join("my-hooks");
