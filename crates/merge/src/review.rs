@@ -18,6 +18,7 @@ mod rules;
 mod secret;
 mod steps;
 mod text;
+mod words;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

@@ -2,6 +2,8 @@
 //! and those that links outside of the worktree lead to, where git or other programs read them. The configuration is a list of words here; nothing in it is run.
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use sandtable_sandbox::model::path::HostPath;
@@ -13,11 +15,15 @@ use super::leads::{plain, spellings};
 use super::name::is_dot_git;
 use super::pattern::{Folded, wild};
 use super::rules::{Described, Names, RULES};
+use super::words::{self, Word};
 use crate::request::Means;
 use crate::target::{Repository, Settings, Target, Value};
 
 /// The configuration of as many submodules is read.
 const MODULES: usize = 64;
+
+/// A command enters as many directories.
+const FOLDERS: usize = 8;
 
 /// A place in the worktree that a setting names.
 #[derive(Clone, Debug)]
@@ -33,7 +39,7 @@ impl Place {
     pub(super) fn covers(&self, path: &Folded) -> bool {
         match self.names {
             Names::Path | Names::FromGit => path.names().starts_with(self.at.names()),
-            Names::Command | Names::Alias => *path == self.at,
+            Names::Command | Names::Alias => words::is_run_by(&self.at, path),
         }
     }
 
@@ -60,6 +66,8 @@ struct Start<'a> {
     top: &'a Path,
     git: &'a Path,
     home: Option<&'a Path>,
+    /// What git makes of the first part of a path: the home directory of another user, or where git was installed.
+    by_git: &'a dyn Fn(&str) -> Option<PathBuf>,
 }
 
 /// All places that something of the user's outside of the worktree names or leads to.
@@ -89,6 +97,7 @@ fn of_repository(repository: &Repository, root: &Path, means: &Means) -> Vec<Pla
         top: root,
         git: &repository.common_dir,
         home: means.home.as_ref().map(HostPath::as_path),
+        by_git: &|part| asked(means, &repository.git_dir, part),
     };
     let dirs = GitDirs::of(&repository.git_dir, &repository.common_dir);
     let mut found = of_settings(&repository.settings, &start);
@@ -96,6 +105,15 @@ fn of_repository(repository: &Repository, root: &Path, means: &Means) -> Vec<Pla
     found.extend(dirs.links.iter().flat_map(|link| of_link(link, &start)));
     found.extend(dirs.modules.iter().take(MODULES).flat_map(|module| of_module(module, means, &start)));
     found
+}
+
+/// What git makes of a path in a setting. It knows the users of the system, wherever they are listed.
+fn asked(means: &Means, git_dir: &Path, part: &str) -> Option<PathBuf> {
+    const NAME: &str = "sandtable.path";
+    let call = means.git.call(git_dir).shortly().setting(NAME, &format!("{part}/"));
+    let answer = call.args(["config", "--type=path", "-z", "--get", NAME]).output().ok()?;
+    let path = PathBuf::from(OsStr::from_bytes(answer.strip_suffix(b"\0")?));
+    path.is_absolute().then_some(path)
 }
 
 /// What the configuration of a submodule names in the worktree around it. Git asks for no more of one that is not in order.
@@ -176,22 +194,42 @@ fn paths(names: Names, value: &Value, start: &Start<'_>) -> Vec<RelPath> {
         }
         // From the file that says so, which may be an included one itself.
         Names::FromGit => beneath(&from(file.and_then(Path::parent).unwrap_or(start.git)), start.root),
-        Names::Alias if !value.starts_with('!') => Vec::new(),
-        Names::Command | Names::Alias => {
-            let words = value.split(|c: char| c.is_whitespace() || "'\"`;|&()<>=!$".contains(c));
-            // A bare word is looked for in PATH.
-            let likely = words.filter(|word| word.contains(['/', '.']) && !word.starts_with('-'));
-            let found = likely.flat_map(|word| beneath(&start.top.join(expanded(word, start)), start.root));
-            found.filter(|path| !path.is_root()).collect()
-        }
+        Names::Alias if !words::runs(value) => Vec::new(),
+        Names::Command | Names::Alias => of_command(value, start),
     }
 }
 
+/// The files that a command line may mean.
+fn of_command(line: &str, start: &Start<'_>) -> Vec<RelPath> {
+    let (words, entered) = words::words(line);
+    let entered = entered.into_iter().map(|folder| start.top.join(expanded(folder, start)));
+    let folders: Vec<PathBuf> = [start.top.to_owned()].into_iter().chain(entered.take(FOLDERS)).collect();
+    let paths = |word: Word| match word {
+        Word::Path(path) => {
+            let path = path.to_str().map_or_else(|| path.clone(), |word| expanded(word, start));
+            folders.iter().map(|folder| folder.join(&path)).collect::<Vec<_>>()
+        }
+        Word::Behind(path) => {
+            let folders = folders.iter().map(PathBuf::as_path).chain(start.home);
+            folders.map(|folder| folder.join(&path)).collect()
+        }
+    };
+    let found = words.into_iter().flat_map(paths).flat_map(|path| beneath(&path, start.root));
+    let found: BTreeSet<RelPath> = found.filter(|path| !path.is_root()).collect();
+    found.into_iter().collect()
+}
+
+/// A path as git reads it, and a shell.
 fn expanded(value: &str, start: &Start<'_>) -> PathBuf {
-    match (value.strip_prefix("~/"), start.home) {
-        (Some(rest), Some(home)) => home.join(rest),
-        _ => PathBuf::from(value),
-    }
+    let value = value.strip_prefix(":(optional)").unwrap_or(value);
+    let (first, rest) = value.split_once('/').unwrap_or((value, ""));
+    let place = match first {
+        "~" => start.home.map(Path::to_owned),
+        "%(prefix)" => (start.by_git)(first),
+        _ if first.starts_with('~') => (start.by_git)(first),
+        _ => None,
+    };
+    place.map_or_else(|| PathBuf::from(value), |place| place.join(rest.trim_start_matches('/')))
 }
 
 /// A path from the top of the worktree, by its words and by where links of the host lead.
@@ -200,7 +238,6 @@ fn beneath(path: &Path, root: &Path) -> Vec<RelPath> {
 }
 
 fn below(paths: Vec<PathBuf>, root: &Path) -> Vec<RelPath> {
-    use std::os::unix::ffi::OsStrExt as _;
     let mut found: Vec<RelPath> = Vec::new();
     for path in paths {
         let Ok(below) = path.strip_prefix(root) else { continue };
@@ -223,7 +260,13 @@ mod tests {
     fn named_below(home: &Path, setting: &str, value: &str) -> Vec<String> {
         let settings = Settings::of([(setting, value)]);
         let root = home.join("proj");
-        let start = Start { root: &root, top: &root, git: &root.join(".git"), home: Some(home) };
+        let start = Start {
+            root: &root,
+            top: &root,
+            git: &root.join(".git"),
+            home: Some(home),
+            by_git: &|part| (part == "~ann").then(|| home.to_owned()),
+        };
         let names = |place: Place| {
             place
                 .at
@@ -242,13 +285,21 @@ mod tests {
             ("core.hookspath", "dev/checks", &["dev/checks"][..]),
             ("core.hookspath", "/nowhere/proj/dev/../hooks/", &["hooks"]),
             ("core.hookspath", "~/proj/h", &["h"]),
+            ("core.hookspath", "~//proj/h", &["h"]),
+            ("core.hookspath", "~ann/proj/h", &["h"]),
+            ("core.hookspath", "~bob/proj/h", &["~bob/proj/h"]),
+            ("core.hookspath", ":(optional)~ann/proj/h", &["h"]),
             ("core.hookspath", "/etc/hooks", &[]),
             ("core.hookspath", ".", &[""]),
             ("include.path", "../dev/gitconfig", &["dev/gitconfig"]),
             ("includeif.gitdir:~/x.path", "../inc", &["inc"]),
-            ("filter.x.clean", "python3 tools/clean.py %f", &["tools/clean.py"]),
+            ("filter.x.clean", "python3 tools/clean.py %f", &["%f", "python3", "tools/clean.py"]),
             ("alias.st", "!./dev/run.sh --all", &["dev/run.sh"]),
-            ("core.fsmonitor", "/nowhere/proj/dev/watch", &["dev/watch"]),
+            ("alias.st", "!sh deploy", &["deploy", "sh"]),
+            ("alias.st", "!cd dev && ./run", &["cd", "dev", "dev/cd", "dev/dev", "dev/run", "run"]),
+            ("alias.st", "!$HOME/proj/x", &["home/proj/x", "proj/x", "x"]),
+            ("core.editor", "~ann/proj/edit", &["edit"]),
+            ("core.fsmonitor", "/nowhere/proj/dev/watch", &["dev/watch", "nowhere/proj/dev/watch"]),
             ("alias.st", "status ./src", &[]),
             ("user.name", "src/main.c", &[]),
             ("branch.main.remote", "origin", &[]),

@@ -155,6 +155,39 @@ fn what_dot_files_of_the_home_directory_lead_to_is_held() {
 }
 
 #[test]
+fn a_path_from_the_home_directory_of_another_user_is_read_as_git_reads_it() {
+    let world = World::new();
+    let above = "/..".repeat(10);
+    let path = format!("~root{above}{}", world.repo().join("src/deep").display());
+    world.git(&["config", "core.hooksPath", &path]);
+    holds(&world, "src/deep/er/util.c");
+}
+
+#[test]
+fn a_word_of_a_command_that_a_shell_takes_for_a_file_is_held() {
+    for (setting, value, path) in [
+        ("alias.go", "!sh deploy", "deploy"),
+        ("alias.go", "!cd src/deep && . ./er", "src/deep/er"),
+        ("alias.go", "!node server", "server/index.js"),
+        ("alias.go", "-c core.pager=src/page log", "src/page"),
+        ("diff.x.textconv", "awk -f conv", "conv"),
+        ("tar.zip.command", "./src/pack", "src/pack"),
+        ("diff.orderFile", "src/order", "src/order"),
+        ("core.pager", "$(git rev-parse --show-toplevel)/src/page", "src/page"),
+    ] {
+        let world = World::new();
+        world.git(&["config", setting, value]);
+        let base = world.enter();
+        if path.ends_with("/er") {
+            fs_err::remove_dir_all(world.inside().join(path)).unwrap();
+        }
+        world.inside_write(path, "# other\n");
+        let outcome = world.merge(&world.request(base, Mode::Merge));
+        assert!(held(&outcome).contains_key(path), "{value}: {outcome:?}");
+    }
+}
+
+#[test]
 fn what_hooks_elsewhere_lead_to_is_held() {
     let world = World::new();
     let hooks = world.root().join("my-hooks");
