@@ -94,6 +94,33 @@ fn skipped(captured: &Captured) -> Vec<(String, SkipReason)> {
     skipped.map(|skipped| (skipped.path.display_escaped(), skipped.why)).collect()
 }
 
+/// A state has a file for each name: what lies on disk once would be hashed, and later written, thousands of times.
+#[test]
+fn a_file_with_many_names_is_read_once_and_only_so_many_names_are_taken() {
+    let trees = Trees::new();
+    fs_err::create_dir(trees.upper(".git")).unwrap();
+    for directory in ["", ".git/"] {
+        let first = trees.upper(&format!("{directory}n0000"));
+        fs_err::write(&first, vec![b'x'; 1 << 20]).unwrap();
+        for name in 1..1030 {
+            fs_err::hard_link(&first, trees.upper(&format!("{directory}n{name:04}"))).unwrap();
+        }
+    }
+    let captured = trees.capture(Ignored::All);
+    let counts = captured.outcome.counts;
+    assert_eq!((counts.files_read, counts.bytes_read), (2, 2 << 20), "{counts:?}");
+    let left_out: Vec<_> = ["", ".git/"]
+        .iter()
+        .flat_map(|directory| {
+            (1025..1030).map(move |name| (format!("{directory}n{name}"), SkipReason::Names))
+        })
+        .collect();
+    let mut skipped = skipped(&captured);
+    skipped.sort_by_key(|(path, _)| path.starts_with('.'));
+    assert_eq!(skipped, left_out);
+    assert_eq!(trees.paths(&captured.outcome.state).len(), 1025);
+}
+
 #[test]
 fn whiteouts_opaque_directories_and_changes_of_kind() {
     let trees = Trees::new();

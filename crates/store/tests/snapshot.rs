@@ -286,6 +286,23 @@ fn holes_are_zeros() {
 }
 
 #[test]
+fn a_file_with_several_names_is_read_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let memory = Memory::new(HashKind::Sha1);
+    fs_err::write(dir.path().join("n0"), vec![b'x'; 8 << 10]).unwrap();
+    for name in 1..20 {
+        fs_err::hard_link(dir.path().join("n0"), dir.path().join(format!("n{name}"))).unwrap();
+    }
+    let outcome = snapshot(dir.path(), &memory, Ignored::All);
+    assert_eq!((outcome.counts.files_read, outcome.counts.bytes_read), (1, 8 << 10));
+    let id = |name: &str| {
+        let node = outcome.state.lookup(&memory, &RelPath::new(name).unwrap()).unwrap();
+        node.unwrap().id().unwrap()
+    };
+    assert!((1..20).all(|name| id(&format!("n{name}")) == id("n0")));
+}
+
+#[test]
 fn a_writer_that_never_rests_is_seen() {
     let dir = tempfile::tempdir().unwrap();
     let stop = AtomicBool::new(false);

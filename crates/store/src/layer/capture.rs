@@ -22,8 +22,8 @@ use crate::object::ObjectKind;
 use crate::object::name::{git_refuses, git_refuses_symlink};
 use crate::path::RelPath;
 use crate::snapshot::{
-    self, Error, FileReader, Findings, Holes, Ignored, Nothing, SkipReason, Small, Store, attributes, judge,
-    link, small_file,
+    self, Error, FileReader, Findings, Holes, Ignored, Linked, Nothing, SkipReason, Small, Store, attributes,
+    judge, link, small_file,
 };
 use crate::source::Stamp;
 use crate::statcache::{self, Block, Cached, CachedDirectory, InStore, Key, Look, Settled, StatCache};
@@ -89,6 +89,7 @@ pub fn capture(
         findings: Findings::default(),
         foreign: findings::Findings::new(super::Options::default()),
         holes: Holes::default(),
+        linked: Linked::default(),
         layer: None,
     };
     capture.begin(Place::Top, run.options.rules.clone(), Key::ROOT)?;
@@ -115,6 +116,7 @@ struct Capture<'a, 'c> {
     findings: Findings,
     foreign: findings::Findings,
     holes: Holes,
+    linked: Linked,
     layer: Option<ObjectId>,
 }
 
@@ -282,6 +284,9 @@ impl<'a> Capture<'a, '_> {
             return Ok(());
         }
         drop(file);
+        if !self.linked.fits(meta) {
+            return Err(Nothing::Skip(SkipReason::Names).into());
+        }
         let cached = self.frames.last_mut().and_then(|frame| frame.cached.get(name));
         if let Some(cached) = cached.filter(|cached| cached.is_clean(meta))
             && let Some((id, attributes)) = cached.content
@@ -298,11 +303,15 @@ impl<'a> Capture<'a, '_> {
 
     fn read(&mut self, name: &[u8], meta: &Meta) -> Result<(), Stop> {
         let limit = self.options.file_limit;
-        let reader =
-            FileReader { sink: self.store.sink, limit, holes: &self.holes, cancel: self.options.cancel };
+        let reader = FileReader {
+            sink: self.store.sink,
+            limit,
+            holes: &self.holes,
+            linked: &self.linked,
+            cancel: self.options.cancel,
+        };
         let given = reader.read(self.upper.fd(), name, meta)?;
-        self.findings.counts.files_read += 1;
-        self.findings.counts.bytes_read += given.meta.size;
+        self.findings.counts.add(&given);
         if given.attributes_cut {
             self.skip(SkipReason::Attributes);
         }

@@ -16,7 +16,8 @@ use crate::id::ObjectId;
 use crate::object::{EntryMode, ObjectKind, ReadObjects, Tree, TreeEntry};
 use crate::path::RelPath;
 use crate::snapshot::{
-    Error, FILE_LIMIT, FileReader, Findings, Holes, Nothing, SkipReason, Store, attributes, judge, link,
+    Error, FILE_LIMIT, FileReader, Findings, Holes, Linked, Nothing, SkipReason, Store, attributes, judge,
+    link,
 };
 use crate::state::{Attributes, Entry, Node, Own, State, StateError, What, write_directory};
 
@@ -81,6 +82,7 @@ pub(crate) fn store(
         frames: Vec::new(),
         findings: Findings::default(),
         holes: Holes::default(),
+        linked: Linked::default(),
         path: RelPath::root(),
     };
     let root = Own::usual(EntryMode::Tree);
@@ -102,6 +104,7 @@ struct Keeper<'a> {
     frames: Vec<Frame>,
     findings: Findings,
     holes: Holes,
+    linked: Linked,
     path: RelPath,
 }
 
@@ -169,19 +172,20 @@ impl Keeper<'_> {
         }
         match meta.kind {
             Kind::Directory => self.directory(name),
+            Kind::File if !self.linked.fits(&meta) => Err(Nothing::Skip(SkipReason::Names)),
             Kind::File => {
                 let reader = FileReader {
                     sink: self.store.sink,
                     limit: FILE_LIMIT,
                     holes: &self.holes,
+                    linked: &self.linked,
                     cancel: &NEVER,
                 };
                 let given = reader.read(dir, name, &meta)?;
                 if given.torn {
                     self.findings.changed(self.path.clone());
                 }
-                self.findings.counts.files_read += 1;
-                self.findings.counts.bytes_read += given.meta.size;
+                self.findings.counts.add(&given);
                 self.push(name, What::File(given.id), Own::new(&given.meta, given.attributes));
                 Ok(())
             }

@@ -9,6 +9,7 @@ use rustix::io::Errno;
 
 use super::content::Content;
 use super::holes::Holes;
+use super::linked::Linked;
 use super::outcome::SkipReason;
 use crate::dir::{Kind, Meta, attribute_names, attribute_value, open_file, stat_at, stat_fd};
 use crate::id::ObjectId;
@@ -27,6 +28,7 @@ pub(crate) struct FileReader<'a> {
     pub(crate) sink: &'a dyn WriteObjects,
     pub(crate) limit: u64,
     pub(crate) holes: &'a Holes,
+    pub(crate) linked: &'a Linked,
     pub(crate) cancel: &'a AtomicBool,
 }
 
@@ -41,6 +43,8 @@ pub(crate) struct Given {
     pub(crate) torn: bool,
     /// Some attributes are too large and not there.
     pub(crate) attributes_cut: bool,
+    /// How many bytes were read; none of a file that was read under another name.
+    pub(crate) read: u64,
 }
 
 /// Why there is nothing of an entry.
@@ -55,6 +59,15 @@ pub(crate) enum Nothing {
 impl FileReader<'_> {
     /// Reads the file `name` in `dir`, which was seen to be `seen`.
     pub(crate) fn read(&self, dir: BorrowedFd<'_>, name: &[u8], seen: &Meta) -> Result<Given, Nothing> {
+        if let Some(given) = self.linked.read_before(seen) {
+            return Ok(given);
+        }
+        let given = self.read_anew(dir, name, seen)?;
+        self.linked.remember(&given);
+        Ok(given)
+    }
+
+    fn read_anew(&self, dir: BorrowedFd<'_>, name: &[u8], seen: &Meta) -> Result<Given, Nothing> {
         let mut seen = *seen;
         let mut last = SkipReason::Moved;
         for left in (0..TRIES).rev() {
@@ -87,7 +100,8 @@ impl FileReader<'_> {
         let id = self.sink.write_blob(before.size, &mut content).map_err(|error| self.sort(error))?;
         let meta = stat_fd(file.as_fd()).map_err(judge)?;
         let look = |meta: &Meta| (meta.size, meta.mtime_ns, meta.ctime_ns);
-        Ok(Given { id, attributes, meta, torn: look(&meta) != look(&before), attributes_cut })
+        let torn = look(&meta) != look(&before);
+        Ok(Given { id, attributes, meta, torn, attributes_cut, read: meta.size })
     }
 
     fn sort(&self, error: WriteError) -> Nothing {

@@ -10,6 +10,7 @@ use super::file::{FileReader, Nothing, attributes, judge, link};
 use super::found::Findings;
 use super::holes::Holes;
 use super::known::{Found, Inside, Knowing, KnownFile};
+use super::linked::Linked;
 use super::noticing::Noticing;
 use super::outcome::SkipReason;
 use super::queue::{Listed, Place, Sub};
@@ -31,6 +32,7 @@ pub(super) struct Shared<'a> {
     pub(super) moment: Stamp,
     pub(super) borrowed: Mutex<Vec<ObjectId>>,
     pub(super) holes: Holes,
+    pub(super) linked: Linked,
     pub(super) cache: Option<Mutex<&'a mut statcache::Writer>>,
 }
 
@@ -291,11 +293,11 @@ impl<'a, 's> Lister<'a, 's> {
             sink: self.store.sink,
             limit,
             holes: &self.shared.holes,
+            linked: &self.shared.linked,
             cancel: self.options.cancel,
         };
         let given = reader.read(inside.dir, name, meta)?;
-        self.findings.counts.files_read += 1;
-        self.findings.counts.bytes_read += given.meta.size;
+        self.findings.counts.add(&given);
         if given.attributes_cut {
             self.skip(SkipReason::Attributes);
         }

@@ -12,6 +12,7 @@ mod file;
 mod found;
 mod holes;
 mod known;
+mod linked;
 mod list;
 mod noticing;
 mod onboard;
@@ -30,6 +31,7 @@ pub use outcome::{Changed, Counts, Outcome, SkipReason, Skipped};
 pub(crate) use file::{FileReader, Nothing, attributes, judge, link};
 pub(crate) use found::Findings;
 pub(crate) use holes::Holes;
+pub(crate) use linked::Linked;
 pub(crate) use list::{Small, small_file};
 
 use crate::ignore::Rules;

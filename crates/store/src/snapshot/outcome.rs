@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::file::Given;
 use crate::id::ObjectId;
 use crate::path::RelPath;
 use crate::state::State;
@@ -37,6 +38,18 @@ pub struct Counts {
     pub newest_ns: i64,
 }
 
+impl Counts {
+    /// Counts a file that was read, now or under another name.
+    pub(crate) const fn add(&mut self, given: &Given) {
+        if given.read == 0 && given.meta.size > 0 {
+            self.files_known += 1;
+        } else {
+            self.files_read += 1;
+        }
+        self.bytes_read += given.read;
+    }
+}
+
 /// What changed while it was read. Without any, the state is that of one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Changed {
@@ -63,6 +76,8 @@ pub enum SkipReason {
     TooLarge,
     /// The holes of all files together are more than a state takes.
     Holes,
+    /// The further names of all files together stand for more than a state takes.
+    Names,
     /// It never held still, and what was read has no length.
     Torn,
     /// It was gone or another when it was looked at again.
@@ -82,7 +97,7 @@ pub enum SkipReason {
 }
 
 impl SkipReason {
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Fifo,
         Self::Socket,
         Self::Device,
@@ -90,6 +105,7 @@ impl SkipReason {
         Self::Unreadable,
         Self::TooLarge,
         Self::Holes,
+        Self::Names,
         Self::Torn,
         Self::Moved,
         Self::Name,
@@ -110,6 +126,7 @@ impl SkipReason {
             Self::Unreadable => "unreadable",
             Self::TooLarge => "too-large",
             Self::Holes => "holes",
+            Self::Names => "names",
             Self::Torn => "torn",
             Self::Moved => "moved",
             Self::Name => "name",
@@ -141,6 +158,7 @@ impl fmt::Display for SkipReason {
             Self::Unreadable => "may not be read",
             Self::TooLarge => "is larger than 4 GiB, the most for one file",
             Self::Holes => "is sparse, and a state takes 256 MiB of holes in all files",
+            Self::Names => "is a further hard link to a file, and a state takes 1 GiB of further hard links",
             Self::Torn => "was written to all the time",
             Self::Moved => "was exchanged while it was read",
             Self::Name => "has a name that git does not allow",

@@ -52,6 +52,7 @@ pub(super) fn run(
         moment: options.began.unwrap_or_else(Moment::now).passed(),
         borrowed: Mutex::default(),
         holes: super::holes::Holes::default(),
+        linked: super::linked::Linked::default(),
         cache: cache.map(Mutex::new),
     };
     let walk = Walk {
