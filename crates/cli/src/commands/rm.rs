@@ -15,7 +15,7 @@ pub(crate) struct RmArgs {
     /// The sandboxes
     #[arg(required = true, value_name = "NAME")]
     names: Vec<SandboxName>,
-    /// Stop a sandbox that runs, and remove one whose work cannot be recorded: that work is lost
+    /// Stop a sandbox that runs, and remove it without recording what is not recorded yet: that work is lost
     #[arg(short, long)]
     force: bool,
 }

@@ -42,7 +42,7 @@ pub use image::unpack_image;
 pub use logs::Log;
 pub use manage::{Entry, Inspection, LayerSize, Listing, State, inspect, list, newest, stop};
 pub use prune::{Prune, Scope, prunable};
-pub use removal::{Removal, Removed, remove};
+pub use removal::{Loss, Removal, Removed, remove};
 pub use run::{Request, Streams, preview, run};
 pub use watcher::{CopyNews, Deaf, Watcher};
 

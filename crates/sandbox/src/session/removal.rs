@@ -1,5 +1,5 @@
 //! Removing sandboxes. What one holds that no state has is recorded before it goes; where that cannot be done it stays,
-//! unless somebody consents to the loss.
+//! unless somebody consents to the loss: who removes by force does not wait for a record of what may be anything.
 
 use std::time::Duration;
 
@@ -8,6 +8,7 @@ use sandtable_store::lock::FileLock;
 use super::directory::{SandboxDirectory, Sandboxes};
 use super::error::Error;
 use super::manage::{PATIENCE, existing, stop};
+use super::record::Record;
 use super::states::{self, LastState};
 use crate::model::id::SandboxName;
 use crate::model::spec::{Lifetime, WorkspaceMode};
@@ -22,7 +23,7 @@ const MOMENT: Duration = Duration::from_secs(1);
 pub enum Removal {
     /// One that runs stays, and so does one whose work cannot be recorded.
     Careful,
-    /// One that runs is stopped, and work that cannot be recorded is lost.
+    /// One that runs is stopped, and work that is not recorded by then is lost.
     Forced,
 }
 
@@ -31,8 +32,17 @@ pub enum Removal {
 pub struct Removed {
     /// Its last recorded state, which stays in the store until that is cleaned up.
     pub last: Option<LastState>,
-    /// Why the work since that state could not be recorded; it is lost.
-    pub lost: Option<Error>,
+    /// Why the work since that state is not recorded; it is lost.
+    pub lost: Option<Loss>,
+}
+
+/// Why work was lost with a sandbox.
+#[derive(Debug, thiserror::Error)]
+pub enum Loss {
+    #[error("it was removed by force")]
+    Forced,
+    #[error(transparent)]
+    Failed(Error),
 }
 
 /// Removes a sandbox and everything it kept.
@@ -67,10 +77,15 @@ pub fn remove(sandboxes: &Sandboxes, name: &SandboxName, how: Removal) -> Result
 
 /// The lock must be held.
 fn remove_held(directory: &SandboxDirectory, how: Removal) -> Result<Removed, Error> {
-    let removed = match (last_state(directory), how) {
-        (Ok(last), _) => Removed { last, lost: None },
-        (Err(error), Removal::Careful) => return Err(unkept(directory, error)),
-        (Err(error), Removal::Forced) => Removed { last: states::recorded(directory), lost: Some(error) },
+    let lost = |why| Removed { last: states::recorded(directory), lost: Some(why) };
+    let removed = match how {
+        Removal::Forced if has_unrecorded_work(directory) => lost(Loss::Forced),
+        Removal::Forced => last_state(directory)
+            .map_or_else(|error| lost(Loss::Failed(error)), |last| Removed { last, lost: None }),
+        Removal::Careful => {
+            let last = last_state(directory).map_err(|error| unkept(directory, error))?;
+            Removed { last, lost: None }
+        }
     };
     directory.delete_noted()?;
     Ok(removed)
@@ -86,8 +101,17 @@ fn remove_damaged(
     let _lock = directory.claim()?.ok_or_else(|| Error::StillRunning(name.clone()))?;
     match directory.is_unrecorded().then_some(error) {
         Some(error) if how == Removal::Careful => Err(unkept(&directory, error)),
-        lost => directory.delete().map(|()| Removed { last: None, lost }),
+        lost => directory.delete().map(|()| Removed { last: None, lost: lost.map(Loss::Failed) }),
     }
+}
+
+/// Whether something would have to be recorded first. Of one without a record, and of files that are the user's own, nothing is.
+fn has_unrecorded_work(directory: &SandboxDirectory) -> bool {
+    let is_concerned = |record: Record| {
+        let resolved = record.resolved;
+        resolved.lifetime.value == Lifetime::Keep && resolved.mode.value != WorkspaceMode::Live
+    };
+    directory.is_unrecorded() && directory.read_record().is_ok_and(is_concerned)
 }
 
 /// The state of a sandbox that is about to go, with all that it holds. None for one that keeps nothing.

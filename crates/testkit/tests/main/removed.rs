@@ -15,6 +15,15 @@ fn killed(env: &TestEnv, source: &Path, options: &[&str]) {
     child.wait().unwrap();
 }
 
+/// The same in a sandbox that is there.
+fn killed_later(env: &TestEnv, name: &str) {
+    let words = ["exec", name, "--", "sh", "-c", "echo work > work; echo ready; sleep 60"];
+    let mut child = env.sandtable().args(words).started();
+    std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut [0; 6]).unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
 fn done(env: &TestEnv, args: &[&str]) -> String {
     let done = env.sandtable().directory(env.root().join("r")).args(args).ended().expect_code(0);
     done.stdout + &done.stderr
@@ -40,11 +49,7 @@ fn what_is_removed_can_be_brought_back_as_it_says() {
             back(&format!("interrupted-{mode}"), &done(&env, &["rm", "a"]));
         }
         env.run_script(&source, &["--name", "b"], "echo old > work").expect_code(0).unused();
-        let words = ["exec", "b", "--", "sh", "-c", "echo work > work; echo ready; sleep 60"];
-        let mut child = env.sandtable().args(words).started();
-        std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut [0; 6]).unwrap();
-        child.kill().unwrap();
-        child.wait().unwrap();
+        killed_later(&env, "b");
         back("later", &done(&env, &["rm", "b"]));
         let mut child = ready(&env, &source, &["--name", "c"], "echo work > work; echo ready; sleep 60");
         back("running", &done(&env, &["rm", "-f", "c"]));
@@ -65,6 +70,25 @@ fn what_no_state_holds_is_named_when_it_goes() {
     env.run_script(&source, &["--name", "a"], "mkfifo pipe; echo x > x").expect_code(0).unused();
     let said = done(&env, &["rm", "a"]);
     assert!(said.contains("`pipe` is a named pipe"), "{said}");
+}
+
+/// What is to be recorded may be more than anybody wants to wait for.
+#[test]
+fn what_is_removed_by_force_is_not_recorded_first() {
+    let Some(env) = TestEnv::of_the_executable() else { return };
+    let source = env.repository("r");
+    for mode in ["overlay", "copy"] {
+        let options = ["--name", "a", "--mode", mode];
+        env.run_script(&source, &options, "echo old > work").expect_code(0).unused();
+        killed_later(&env, "a");
+        let said = done(&env, &["rm", "-f", "a"]);
+        assert!(said.contains("was not recorded and is lost: it was removed by force"), "{mode}: {said}");
+        done(&env, &["fork", promised(&said), "--name", mode]);
+        assert_eq!(done(&env, &["exec", "-q", mode, "--", "cat", "work"]), "old\n", "{mode}: {said}");
+    }
+    env.run_script(&source, &["--name", "b"], "echo work > work").expect_code(0).unused();
+    let said = done(&env, &["rm", "-f", "b"]);
+    assert!(said.contains("fork") && !said.contains("lost"), "what is recorded already is not lost: {said}");
 }
 
 #[test]
