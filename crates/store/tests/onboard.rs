@@ -228,6 +228,19 @@ fn an_index_that_refers_to_others_is_not_asked() {
 }
 
 #[test]
+fn an_index_of_gigabytes_is_not_read() {
+    let source = Repository::new("sha1");
+    source.write("a", "a");
+    source.settle();
+    let index = fs_err::File::create(source.dir.path().join(".git/index")).unwrap();
+    index.set_len(3 << 30).unwrap();
+    let memory = Memory::new(HashKind::Sha1);
+    let found = onboarded(source.dir.path(), &memory, &plain(), None);
+    assert_eq!(found.index, IndexUse::Refused(Unusable::TooLarge));
+    assert_eq!(found.outcome.counts.files_read, 1);
+}
+
+#[test]
 fn a_linked_worktree_has_its_own_index_and_shared_rules() {
     let source = Repository::new("sha1");
     source.write("a", "a");

@@ -17,7 +17,7 @@ use super::plan::{Plan, Step};
 use crate::dir::{Kind, Meta, names, open_below, open_dir, open_file, reopen, stat_at, stat_fd};
 use crate::id::HashKind;
 use crate::path::RelPath;
-use crate::source::index::Index;
+use crate::source::index::{FILE_LIMIT, Index};
 
 /// What the name of the directory begins with.
 pub(crate) const STAGING: &str = ".sandtable-rollback-";
@@ -237,7 +237,13 @@ fn index(root: BorrowedFd<'_>, hash: HashKind) -> std::result::Result<Option<Ind
         };
         let Some(meta) = disk::look(git.as_fd(), b"index")? else { return Ok(None) };
         let mut bytes = Vec::new();
-        std::fs::File::from(open_file(git.as_fd(), b"index", &meta)?).read_to_end(&mut bytes)?;
+        if meta.size <= FILE_LIMIT {
+            let file = std::fs::File::from(open_file(git.as_fd(), b"index", &meta)?);
+            file.take(FILE_LIMIT + 1).read_to_end(&mut bytes)?;
+        }
+        if meta.size.max(bytes.len() as u64) > FILE_LIMIT {
+            return Err(std::io::ErrorKind::FileTooLarge.into());
+        }
         Ok(Some(bytes))
     };
     match read() {

@@ -10,7 +10,13 @@ use crate::id::{HashKind, ObjectId};
 use crate::object::Hasher;
 
 /// A larger index is not read.
-pub const FILE_LIMIT: u64 = 1 << 30;
+pub const FILE_LIMIT: u64 = 512 << 20;
+
+/// What paths and ids may take in memory, times the size of the file. Version 4 leaves out what a path has in common with
+/// the one before, which saves half of a usual index; a made-up one grows by the square of its size.
+const GROWTH: usize = 8;
+/// Those of a small file always may take as much.
+const ALWAYS: usize = 64 << 20;
 
 /// Two ticks of the slowest clock that files are stamped with.
 const TICK: i64 = 20_000_000;
@@ -22,6 +28,8 @@ pub struct Index {
     entries: Vec<Slim>,
     /// The paths and ids, one after the other.
     bytes: Vec<u8>,
+    /// How many bytes these may be.
+    most: usize,
     hash: HashKind,
     /// When it was written.
     written: Stamp,
@@ -43,6 +51,8 @@ pub struct IndexEntry<'a> {
 pub enum Unusable {
     #[error("the index is damaged: {0}")]
     Damaged(&'static str),
+    #[error("the index is too large")]
+    TooLarge,
     #[error("the index is of version {0}")]
     Version(u32),
     #[error("the index is not complete in itself: it has the extension `{}`", .0.escape_ascii())]
@@ -120,6 +130,7 @@ impl Index {
         let mut index = Self {
             entries: Vec::with_capacity(room.min(count as usize)),
             bytes: Vec::with_capacity(content.len() / 2),
+            most: most(content.len()),
             hash,
             written: Stamp::from_nanoseconds(mtime_ns.saturating_sub(TICK)),
             sparse: false,
@@ -234,8 +245,9 @@ impl Index {
             return Err(Unusable::Extension(*b"sdir"));
         }
         self.sparse |= flags.any(Flags::SKIP_WORKTREE);
+        self.has_room(id.len())?;
         self.bytes.extend_from_slice(id);
-        let number = |value: usize| u32::try_from(value).map_err(|_| Unusable::Damaged("it is too large"));
+        let number = |value: usize| u32::try_from(value).map_err(|_| Unusable::TooLarge);
         let look = Look { ctime, mtime, ino, uid, gid, size };
         let slim = Slim { at: number(at)?, path: number(path)?, mode, look, flags };
         if let Some(last) = self.entries.last() {
@@ -250,7 +262,9 @@ impl Index {
 
     /// Ends with a zero, and with more until the entry has a multiple of eight bytes.
     fn padded_path(&mut self, rest: &mut Input<'_>, before: usize) -> Result<(), Unusable> {
-        self.bytes.extend_from_slice(rest.until_zero()?);
+        let path = rest.until_zero()?;
+        self.has_room(path.len())?;
+        self.bytes.extend_from_slice(path);
         let taken = before - rest.0.len();
         rest.bytes(taken.next_multiple_of(8) - taken)?;
         Ok(())
@@ -264,9 +278,16 @@ impl Index {
             None => (0, 0),
         };
         let keep = length.checked_sub(cut).ok_or(Unusable::Damaged("a path begins before the last"))?;
+        let end = rest.until_zero()?;
+        self.has_room(keep + end.len())?;
         self.bytes.extend_from_within(start..start + keep);
-        self.bytes.extend_from_slice(rest.until_zero()?);
+        self.bytes.extend_from_slice(end);
         Ok(())
+    }
+
+    /// Asked before paths and ids grow, so that their places always fit into 32 bits.
+    fn has_room(&self, more: usize) -> Result<(), Unusable> {
+        if self.bytes.len().saturating_add(more) > self.most { Err(Unusable::TooLarge) } else { Ok(()) }
     }
 
     fn path(&self, slim: &Slim) -> &[u8] {
@@ -284,6 +305,11 @@ impl Index {
             flags: slim.flags,
         }
     }
+}
+
+/// How many bytes the paths and ids of an index of so many bytes may take.
+fn most(size: usize) -> usize {
+    size.saturating_mul(GROWTH).max(ALWAYS).min(1 << 30)
 }
 
 impl Look {

@@ -98,8 +98,11 @@ impl Repository {
     /// The index as it is now; `None` if there is none.
     pub fn index(&self, hash: HashKind) -> Result<Option<Result<Index, Unusable>>, RepositoryError> {
         let path = self.git_dir.join("index");
-        let Some((data, mtime_ns)) = read(&path, index::FILE_LIMIT)? else { return Ok(None) };
-        Ok(Some(Index::parse(&data, hash, mtime_ns)))
+        match read(&path, index::FILE_LIMIT) {
+            Ok(found) => Ok(found.map(|(data, mtime_ns)| Index::parse(&data, hash, mtime_ns))),
+            Err(RepositoryError::TooLarge(_)) => Ok(Some(Err(Unusable::TooLarge))),
+            Err(error) => Err(error),
+        }
     }
 }
 
@@ -160,8 +163,11 @@ fn read(path: &Path, limit: u64) -> Result<Option<(Vec<u8>, i64)>, RepositoryErr
     };
     let meta = file.metadata().map_err(failed)?;
     let mut data = Vec::new();
-    file.take(limit + 1).read_to_end(&mut data).map_err(failed)?;
-    if data.len() as u64 > limit {
+    // Of one that is too large from the start nothing is read.
+    if meta.len() <= limit {
+        file.take(limit + 1).read_to_end(&mut data).map_err(failed)?;
+    }
+    if meta.len().max(data.len() as u64) > limit {
         return Err(RepositoryError::TooLarge(path.to_owned()));
     }
     let mtime_ns = meta.mtime().saturating_mul(1_000_000_000).saturating_add(meta.mtime_nsec());

@@ -41,6 +41,29 @@ fn made(version: u32, entries: &[(&str, u32)], extensions: &[(&[u8; 4], &[u8])])
     seal(&data)
 }
 
+/// A number as the fourth version has it.
+fn offset(mut value: u64) -> Vec<u8> {
+    let mut bytes = vec![value.to_le_bytes()[0] & 0x7f];
+    while value > 0x7f {
+        value = (value >> 7) - 1;
+        bytes.insert(0, value.to_le_bytes()[0] & 0x7f | 0x80);
+    }
+    bytes
+}
+
+/// An index of the fourth version: of each path, what is cut from the end of the one before, and what follows.
+fn fourth(entries: &[(u64, Vec<u8>)]) -> Vec<u8> {
+    let mut data = b"DIRC\0\0\0\x04".to_vec();
+    data.extend(u32::try_from(entries.len()).unwrap().to_be_bytes());
+    for (cut, end) in entries {
+        data.extend([0; 62]);
+        data.extend(offset(*cut));
+        data.extend(end);
+        data.push(0);
+    }
+    seal(&data)
+}
+
 fn seal(data: &[u8]) -> Vec<u8> {
     let mut hasher = Hasher::bare(HashKind::Sha1);
     hasher.update(data);
@@ -81,6 +104,21 @@ proptest! {
     }
 }
 
+/// Version 4 says how much of the path before is kept: a few bytes stand for a path as long as the one before.
+#[test]
+fn paths_that_grow_beyond_all_measure_are_refused() {
+    let long = vec![b'a'; 1 << 20];
+    let numbers: Vec<String> = (0..200).map(|number: u32| format!("{number:03}")).collect();
+    let of = |count: usize| {
+        let others = numbers[1..=count].iter().map(|number| (3, number.as_bytes().to_vec()));
+        let entries: Vec<_> = std::iter::once((0, [&long[..], b"000"].concat())).chain(others).collect();
+        fourth(&entries)
+    };
+    assert!(of(199).len() < 2 << 20, "it is small");
+    assert_eq!(parse(&of(10)).unwrap().len(), 11);
+    assert_eq!(parse(&of(199)).unwrap_err(), Unusable::TooLarge);
+}
+
 #[test]
 fn what_is_not_complete_in_itself_is_refused() {
     for name in [b"link", b"sdir", b"FSMN", b"abcd"] {
@@ -111,6 +149,20 @@ proptest! {
         }
         data.truncate(cut.max(12));
         if let Ok(index) = parse(&seal(&data)) {
+            for entry in index.entries() {
+                prop_assert!(index.find(entry.path).is_some());
+            }
+        }
+    }
+
+    /// Numbers of the fourth version that keep much or more than there is of the path before, and paths of any bytes.
+    #[test]
+    fn nor_do_any_paths_of_the_fourth_version(
+        entries in prop::collection::vec((0..1_u64 << 36, prop::collection::vec(1..=u8::MAX, 0..40)), 0..30),
+    ) {
+        let entries: Vec<_> = entries.into_iter().map(|(cut, end)| (cut >> (cut % 36), end)).collect();
+        if let Ok(index) = parse(&fourth(&entries)) {
+            prop_assert_eq!(index.len(), entries.len());
             for entry in index.entries() {
                 prop_assert!(index.find(entry.path).is_some());
             }
