@@ -309,7 +309,7 @@ impl Index {
 
 /// How many bytes the paths and ids of an index of so many bytes may take.
 fn most(size: usize) -> usize {
-    size.saturating_mul(GROWTH).max(ALWAYS).min(1 << 30)
+    size.saturating_mul(GROWTH).clamp(ALWAYS, 1 << 30)
 }
 
 impl Look {
