@@ -46,6 +46,8 @@ pub(super) struct Indexed {
 
 /// The largest index that is taken.
 const LARGEST: u64 = 1 << 30;
+/// The longest rules of a sparse checkout.
+const RULES: u64 = 64 << 20;
 
 /// An index of the user's; nothing where there is none.
 pub(super) fn read_index(file: &Path) -> std::io::Result<Option<Vec<u8>>> {
@@ -179,9 +181,12 @@ pub(super) fn outside_sparse(
     rules: &Path,
     paths: &[&RelPath],
 ) -> Result<BTreeSet<RelPath>, Error> {
+    // Git reads a file that it is told of as what `set --stdin` takes: in cone mode that is directories, and the file of a
+    // repository has patterns. So the rules are put where git looks for its own, and read in the mode of the user's settings.
+    fs::create_dir_all(scratch.path().join("info"))?;
+    regular::copy(rules, &mut fs::File::create(scratch.path().join("info/sparse-checkout"))?, RULES)?;
     let input: Vec<u8> = paths.iter().flat_map(|path| [path.as_bytes(), b"\0"].concat()).collect();
-    let call = scratch.call().args(["sparse-checkout", "check-rules", "-z", "--rules-file"]).arg(rules);
-    let inside = call.output_with(&input)?;
+    let inside = scratch.call().args(["sparse-checkout", "check-rules", "-z"]).output_with(&input)?;
     let inside: BTreeSet<RelPath> = inside
         .split(|byte| *byte == 0)
         .filter(|name| !name.is_empty())

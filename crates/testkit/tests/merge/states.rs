@@ -326,6 +326,44 @@ fn a_sparse_checkout_stays_sparse() {
     }
 }
 
+/// Git is the judge: what it would do to make the checkout follow its own rules is nothing.
+#[test]
+fn new_files_of_a_sparse_checkout_are_where_git_would_have_them() {
+    let rules: [(&str, &[&str]); 6] = [
+        ("--cone", &["src"]),
+        ("--cone", &["src", "docs/api/v2"]),
+        ("--cone", &["docs/a*b"]),
+        ("--no-cone", &["*.txt"]),
+        ("--no-cone", &["/*", "!/docs/", "/docs/api/v2/"]),
+        ("--no-cone", &["src/", "!src/new.c", "#comment"]),
+    ];
+    let paths = ["top.txt", "top.c", "src/new.c", "src/more/new.txt", "docs/new.txt", "docs/api/new.c"];
+    let others =
+        ["docs/api/v1/new.txt", "docs/api/v2/new.c", "docs/api/v2/x/new.c", "docs/a*b/new.c", "docs/axb/n.c"];
+    for (mode, patterns) in rules {
+        let world = World::new();
+        let base = world.enter();
+        for path in paths.iter().chain(&others) {
+            world.inside_write(path, "new\n");
+        }
+        world.git(
+            &[&["sparse-checkout", "set", "--skip-checks", "--no-sparse-index", mode][..], patterns].concat(),
+        );
+        let mut request = world.request(base, Mode::Merge);
+        request.approvals = Approvals::All;
+        world.succeeds(&request);
+        let shown = || {
+            let there = |path: &&&str| world.repo().join(path).exists();
+            let there: Vec<&str> = paths.iter().chain(&others).filter(there).copied().collect();
+            (there, world.git(&["ls-files", "-t"]), world.status())
+        };
+        let ours = shown();
+        world.git(&["sparse-checkout", "reapply"]);
+        assert_eq!(ours, shown(), "{mode} {patterns:?}");
+        assert!((1..paths.len() + others.len()).contains(&ours.0.len()), "{mode} {patterns:?}: {ours:?}");
+    }
+}
+
 #[test]
 fn populated_submodules_are_left_alone() {
     let world = World::new();
