@@ -17,12 +17,13 @@ use sandtable_store::objects::{Loose, Objects};
 use sandtable_store::regular;
 
 use super::outcome::{Named, Note, Reason, Refusal};
-use super::plan::{Halt, Plan, Report};
+use super::plan::{Halt, Report};
 use super::request::History;
 use super::review::{Finding, Surroundings};
+use super::scratch::Scratch;
 use super::select::Selector;
-use super::target::Target;
-use super::tree::{Change, Mode};
+use super::target::Repository;
+use super::tree::{Change, Entry, Mode};
 
 /// As many commits, and objects, come along at most.
 const COMMITS: usize = 10_000;
@@ -45,64 +46,108 @@ pub(super) const SHALLOW: u64 = 256 << 20;
 pub(super) struct Commits {
     pub(super) tip: ObjectId,
     pub(super) objects: BTreeSet<ObjectId>,
+    /// Those that the target has nowhere, the oldest last.
+    new: Vec<Walked>,
 }
 
-/// The commits of the sandbox that the target does not have; none when there are none.
-pub(super) fn bring(
-    plan: &Plan,
-    selector: &Selector<'_>,
-    (history, around): (&History, &mut Surroundings),
-    report: &mut Report,
-) -> Result<Option<Commits>, Halt> {
-    let Target::Repository(repository) = &plan.target else { return Ok(None) };
-    let Some(store) = plan.scratch.trees().last() else { return Ok(None) };
-    let layer = Layer::open(store, history.layer.as_ref(), plan.scratch.attention()).map_err(unusable)?;
-    let mut head = history.head.clone();
-    // A sandbox that was made from a state does not know where its source was.
-    head.branch = head.branch.or_else(|| repository.head.branch().map(str::to_owned));
-    let tip = layer.tip(&head).map_err(unusable)?;
-    let theirs = Objects::new(&repository.objects(), plan.scratch.format(), Loose::Read);
-    let Some(tip) = tip.filter(|tip| history.head.commit != Some(*tip)) else {
-        return Ok(none(report));
-    };
-    if tip.kind() != plan.scratch.format() {
-        return Err(broken("the commits inside have names of another kind"));
-    }
-    let place = plan.scratch.path().join("history");
-    layer.write_objects(&place).map_err(unusable)?;
-    let inside = Objects::new(&place, plan.scratch.format(), Loose::Read);
-    let mut walk = Walk { inside: &inside, theirs: &theirs, plan, taken: BTreeSet::new(), bytes: BYTES };
-    let commits = walk.commits(tip)?;
-    let new = new_commits(plan, &tip)?;
-    if new.is_empty() {
-        return Ok(none(report));
-    }
-    let known = new.iter().filter(|id| !walk.taken.contains(id)).count();
-    if known > 0 {
-        let text = format!("with them come {known} commits that your repository has, but not on this branch");
-        report.notes.push(Note { code: "other-commits", text });
-    }
-    let (mut left, mut mixed) = (CHANGES, Vec::new());
-    for (commit, tree, parent) in commits.iter().rev() {
-        let changes = changes(plan, (commit, tree, parent.as_ref()))?;
-        left = left.checked_sub(changes.len()).ok_or_else(|| {
-            broken(format!("the commits made inside change more than {CHANGES} paths, one after the other"))
-        })?;
-        let is_mixed = |change: &&Change| {
-            let blob = change.new.map(|entry| entry.id);
-            history.mixed.contains(&(change.path.display_escaped(), blob))
+/// A commit with its tree and its first parent.
+type Walked = (ObjectId, ObjectId, Option<ObjectId>);
+
+/// Where commits are looked for, and where they go.
+#[derive(Clone, Copy)]
+pub(super) struct Ground<'a> {
+    pub(super) scratch: &'a Scratch,
+    pub(super) repository: &'a Repository,
+}
+
+impl Commits {
+    /// The commits of the sandbox that the target's branch does not have; none when there are none.
+    pub(super) fn read(
+        ground: Ground<'_>,
+        history: &History,
+        report: &mut Report,
+    ) -> Result<Option<Self>, Halt> {
+        let Ground { scratch, repository } = ground;
+        let Some(store) = scratch.trees().last() else { return Ok(None) };
+        let layer = Layer::open(store, history.layer.as_ref(), scratch.attention()).map_err(unusable)?;
+        let mut head = history.head.clone();
+        // A sandbox that was made from a state does not know where its source was.
+        head.branch = head.branch.or_else(|| repository.head.branch().map(str::to_owned));
+        let tip = layer.tip(&head).map_err(unusable)?;
+        let theirs = Objects::new(&repository.objects(), scratch.format(), Loose::Read);
+        let Some(tip) = tip.filter(|tip| history.head.commit != Some(*tip)) else {
+            return Ok(none(report));
         };
-        mixed.extend(changes.iter().filter(is_mixed).map(|change| (*commit, change.path.clone())));
-        let known = report.held.len();
-        selector.look_over((&changes, tree), around, report)?;
-        tell(plan, commit, &changes, &mut report.held[known..])?;
+        if tip.kind() != scratch.format() {
+            return Err(broken("the commits inside have names of another kind"));
+        }
+        let place = scratch.path().join("history");
+        layer.write_objects(&place).map_err(unusable)?;
+        let inside = Objects::new(&place, scratch.format(), Loose::Read);
+        let mut walk =
+            Walk { inside: &inside, theirs: &theirs, scratch, taken: BTreeSet::new(), bytes: BYTES };
+        let new = walk.commits(tip)?;
+        let coming = coming_commits(ground, &tip)?;
+        if coming.is_empty() {
+            return Ok(none(report));
+        }
+        let known = coming.iter().filter(|id| !walk.taken.contains(id)).count();
+        if known > 0 {
+            let text =
+                format!("with them come {known} commits that your repository has, but not on this branch");
+            report.notes.push(Note { code: "other-commits", text });
+        }
+        Ok(Some(Self { tip, objects: walk.taken, new }))
     }
-    refuse_mixed(&mixed)?;
-    Ok(Some(Commits { tip, objects: walk.taken }))
+
+    /// The submodules that they move, each with its new commit. Of a submodule a state has what the index of the source said:
+    /// where it was moved to is known by these commits alone.
+    pub(super) fn submodules(
+        &self,
+        scratch: &Scratch,
+        (history, base): (&History, &ObjectId),
+    ) -> Result<Vec<(RelPath, Entry)>, Halt> {
+        let stood_on = history.head.commit.and_then(|commit| scratch.tree_of(&commit).ok());
+        let tip = (&self.tip, &scratch.tree_of(&self.tip)?);
+        let changes = differences(scratch, &stood_on.unwrap_or(*base), tip)?;
+        let gitlink = |entry: &Entry| entry.mode == Mode::Gitlink;
+        let moved = |Change { path, old, new }| {
+            old.filter(gitlink)?;
+            Some((path, new.filter(gitlink)?))
+        };
+        Ok(changes.into_iter().filter_map(moved).collect())
+    }
+
+    /// Looks at each of them as if it came alone, since somebody may check it out.
+    pub(super) fn look_over(
+        &self,
+        selector: &Selector<'_>,
+        (history, around): (&History, &mut Surroundings),
+        report: &mut Report,
+    ) -> Result<(), Halt> {
+        let (mut left, mut mixed) = (CHANGES, Vec::new());
+        for (commit, tree, parent) in self.new.iter().rev() {
+            let changes = changes(selector.scratch, (commit, tree, parent.as_ref()))?;
+            left = left.checked_sub(changes.len()).ok_or_else(|| {
+                broken(format!(
+                    "the commits made inside change more than {CHANGES} paths, one after the other"
+                ))
+            })?;
+            let is_mixed = |change: &&Change| {
+                let blob = change.new.map(|entry| entry.id);
+                history.mixed.contains(&(change.path.display_escaped(), blob))
+            };
+            mixed.extend(changes.iter().filter(is_mixed).map(|change| (*commit, change.path.clone())));
+            let known = report.held.len();
+            selector.look_over((&changes, tree), around, report)?;
+            tell(selector.scratch, commit, &changes, &mut report.held[known..])?;
+        }
+        refuse_mixed(&mixed)
+    }
 }
 
 /// Gives the findings of a commit the content that they are about: no difference of states has it.
-fn tell(plan: &Plan, commit: &ObjectId, changes: &[Change], held: &mut [Finding]) -> Result<(), Halt> {
+fn tell(scratch: &Scratch, commit: &ObjectId, changes: &[Change], held: &mut [Finding]) -> Result<(), Halt> {
     for finding in held {
         let at = changes.binary_search_by(|change| change.path.cmp(finding.rel_path()));
         let Ok(at) = at else { continue };
@@ -111,7 +156,7 @@ fn tell(plan: &Plan, commit: &ObjectId, changes: &[Change], held: &mut [Finding]
             None => format!("{title}: removed"),
             Some(new) if new.mode == Mode::Gitlink => format!("{title}: commit {}", new.id),
             Some(new) => {
-                let bytes = plan.scratch.blob(&new.id)?;
+                let bytes = scratch.blob(&new.id)?;
                 let shown = String::from_utf8_lossy(&bytes[..bytes.len().min(SHOWN)]).into_owned();
                 let rest = if bytes.len() > SHOWN { "\n(and more)" } else { "" };
                 format!("{title}, mode {}, {} bytes:\n{shown}{rest}", new.mode.octal(), bytes.len())
@@ -124,14 +169,13 @@ fn tell(plan: &Plan, commit: &ObjectId, changes: &[Change], held: &mut [Finding]
 
 /// The commits from the tip to the target's branch, all of them complete: also those that the target has already, which
 /// may be the rest of something that was thrown away, or on another branch.
-fn new_commits(plan: &Plan, tip: &ObjectId) -> Result<Vec<ObjectId>, Halt> {
-    let Target::Repository(repository) = &plan.target else { return Ok(Vec::new()) };
+fn coming_commits(Ground { scratch, repository }: Ground<'_>, tip: &ObjectId) -> Result<Vec<ObjectId>, Halt> {
     let shallow = repository.common_dir.join("shallow");
     if shallow.exists() {
-        let mut copy = fs_err::File::create(plan.scratch.path().join("shallow"))?;
+        let mut copy = fs_err::File::create(scratch.path().join("shallow"))?;
         regular::copy(&shallow, &mut copy, SHALLOW)?;
     }
-    let mut call = plan.scratch.call().args(["rev-list", "--objects"]).id(tip);
+    let mut call = scratch.call().args(["rev-list", "--objects"]).id(tip);
     if let Some(head) = repository.head.tip() {
         call = call.arg(format!("^{head}"));
     }
@@ -168,16 +212,24 @@ fn none(report: &mut Report) -> Option<Commits> {
     None
 }
 
-/// What one commit changes: it is looked at as if it came alone, since somebody may check it out.
+/// What one commit changes.
 fn changes(
-    plan: &Plan,
+    scratch: &Scratch,
     (commit, tree, parent): (&ObjectId, &ObjectId, Option<&ObjectId>),
 ) -> Result<Vec<Change>, Halt> {
     let before = match parent {
-        Some(parent) => plan.scratch.tree_of(parent)?,
-        None => plan.scratch.empty_tree()?,
+        Some(parent) => scratch.tree_of(parent)?,
+        None => scratch.empty_tree()?,
     };
-    plan.scratch.trees().changes(&before, tree).map_err(|failed| match failed {
+    differences(scratch, &before, (commit, tree))
+}
+
+fn differences(
+    scratch: &Scratch,
+    before: &ObjectId,
+    (commit, tree): (&ObjectId, &ObjectId),
+) -> Result<Vec<Change>, Halt> {
+    scratch.trees().changes(before, tree).map_err(|failed| match failed {
         Failed::Error(error @ repository::Error::TooMuch { .. }) => error.into(),
         _ => broken(format!("commit `{commit}` has a tree that is not in order")),
     })
@@ -200,7 +252,7 @@ fn broken(text: impl Into<String>) -> Halt {
 struct Walk<'a> {
     inside: &'a Objects,
     theirs: &'a Objects,
-    plan: &'a Plan,
+    scratch: &'a Scratch,
     taken: BTreeSet<ObjectId>,
     /// How many more may be taken.
     bytes: usize,
@@ -208,7 +260,7 @@ struct Walk<'a> {
 
 impl Walk<'_> {
     /// The commits, each with its tree and its first parent, the oldest last.
-    fn commits(&mut self, tip: ObjectId) -> Result<Vec<(ObjectId, ObjectId, Option<ObjectId>)>, Halt> {
+    fn commits(&mut self, tip: ObjectId) -> Result<Vec<Walked>, Halt> {
         let (mut found, mut waiting) = (Vec::new(), vec![tip]);
         while let Some(id) = waiting.pop() {
             if self.taken.contains(&id) || self.theirs.contains(&id) {
@@ -252,7 +304,7 @@ impl Walk<'_> {
 
     /// Reads an object, holds it against its name, and puts it into the scratch repository.
     fn take(&mut self, id: &ObjectId, kind: ObjectKind) -> Result<Vec<u8>, Halt> {
-        self.plan.scratch.attention().heed()?;
+        self.scratch.attention().heed()?;
         let most = match kind {
             ObjectKind::Commit => COMMIT_BYTES,
             ObjectKind::Tree => TREE_BYTES,
@@ -265,12 +317,12 @@ impl Walk<'_> {
         // Blobs of the snapshot itself are in the store.
         let data = self.inside.read_kind(id, kind).or_else(|error| {
             let text = format!("an object of the commits made inside cannot be used: {error}");
-            self.plan.scratch.trees().read(id, kind).map_err(|_| broken(text))
+            self.scratch.trees().read(id, kind).map_err(|_| broken(text))
         })?;
         self.bytes = self.bytes.checked_sub(data.len()).ok_or_else(|| {
             broken(format!("the commits made inside have more than {} MiB of content", BYTES >> 20))
         })?;
-        self.plan.scratch.trees().write(kind, &data)?;
+        self.scratch.trees().write(kind, &data)?;
         self.taken.insert(*id);
         if self.taken.len() > OBJECTS {
             return Err(broken(format!("there are more than {OBJECTS} objects")));

@@ -51,8 +51,8 @@ pub use outcome::{MergeOutcome, Outcome, Reason, Recovered, Refusal};
 pub use preview::held_by_merge;
 pub use recorded::Recorded;
 pub use request::{
-    Approvals, BaseHead, CONFIGURING, CommitText, Effect, History, Identity, Log, Means, MergeRequest, Mode,
-    Over, Way,
+    Approvals, BaseHead, CONFIGURING, Come, CommitText, Effect, History, Identity, Log, Means, MergeRequest,
+    Mode, Over, Way,
 };
 /// The changes of a file, to choose from.
 pub use sandtable_store::diff::Hunks;

@@ -11,16 +11,17 @@ use super::conflict::{Conflict, ConflictKind, Merged, Stages, merged};
 use super::convert::Conversion;
 use super::error::Error;
 use super::git::{GitError, Version};
-use super::history::{self, Commits};
+use super::history::{Commits, Ground};
 use super::index::Index;
+use super::lookup::lookup;
 use super::outcome::{LeftOut, Note, PathText, Reason, Refusal};
 use super::place::Place;
 use super::preflight;
-use super::request::{Means, MergeRequest, Mode};
+use super::request::{Come, History, Means, MergeRequest, Mode};
 use super::review::Finding;
 use super::scratch::Scratch;
 use super::select::{Selection, Selector};
-use super::target::{self, History, Repository, Target};
+use super::target::{self, Repository, Target};
 use super::tree::{Change, Entry};
 use super::union::union;
 use super::whole::Whole;
@@ -132,8 +133,14 @@ pub(super) fn plan(
     };
     let base = scratch.tree_of(&request.base)?;
     let mut around = surroundings(means, &scratch, &target, (&base, head.as_ref()))?;
+    let commits = commits((request, &scratch, &target), &base, report)?;
+    let moved = match &commits {
+        Some((history, commits)) => commits.submodules(&scratch, (history, &base))?,
+        None => Vec::new(),
+    };
+    let commits = commits.filter(|(history, _)| history.come == Come::Commits);
     let selector = Selector { means, request, scratch: &scratch, target: &target, head };
-    let selection = selector.select(&mut around, report)?;
+    let selection = selector.select(&moved, &mut around, report)?;
     let is_whole = request.mode == Mode::Apply && !target.is_repository() && !request.beyond_git.is_empty();
     if !is_whole {
         let beyond = request.beyond_git.iter().filter(|beyond| !beyond.git_is_near);
@@ -141,7 +148,7 @@ pub(super) fn plan(
             report.leave_out(std::iter::once(&beyond.path), beyond.why);
         }
     }
-    if selection.changes.is_empty() && !is_whole {
+    if selection.changes.is_empty() && !is_whole && commits.is_none() {
         return Err(Halt::UpToDate);
     }
     let mut plan = started(scratch, target, request, (head, selection));
@@ -156,22 +163,47 @@ pub(super) fn plan(
             report.leave_out(std::iter::once(path), *why);
         }
     }
-    if plan.delivery.is_empty() && plan.whole.is_empty() {
+    if plan.delivery.is_empty() && plan.whole.is_empty() && commits.is_none() {
         return Err(Halt::UpToDate);
     }
     refuse_drifted(&plan.delivery, request)?;
     let selector = Selector { means, request, scratch: &plan.scratch, target: &plan.target, head };
     selector.look_over((&plan.delivery, &plan.result), &mut around, report)?;
     plan.whole.look_over((&plan, request), &around, report)?;
-    plan.history = match &request.history {
-        Some(history) => history::bring(&plan, &selector, (history, &mut around), report)?,
-        None => None,
-    };
+    if let Some((history, commits)) = commits {
+        commits.look_over(&selector, (history, &mut around), report)?;
+        plan.history = Some(commits);
+    }
     report.plan = Some(around.seal.plan(&plan.delivery, &plan.besides()));
     settle(place, request, report)?;
     preflight::case(&plan)?;
     preflight::notes(&plan, request, report);
     Ok(plan)
+}
+
+/// The commits made inside, as far as something of them comes along. They are refused where they cannot be used, if they were
+/// asked for; otherwise nothing is known of submodules.
+fn commits<'a>(
+    (request, scratch, target): (&'a MergeRequest, &Scratch, &Target),
+    base: &ObjectId,
+    report: &mut Report,
+) -> Result<Option<(&'a History, Commits)>, Halt> {
+    let (Some(history), Target::Repository(repository)) = (&request.history, target) else { return Ok(None) };
+    let ground = Ground { scratch, repository };
+    let found = match history.come {
+        Come::Commits => Commits::read(ground, history, report)?,
+        Come::Submodules if !has_submodules(scratch, base)? => None,
+        Come::Submodules => match Commits::read(ground, history, &mut Report::default()) {
+            Err(Halt::Refused(_)) => None,
+            read => read?,
+        },
+    };
+    Ok(found.map(|commits| (history, commits)))
+}
+
+fn has_submodules(scratch: &Scratch, tree: &ObjectId) -> Result<bool, Halt> {
+    let file = RelPath::new(".gitmodules").expect("a path");
+    Ok(!lookup(scratch, tree, [&file])?.is_empty())
 }
 
 /// Whether what must be approved is, in the contents that were told. What is told now is remembered; a refusal names the
@@ -310,7 +342,7 @@ impl Plan {
     }
 
     fn is_partial(&self) -> bool {
-        matches!(&self.target, Target::Repository(repository) if repository.history == History::Partial)
+        matches!(&self.target, Target::Repository(repository) if repository.history == target::History::Partial)
     }
 }
 

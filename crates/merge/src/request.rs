@@ -36,7 +36,7 @@ pub struct MergeRequest {
     pub exclude: Vec<RelPath>,
     /// Of these files only these hunks, by the numbers that [`Hunks`](sandtable_store::diff::Hunks) gives them.
     pub hunks: BTreeMap<RelPath, BTreeSet<usize>>,
-    /// Brings the commits made inside along.
+    /// The commits made inside, and what of them comes along.
     pub history: Option<History>,
     pub way: Way,
     pub approvals: Approvals,
@@ -79,6 +79,11 @@ impl MergeRequest {
         Self { way: Way::Back, approvals, binding, ..self.clone() }
     }
 
+    /// Whether commits made inside come along, and not only what they say of submodules.
+    pub fn brings_commits(&self) -> bool {
+        self.history.as_ref().is_some_and(|history| history.come == Come::Commits)
+    }
+
     /// Whether a path is among those that were asked for.
     pub(super) fn asks_for(&self, path: &RelPath) -> bool {
         let named = |list: &[RelPath]| list.iter().any(|above| is_below(path, above));
@@ -97,12 +102,22 @@ pub enum Way {
 /// Where the commits that were made inside are found, and what they stand on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct History {
+    pub come: Come,
     /// What the sandbox changed in its git directory, as the snapshot has it.
     pub layer: Option<ObjectId>,
     /// Where `HEAD` was when the sandbox was made.
     pub head: BaseHead,
     /// What commits of sandboxes on this base have that the user wrote, by path; see [`mixed_since`](sandtable_sandbox::repository::mixed_since).
     pub mixed: BTreeSet<(String, Option<ObjectId>)>,
+}
+
+/// What of the commits made inside comes along.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Come {
+    /// All of them.
+    Commits,
+    /// None, but the submodules that they move are moved by the merge. No state knows of that.
+    Submodules,
 }
 
 /// How the work is handed over.

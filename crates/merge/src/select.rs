@@ -45,9 +45,16 @@ pub(super) struct Selector<'a> {
 pub(super) type Arriving<'a> = (&'a [Change], &'a ObjectId);
 
 impl Selector<'_> {
-    pub(super) fn select(&self, around: &mut Surroundings, report: &mut Report) -> Result<Selection, Halt> {
+    /// `moved` are submodules at the commits that were recorded inside.
+    pub(super) fn select(
+        &self,
+        moved: &[(RelPath, Entry)],
+        around: &mut Surroundings,
+        report: &mut Report,
+    ) -> Result<Selection, Halt> {
         let base = self.scratch.tree_of(&self.request.base)?;
         let snapshot = self.scratch.tree_of(&self.request.snapshot)?;
+        let snapshot = self.with_submodules(&snapshot, moved)?;
         let all = self.scratch.changes(&base, &snapshot)?;
         let asked = self.asked_for(all.clone(), report)?;
         let chosen = self.chosen(asked, report)?;
@@ -61,6 +68,14 @@ impl Selector<'_> {
             Way::There => selection,
             Way::Back => selection.reversed(),
         })
+    }
+
+    /// A state with submodules elsewhere, where it still has them.
+    fn with_submodules(&self, tree: &ObjectId, moved: &[(RelPath, Entry)]) -> Result<ObjectId, Error> {
+        let known = lookup(self.scratch, tree, moved.iter().map(|(path, _)| path))?;
+        let is_one = |entry: &Entry| entry.mode == super::tree::Mode::Gitlink;
+        let edits = moved.iter().filter(|(path, _)| known.get(path).is_some_and(is_one));
+        self.scratch.edited(tree, edits.map(|(path, new)| (path, Some(*new))))
     }
 
     /// Of some files, some hunks.

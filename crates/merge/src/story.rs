@@ -321,7 +321,12 @@ impl Outcome {
 
     /// One sentence for people.
     pub fn message(&self, changes: usize) -> String {
-        let files = if changes == 1 { "1 file".to_owned() } else { format!("{changes} files") };
+        let files = match (self, changes) {
+            (Self::Applied, 0) => "no files".to_owned(),
+            (_, 0) => "commits that change no file".to_owned(),
+            (_, 1) => "1 file".to_owned(),
+            _ => format!("{changes} files"),
+        };
         match self {
             Self::UpToDate => "the target has it all already".to_owned(),
             Self::FastForward { branch, .. } => format!("{files} on top of `{branch}`, which had not moved"),

@@ -12,7 +12,7 @@ use clap::Args;
 use sandtable_app::back;
 use sandtable_merge::outcome::{MergeOutcome, Note};
 use sandtable_merge::{
-    Approvals, BaseHead, Binding, CommitText, Effect, History, Identity, MergeRequest, Mode, Outcome,
+    Approvals, BaseHead, Binding, Come, CommitText, Effect, History, Identity, MergeRequest, Mode, Outcome,
     Planned, RelPath, Way, beyond_git, is_name, merge_watched, policy_name,
 };
 use sandtable_sandbox::board::{self, LeftOut, Snapshot, Store, diff};
@@ -139,8 +139,15 @@ fn run(app: &App, args: &WorkArgs, mode: Mode, along: Along) -> Result<ExitCode,
     if !args.json && (args.work.is_none() || elsewhere()) {
         app.ui.say(&format!("{} → {}", work.title, crate::ui::escape::name(&request.target.to_string())));
     }
-    if along == Along::History {
+    let come = match (along, &request.mode) {
+        (Along::History, _) => Some(Come::Commits),
+        // What a submodule is at is the affair of a commit.
+        (Along::Nothing, Mode::Merge | Mode::Branch(_) | Mode::Bundle { .. }) => Some(Come::Submodules),
+        (Along::Nothing, Mode::Apply | Mode::Patch(_)) => None,
+    };
+    if let Some(come) = come {
         request.history = Some(History {
+            come,
             layer: work.store.state(&work.newest.id).map_err(board::Error::from)?.layer,
             head: work.head.clone().unwrap_or_default(),
             mixed: mixed_since(&work.store, &work.base.id),

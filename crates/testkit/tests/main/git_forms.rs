@@ -219,6 +219,64 @@ fn a_submodule_that_moves_outside_is_no_part_of_a_commit_inside() {
     });
 }
 
+/// No state has what a submodule is moved to inside: the commits made there say it.
+#[test]
+fn a_submodule_that_was_moved_inside_is_moved_by_the_merge() {
+    const WAYS: [&[&str]; 2] = [&["merge", "a"], &["merge", "a", "--history"]];
+    const WORK: [&str; 2] = ["", "; echo x > new"];
+    each(|env| {
+        for (number, (way, work)) in WAYS.iter().flat_map(|way| WORK.map(|work| (way, work))).enumerate() {
+            let (name, module) = (format!("r{number}"), env.repository(&format!("module{number}")));
+            let source = env.repository(&name);
+            let from = module.to_str().unwrap();
+            let add = ["-c", "protocol.file.allow=always", "submodule", "--quiet", "add", from, "lib"];
+            env.git(&source, &add);
+            env.git(&source, &["commit", "-q", "-m", "with a submodule"]);
+            let script = format!(
+                "g='git -c user.name=A -c user.email=a@example.invalid'; \
+                $g -C lib commit -q --allow-empty -m inside && git add lib && $g commit -q -m moved{work}; \
+                git rev-parse HEAD:lib"
+            );
+            let call = |args: &[&str]| env.sandtable().directory(&source).args(args).ended();
+            let moved = env.run_script(&source, &["-q", "--name", "a"], &script).expect_code(0).stdout;
+            let known = env.git(&source, &["rev-parse", "HEAD"]);
+            let held = call(way).expect_code(1).stdout;
+            assert!(held.contains("held lib@"), "{way:?}{work}: {held}");
+            assert_eq!(env.git(&source, &["rev-parse", "HEAD"]), known);
+            call(&[*way, &["--approve", "lib"]].concat()).expect_code(0).unused();
+            assert_eq!(env.git(&source, &["rev-parse", "HEAD:lib"]), moved, "{way:?}{work}");
+            assert_eq!(source.join("new").exists(), !work.is_empty());
+            let left = env.git(&source, &["status", "--porcelain", "--ignore-submodules=all"]);
+            assert_eq!(left, "", "{way:?}{work}");
+            let again = call(way).expect_code(0).stdout;
+            assert!(again.contains("has it all already"), "{way:?}{work}: {again}");
+            call(&["undo", "--merge"]).expect_code(0).unused();
+            assert_eq!(env.git(&source, &["rev-parse", "HEAD"]), known);
+            if way.len() == 2 {
+                let without = call(&[*way, &["--exclude", "lib"]].concat()).expect_code(0).stdout;
+                assert!(!without.contains("M lib"), "{without}");
+                assert_ne!(env.git(&source, &["rev-parse", "HEAD:lib"]), moved);
+            }
+            call(&["rm", "a"]).expect_code(0).unused();
+        }
+    });
+}
+
+#[test]
+fn commits_that_change_nothing_come_along_when_asked_for() {
+    each(|env| {
+        let source = env.repository("r");
+        let script = "git -c user.name=A -c user.email=a@example.invalid commit -q --allow-empty -m empty";
+        env.run_script(&source, &["-q", "--name", "a"], script).expect_code(0).unused();
+        let merge = |words: &[&str]| {
+            env.sandtable().directory(&source).args(["merge", "a"]).args(words).ended().expect_code(0).stdout
+        };
+        assert!(merge(&["--history"]).contains("commits that change no file on top of `main`"));
+        assert_eq!(env.git(&source, &["log", "-1", "--format=%s", "HEAD^2"]), "empty\n");
+        assert!(merge(&["--history"]).contains("has it all already"));
+    });
+}
+
 /// One whose git directory lies in the worktree is not held: nothing says where it is before the index was read.
 #[test]
 fn a_repository_within_follows_the_source() {

@@ -32,7 +32,7 @@ pub(super) fn approve(
         let question = format!("{}{place}:", path.display_escaped());
         // What comes with the commits made inside cannot be left out alone.
         let mut choices = vec![('a', "pprove"), ('l', "eave out"), ('q', "uit")];
-        choices.retain(|(letter, _)| *letter != 'l' || request.history.is_none());
+        choices.retain(|(letter, _)| *letter != 'l' || !request.brings_commits());
         match letter(app, &question, &choices) {
             'a' => allow(request, path, &findings),
             'l' => request.exclude.push(path.clone()),

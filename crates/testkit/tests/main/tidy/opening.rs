@@ -34,7 +34,7 @@ const OPENED_PLAINLY: [(&str, &str, &str); 20] = [
     ("deliver/transfer.rs", "fs::read(scratch", "the scratch repository"),
     ("git.rs", "fs_err::read(&file)", "what git said of itself, in our state directory"),
     ("git.rs", "fs_err::write(&file", "what git said of itself, in our state directory"),
-    ("history.rs", "File::create(plan.scratch", "the scratch repository"),
+    ("history.rs", "File::create(scratch", "the scratch repository"),
     ("mixed.rs", "store.dir().join(FILE)", "a list in the store"),
     ("index.rs", "File::create(scratch", "the scratch repository"),
     ("index.rs", "fs::write(&copy", "the scratch repository"),
