@@ -77,11 +77,11 @@ pub fn remove(sandboxes: &Sandboxes, name: &SandboxName, how: Removal) -> Result
 
 /// The lock must be held.
 fn remove_held(directory: &SandboxDirectory, how: Removal) -> Result<Removed, Error> {
-    let lost = |why| Removed { last: states::recorded(directory), lost: Some(why) };
+    let without = |why| Removed { last: states::recorded(directory), lost: Some(why) };
     let removed = match how {
-        Removal::Forced if has_unrecorded_work(directory) => lost(Loss::Forced),
+        Removal::Forced if has_unrecorded_work(directory) => without(Loss::Forced),
         Removal::Forced => last_state(directory)
-            .map_or_else(|error| lost(Loss::Failed(error)), |last| Removed { last, lost: None }),
+            .map_or_else(|error| without(Loss::Failed(error)), |last| Removed { last, lost: None }),
         Removal::Careful => {
             let last = last_state(directory).map_err(|error| unkept(directory, error))?;
             Removed { last, lost: None }
