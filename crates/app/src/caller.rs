@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 
 use sandtable_merge::git::FOLDERS;
 use sandtable_merge::{self as merge, Git, Means, Recovered};
-use sandtable_sandbox::board::Board;
+use sandtable_sandbox::board::{self, Board};
 use sandtable_sandbox::facts::{Facts, MachineFacts, Recorded};
 use sandtable_sandbox::model::id::SandboxName;
-use sandtable_sandbox::model::path::HostPath;
+use sandtable_sandbox::model::path::{HostPath, PathError};
 use sandtable_sandbox::model::resolved::ResolvedSpec;
 use sandtable_sandbox::model::spec::WorkspaceMode;
 use sandtable_sandbox::resolve;
@@ -40,11 +40,21 @@ pub enum CallerError {
     #[error(transparent)]
     Session(Box<session::Error>),
     #[error(transparent)]
+    Board(Box<board::Error>),
+    #[error(transparent)]
     Merge(Box<merge::Error>),
     #[error(transparent)]
     Tool(Box<ToolChoiceError>),
     #[error("there is no directory `{}`", path.display())]
     NoDirectory { path: PathBuf, source: io::Error },
+    #[error("`{word}` is neither a sandbox nor a directory")]
+    NoTarget { word: String },
+    #[error("no sandbox of `{}` has a recorded state", root.display())]
+    NoSandbox { root: PathBuf },
+    #[error("a path is not usable here")]
+    HostPath(#[source] PathError),
+    #[error("the policy of sandbox `{name}` cannot be written as JSON")]
+    Policy { name: SandboxName, source: serde_json::Error },
     #[error("`{}` is half changed by an interrupted operation", directory.display())]
     HalfDone { directory: PathBuf, began: PathBuf },
 }
@@ -199,6 +209,12 @@ impl From<resolve::Error> for CallerError {
 impl From<session::Error> for CallerError {
     fn from(error: session::Error) -> Self {
         Self::Session(Box::new(error))
+    }
+}
+
+impl From<board::Error> for CallerError {
+    fn from(error: board::Error) -> Self {
+        Self::Board(Box::new(error))
     }
 }
 

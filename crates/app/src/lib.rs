@@ -4,7 +4,8 @@
 //! request, whose every value knows where it came from; the caller resolves it, with the tools it asks for ([`workshop`]).
 //! [`why`] says which line of the result decides about one thing. No answer shows what [`redaction`] takes out.
 //!
-//! `sandbox` knows no merge and `merge` no sandbox. What needs both is here: one step back or forth over whatever was
+//! `sandbox` knows no merge and `merge` no sandbox. What needs both is here: the work of a sandbox on its way to where it
+//! belongs ([`work`], named by the words of [`target`]), one step back or forth over whatever was
 //! done last ([`back`]), which states that still needs ([`collect`]), and what an interrupted command left, whichever it
 //! was ([`recovery`]).
 //!
@@ -19,5 +20,7 @@ pub mod config;
 pub mod env;
 pub mod recovery;
 pub mod redaction;
+pub mod target;
 pub mod why;
+pub mod work;
 pub mod workshop;

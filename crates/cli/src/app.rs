@@ -9,6 +9,7 @@ use sandtable_app::config::key::closest;
 use sandtable_app::env::Environment;
 use sandtable_sandbox::board::Board;
 use sandtable_sandbox::model::id::SandboxName;
+use sandtable_sandbox::model::resolved::Warning;
 use sandtable_sandbox::session::Sandboxes;
 
 use crate::error::CliError;
@@ -70,6 +71,10 @@ impl App {
             Ok(found) => self.ui.warning("recovered", &crate::ui::recovered(found)),
             Err(error) => self.ui.warning("not-recovered", &chained(error)),
         });
+    }
+
+    pub(crate) fn warning(&self, warning: &Warning) {
+        self.ui.warning(&warning.code, &warning.text);
     }
 
     /// Milliseconds since the program started.

@@ -127,6 +127,11 @@ impl From<CallerError> for CliError {
             CallerError::Session(error) => Self::Session(error),
             CallerError::Merge(error) => Self::Merge(*error),
             CallerError::Tool(error) => (*error).into(),
+            CallerError::Board(error) => Self::Board(error),
+            CallerError::NoTarget { word } => Self::NoTarget { word },
+            CallerError::NoSandbox { root } => Self::NoSandbox { root },
+            CallerError::HostPath(error) => Self::HostPath(error),
+            CallerError::Policy { source, .. } => Self::Json(source),
             CallerError::NoDirectory { path, source } => Self::NoDirectory { path, source },
             CallerError::HalfDone { directory, began } => Self::HalfDone { directory, began },
         }

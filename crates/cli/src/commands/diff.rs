@@ -4,12 +4,12 @@ use std::io::{BufWriter, Write as _};
 use std::process::ExitCode;
 
 use clap::Args;
+use sandtable_app::target::{newest, sandbox};
 use sandtable_sandbox::board::diff::{Diff, Record, render};
 use sandtable_sandbox::board::{Found, Store, left_out};
 use sandtable_sandbox::model::id::SandboxName;
-use sandtable_sandbox::session;
 
-use super::target::{ends as ends_of, sandbox, state};
+use super::target::{ends as ends_of, state};
 use crate::app::App;
 use crate::error::CliError;
 use crate::ui::Ui;
@@ -69,14 +69,14 @@ fn ends(app: &App, args: &DiffArgs) -> Result<(Found, Found), CliError> {
     match (&args.from, &args.to) {
         (Some(from), Some(to)) => Ok((state(app, from)?, state(app, to)?)),
         (Some(word), None) => {
-            if let Some(name) = sandbox(app, word)? {
+            if let Some(name) = sandbox(&app.caller, word)? {
                 return of_sandbox(app, &name);
             }
             let found = state(app, word)?;
             let before = app.board()?.before(&found)?;
             Ok((before, found))
         }
-        (None, _) => of_sandbox(app, &newest(app)?),
+        (None, _) => of_sandbox(app, &newest(&app.caller)?),
     }
 }
 
@@ -85,12 +85,6 @@ fn of_sandbox(app: &App, name: &SandboxName) -> Result<(Found, Found), CliError>
     let store = app.board()?.same(&ends.store)?;
     let base = Found { store, snapshot: ends.base.clone(), left_out: None };
     Ok((base, ends.into_newest()))
-}
-
-/// The sandbox of the source around the current directory that was made last.
-pub(super) fn newest(app: &App) -> Result<SandboxName, CliError> {
-    let root = app.caller.source(None)?;
-    session::newest(&app.sandboxes()?, &root)?.ok_or(CliError::NoSandbox { root })
 }
 
 fn show(app: &App, args: &DiffArgs, store: &Store, found: &Diff) -> Result<(), CliError> {

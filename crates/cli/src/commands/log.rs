@@ -4,12 +4,12 @@ use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::Args;
+use sandtable_app::target::Target;
 use sandtable_sandbox::board::{Board, Descendant, Filter, ObjectId, Operation, Store, Subject, history};
 use sandtable_sandbox::session::{self, states};
 use serde::Serialize;
 
 use super::SCHEMA;
-use super::target::Target;
 use crate::app::{App, chained};
 use crate::error::CliError;
 use crate::ui::graph::Graph;
@@ -56,7 +56,7 @@ pub(crate) fn run(app: &App, args: &LogArgs) -> Result<ExitCode, CliError> {
             recorded(app, &source)?;
             (of_source(&board, &source)?, None)
         }
-        Some(word) => match Target::of(app, Some(word))? {
+        Some(word) => match Target::of(&app.caller, Some(word))? {
             Target::Directory(path) => {
                 (board.head_of(&path)?.store, Some(Subject::directory(&path).to_string()))
             }

@@ -4,23 +4,16 @@ pub(super) mod ask;
 mod choose;
 mod held;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use sandtable_app::back;
-use sandtable_merge::outcome::{MergeOutcome, Note};
-use sandtable_merge::{
-    Approvals, BaseHead, Binding, Come, CommitText, Effect, History, Identity, MergeRequest, Mode, Outcome,
-    Planned, RelPath, Way, beyond_git, is_name, merge_watched, policy_name,
-};
-use sandtable_sandbox::board::{self, LeftOut, Snapshot, Store, diff};
+use sandtable_app::work::{Along, Bring, Work};
+use sandtable_merge::outcome::MergeOutcome;
+use sandtable_merge::{Approvals, Binding, Effect, Identity, Mode, Outcome, Planned, RelPath, is_name};
 use sandtable_sandbox::model::path::HostPath;
-use sandtable_sandbox::repository::mixed_since;
-use sandtable_sandbox::session;
 
-use super::target::{ends, sandbox, state};
 use crate::app::{App, real};
 use crate::error::CliError;
 use crate::exit::{Own, after_signal};
@@ -122,38 +115,14 @@ pub(crate) fn export(app: &App, args: &ExportArgs) -> Result<ExitCode, CliError>
     run(app, &args.work, mode, if args.history { Along::History } else { Along::Nothing })
 }
 
-/// Whether commits made inside come along.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Along {
-    Nothing,
-    History,
-}
-
 fn run(app: &App, args: &WorkArgs, mode: Mode, along: Along) -> Result<ExitCode, CliError> {
-    let work = work(app, args.work.as_deref())?;
-    let mut request = request(args, &work, mode)?;
-    app.caller.whole(request.target.as_path())?;
-    request.log = Some(back::log(&work.store, &request.target));
+    let work = Work::of(&app.caller, args.work.as_deref(), &mut |warning| app.warning(&warning))?;
+    let mut request = work.request(&app.caller, bring(args, &work, mode, along)?)?;
     // Nobody should have to guess what is brought where.
     let elsewhere = || app.caller.source(None).map_or(true, |here| here != request.target.as_path());
     if !args.json && (args.work.is_none() || elsewhere()) {
         app.ui.say(&format!("{} → {}", work.title, crate::ui::escape::name(&request.target.to_string())));
     }
-    let come = match (along, &request.mode) {
-        (Along::History, _) => Some(Come::Commits),
-        // What a submodule is at is the affair of a commit.
-        (Along::Nothing, Mode::Merge | Mode::Branch(_) | Mode::Bundle { .. }) => Some(Come::Submodules),
-        (Along::Nothing, Mode::Apply | Mode::Patch(_)) => None,
-    };
-    if let Some(come) = come {
-        request.history = Some(History {
-            come,
-            layer: work.store.state(&work.newest.id).map_err(board::Error::from)?.layer,
-            head: work.head.clone().unwrap_or_default(),
-            mixed: mixed_since(&work.store, &work.base.id),
-        });
-    }
-    let means = app.caller.means()?;
     let asks = !args.json && !args.dry_run && ask::is_possible();
     if args.choose {
         if !ask::is_possible() {
@@ -164,13 +133,13 @@ fn run(app: &App, args: &WorkArgs, mode: Mode, along: Along) -> Result<ExitCode,
             return Ok(ExitCode::from(Own::Failed));
         }
     }
-    let mut outcome = loop {
+    let outcome = loop {
         let mut shown = |planned: &Planned<'_>| {
             if !args.json {
                 app.ui.answer(&view::plan(planned, Ui::answer_colour(app.environment()))).unwrap_or_default();
             }
         };
-        let outcome = merge_watched(&means, &request, &mut shown)?;
+        let outcome = work.bring(&app.caller, &request, &mut shown)?;
         match &outcome.outcome {
             Outcome::Held { held } if asks => {
                 if held::approve(app, &work, held, &mut request)? == ask::Answer::Quit {
@@ -180,46 +149,27 @@ fn run(app: &App, args: &WorkArgs, mode: Mode, along: Along) -> Result<ExitCode,
             _ => break outcome,
         }
     };
-    outcome.recovered = outcome.recovered.or_else(|| app.caller.recovered(&request.target));
-    let missing = board::told_left_out(work.left_out.count, &work.left_out.skipped);
-    outcome.notes.extend(missing.map(|text| Note { code: "left-out", text }));
     told(app, args, &outcome)
 }
 
-fn request(args: &WorkArgs, work: &Work, mode: Mode) -> Result<MergeRequest, CliError> {
-    let target = match &args.into {
-        Some(directory) => real(directory)?,
-        None => work.store.source().to_owned(),
-    };
+fn bring(args: &WorkArgs, work: &Work, mode: Mode, along: Along) -> Result<Bring, CliError> {
     let whose = |words: &Option<String>| words.as_deref().map(identity).transpose();
-    if args.approve.iter().any(|word| word == ALL) && work.has(ALL)? {
+    if args.approve.iter().any(|word| word == ALL) && work.has(&path(ALL)?)? {
         return Err(CliError::AllIsAFile);
     }
-    let (approvals, binding) = approvals(&args.approve, work.name.clone())?;
-    Ok(MergeRequest {
-        target: host(target)?,
-        store: host(work.store.git_dir())?,
-        base: work.base.id,
-        snapshot: work.newest.id,
-        base_head: work.head.as_ref().and_then(|head| head.commit),
-        mode,
+    let (approvals, binding) = approvals(&args.approve)?;
+    Ok(Bring {
+        into: args.into.clone(),
         effect: if args.dry_run { Effect::Plan } else { Effect::Deliver },
+        along,
         only: paths(&args.only)?,
         exclude: paths(&args.exclude)?,
-        hunks: BTreeMap::new(),
-        history: None,
-        way: Way::There,
         approvals,
         binding,
-        drifted: work.drifted.clone(),
-        commit: CommitText {
-            message: args.message.clone().unwrap_or_else(|| work.title.clone()),
-            author: whose(&args.author)?,
-            committer: whose(&args.committer)?,
-            trailers: work.trailers.clone(),
-        },
-        log: None,
-        beyond_git: beyond_git(&work.store, &work.base.id, &work.newest.id)?,
+        message: args.message.clone(),
+        author: whose(&args.author)?,
+        committer: whose(&args.committer)?,
+        ..Bring::by(mode)
     })
 }
 
@@ -238,76 +188,6 @@ fn told(app: &App, args: &WorkArgs, outcome: &MergeOutcome) -> Result<ExitCode, 
 
 /// The word that approves everything that is held.
 const ALL: &str = "all";
-
-/// From which state to which, and what moved in the source meanwhile.
-struct Work {
-    /// What it is called, for what is remembered of it.
-    name: String,
-    store: Store,
-    base: Snapshot,
-    newest: Snapshot,
-    head: Option<BaseHead>,
-    drifted: BTreeSet<RelPath>,
-    /// What of it no state holds.
-    left_out: LeftOut,
-    title: String,
-    trailers: Vec<(String, String)>,
-}
-
-impl Work {
-    /// Whether there is something of this name at the top, before or after.
-    fn has(&self, name: &str) -> Result<bool, CliError> {
-        let path = path(name)?;
-        for snapshot in [&self.base, &self.newest] {
-            let state = self.store.state(&snapshot.id).map_err(board::Error::from)?;
-            if state.lookup(self.store.objects(), &path).map_err(board::Error::from)?.is_some() {
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    }
-
-    /// What was done, between the two states.
-    fn changes(&self, options: &diff::Options) -> Result<diff::Diff, CliError> {
-        let state = |snapshot: &Snapshot| self.store.state(&snapshot.id).map_err(board::Error::from);
-        let found = diff::diff(self.store.objects(), &state(&self.base)?, &state(&self.newest)?, options);
-        Ok(found.map_err(board::Error::from)?)
-    }
-}
-
-fn work(app: &App, word: Option<&str>) -> Result<Work, CliError> {
-    let name = match word {
-        Some(word) => sandbox(app, word)?,
-        None => Some(super::diff::newest(app)?),
-    };
-    let Some(name) = name else {
-        let found = state(app, word.unwrap_or_default())?;
-        let base = app.board()?.base(&found)?.snapshot;
-        let left_out = board::left_out(&found)?;
-        let title = format!("Work of snapshot {}", found.snapshot.id.short(12));
-        let (store, newest, drifted) = (found.store, found.snapshot, BTreeSet::new());
-        let name = newest.id.to_string();
-        let trailers = Vec::new();
-        return Ok(Work { name, store, base, newest, head: None, drifted, left_out, title, trailers });
-    };
-    let sandboxes = app.sandboxes()?;
-    let ends = ends(app, &name)?;
-    let (base, head, moved) = (ends.base.clone(), ends.head.clone(), ends.moved.clone());
-    let found = ends.into_newest();
-    let left_out = board::left_out(&found)?;
-    let (store, newest) = (found.store, found.snapshot);
-    let inspected = session::inspect(&sandboxes, &name)?;
-    let drift = inspected.outcome.into_iter().flat_map(|outcome| outcome.drift).chain(moved);
-    // A name that had to be escaped is compared by its content alone.
-    let drifted = drift.filter_map(|entry| RelPath::new(entry.path.into_bytes()).ok()).collect();
-    let policy = policy_name(&serde_json::to_vec(&inspected.record.resolved).map_err(CliError::Json)?);
-    let trailers =
-        vec![("Sandtable-Sandbox".to_owned(), name.to_string()), ("Sandtable-Policy".to_owned(), policy)];
-    let title = format!("Work of sandbox {name}");
-    // Another sandbox of the same name, made later, is other work.
-    let name = inspected.record.sandbox;
-    Ok(Work { name, store, base, newest, head, drifted, left_out, title, trailers })
-}
 
 /// `Name <address>`.
 fn identity(words: &str) -> Result<Identity, CliError> {
@@ -329,8 +209,8 @@ fn path(word: &str) -> Result<RelPath, CliError> {
 }
 
 /// What may pass, and what of it the words name.
-fn approvals(words: &[String], work: String) -> Result<(Approvals, Binding), CliError> {
-    let mut binding = Binding { work: Some(work), ..Binding::default() };
+fn approvals(words: &[String]) -> Result<(Approvals, Binding), CliError> {
+    let mut binding = Binding::default();
     let (mut all, mut paths) = (false, BTreeSet::new());
     for word in words {
         let (name, id) = match word.rsplit_once('@') {

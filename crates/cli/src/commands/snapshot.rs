@@ -4,12 +4,12 @@ use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 
 use clap::{Args, ValueEnum};
+use sandtable_app::target::Target;
 use sandtable_sandbox::board::{Consistency, Counts, Hearing, Ignored, ObjectId, Skipped, Snapshot, Taking};
 use sandtable_sandbox::session::states;
 use serde::Serialize;
 
 use super::SCHEMA;
-use super::target::Target;
 use crate::app::{App, real};
 use crate::error::CliError;
 use crate::ui::progress::ProgressLine;
@@ -95,7 +95,7 @@ pub(crate) fn run(app: &App, args: &SnapshotArgs) -> Result<ExitCode, CliError> 
         ..Taking::of(Ignored::All, "snapshot", &line)
     };
     let taking = Taking { message: args.message.as_deref(), ..taking };
-    let answer = match Target::of(app, args.target.as_deref())? {
+    let answer = match Target::of(&app.caller, args.target.as_deref())? {
         Target::Sandbox(name) => {
             app.caller.whole_sandbox(&name)?;
             let kept = states::snapshot(&app.sandboxes()?, &name, &taking)?;

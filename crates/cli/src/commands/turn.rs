@@ -7,13 +7,14 @@ use std::process::ExitCode;
 
 use clap::Args;
 use sandtable_app::back::{self, Logged, Named, Step};
+use sandtable_app::target::Target;
 use sandtable_merge::RelPath;
 use sandtable_sandbox::board::{self, Direction, ObjectId, checkout, rollback};
 use sandtable_sandbox::model::id::SandboxName;
 use sandtable_sandbox::session::states;
 
 use super::left_out;
-use super::target::{Target, state};
+use super::target::state;
 use crate::app::{App, real};
 use crate::error::CliError;
 use crate::exit::{Own, after_signal};
@@ -84,7 +85,7 @@ pub(crate) fn checkout(app: &App, args: &CheckoutArgs) -> Result<ExitCode, CliEr
 
 pub(crate) fn rollback(app: &App, args: &RollbackArgs) -> Result<ExitCode, CliError> {
     let found = state(app, &args.snapshot)?;
-    let (from, to, missing) = match Target::of(app, Some(&args.target))? {
+    let (from, to, missing) = match Target::of(&app.caller, Some(&args.target))? {
         Target::Sandbox(name) => {
             app.caller.whole_sandbox(&name)?;
             let done = states::rollback(&app.sandboxes()?, &name, &found)?;
@@ -111,7 +112,7 @@ pub(crate) fn step(app: &App, args: &StepArgs, direction: Direction) -> Result<E
     {
         return step_named(app, word, named, direction);
     }
-    let (root, found) = match Target::of(app, args.target.as_deref())? {
+    let (root, found) = match Target::of(&app.caller, args.target.as_deref())? {
         Target::Sandbox(name) if args.merge => return Err(CliError::MergeIntoSandbox { name }),
         Target::Sandbox(name) => return step_sandbox(app, &name, direction),
         Target::Directory(root) => {

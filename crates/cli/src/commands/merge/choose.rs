@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use sandtable_app::work::Work;
 use sandtable_merge::{Hunks, MergeRequest, is_below};
 use sandtable_sandbox::board;
 use sandtable_sandbox::board::diff::{Change, ChangeKind, Diff, EntryType, Options, Renames, Side, render};
 
-use super::Work;
 use super::ask::{Answer, letter};
 use crate::app::App;
 use crate::error::CliError;

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use sandtable_app::work::Work;
 use sandtable_merge::review::Finding;
 use sandtable_merge::{Approvals, MergeRequest, RelPath};
 use sandtable_sandbox::board::diff::{Diff, Options, render};
 
-use super::Work;
 use super::ask::{Answer, letter};
 use crate::app::App;
 use crate::error::CliError;
