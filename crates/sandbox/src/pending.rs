@@ -9,8 +9,11 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use fs_err as fs;
+use sandtable_store::regular::{self, Missing};
 
 const NAME: &str = "pending";
+/// More than any path has.
+const LONGEST_PATH: u64 = 64 << 10;
 
 /// The directory of marks.
 #[derive(Debug)]
@@ -30,7 +33,7 @@ impl Pending {
     pub fn mark(&self, name: &str) -> io::Result<Mark> {
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.0)?;
         let path = self.0.join(name);
-        fs::OpenOptions::new().create(true).append(true).open(&path)?;
+        regular::open_private_to_append(&path, Missing::Made)?;
         Ok(Mark(path))
     }
 
@@ -43,7 +46,7 @@ impl Pending {
 
     /// The directory that a mark is about, if it says so.
     pub fn target(&self, name: &str) -> Option<PathBuf> {
-        let bytes = fs::read(self.0.join(name)).ok().filter(|bytes| !bytes.is_empty())?;
+        let bytes = regular::read(&self.0.join(name), LONGEST_PATH).ok().filter(|bytes| !bytes.is_empty())?;
         Some(PathBuf::from(OsString::from_vec(bytes)))
     }
 

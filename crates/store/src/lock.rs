@@ -8,7 +8,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, Mode, OFlags, flock, fstat, lstat, open};
+use rustix::fs::{FileType, FlockOperation, Mode, OFlags, flock, fstat, lstat, open};
 use rustix::io::{Errno, retry_on_intr};
 
 /// A lock, held until this value and every inherited copy of its descriptor are gone.
@@ -60,8 +60,10 @@ impl FileLock {
         }
     }
 
-    fn take(path: &Path, making: OFlags, operation: FlockOperation) -> Result<Option<Self>, Errno> {
-        let flags = OFlags::RDWR | making | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NOCTTY;
+    fn take(path: &Path, making: OFlags, operation: FlockOperation) -> io::Result<Option<Self>> {
+        let flags = making | OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NOCTTY;
+        // A named pipe in its place would be waited for.
+        let flags = flags | OFlags::NONBLOCK;
         loop {
             let file = match open(path, flags, Mode::RUSR | Mode::WUSR) {
                 // Where nothing can be written, who only looks can still see whether somebody holds it.
@@ -71,12 +73,15 @@ impl FileLock {
                 }
                 opened => opened?,
             };
+            if FileType::from_raw_mode(fstat(&file)?.st_mode) != FileType::RegularFile {
+                return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file"));
+            }
             match retry_on_intr(|| flock(&file, operation)) {
                 // What was locked may have lost its name to another file meanwhile.
                 Ok(()) if is_named(&file, path)? => return Ok(Some(Self(file))),
                 Ok(()) => {}
                 Err(Errno::WOULDBLOCK) => return Ok(None),
-                Err(errno) => return Err(errno),
+                Err(errno) => return Err(errno.into()),
             }
         }
     }
@@ -104,8 +109,8 @@ fn is_named(file: &OwnedFd, path: &Path) -> Result<bool, Errno> {
     }
 }
 
-fn named(path: &Path, errno: Errno) -> LockError {
-    LockError { path: path.to_owned(), source: errno.into() }
+fn named(path: &Path, source: impl Into<io::Error>) -> LockError {
+    LockError { path: path.to_owned(), source: source.into() }
 }
 
 #[cfg(test)]
@@ -169,6 +174,18 @@ mod tests {
             drop(new);
             drop(waiter.join().unwrap());
         });
+    }
+
+    #[test]
+    fn what_is_no_file_is_refused_at_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let pipe = dir.path().join("pipe");
+        rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, Mode::RWXU).unwrap();
+        for path in [pipe.as_path(), Path::new("/dev/null")] {
+            for refused in [FileLock::try_existing(path), FileLock::shared(path).map(Some)] {
+                assert_eq!(refused.unwrap_err().source.kind(), io::ErrorKind::InvalidInput, "{path:?}");
+            }
+        }
     }
 
     #[test]

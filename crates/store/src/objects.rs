@@ -21,7 +21,7 @@ use crate::regular;
 /// As many borrow from each other at most; git allows five.
 const BORROWING: usize = 5;
 /// The largest list of directories to borrow from.
-const LIST: u64 = 1 << 20;
+pub(crate) const LIST: u64 = 1 << 20;
 
 /// Whether a directory may hold objects outside of packs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,7 @@
 //! Files that somebody else may have put there, by name.
 //!
-//! A git directory belongs to the user, but what lies in it may come from anywhere. A named pipe in the place of a file
+//! A git directory belongs to the user, but what lies in it may come from anywhere; and what lies in our own directories may
+//! have been put back from somewhere. A named pipe in the place of a file
 //! would hold whoever opens it up for ever, and a device may do anything. So such a file is opened without waiting, must
 //! be a regular one, and has a largest size. Links are followed, as git does.
 
@@ -29,6 +30,13 @@ pub enum Missing {
 pub fn open_to_append(path: &Path, missing: Missing) -> io::Result<File> {
     let mut options = OpenOptions::new();
     opened(path, options.read(true).append(true).create(missing == Missing::Made), OFlags::NOFOLLOW)
+}
+
+/// The same for a file of our own that nobody else may read.
+pub fn open_private_to_append(path: &Path, missing: Missing) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).append(true).mode(0o600).create(missing == Missing::Made);
+    opened(path, &mut options, OFlags::NOFOLLOW)
 }
 
 fn opened(path: &Path, options: &mut OpenOptions, more: OFlags) -> io::Result<File> {

@@ -10,12 +10,12 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use fs_err as fs;
 use sandtable_store::RelPath;
 use sandtable_store::id::ObjectId;
 use sandtable_store::object::commit::references;
 use sandtable_store::object::{ObjectKind, ReadObjects as _};
 use sandtable_store::objects::{Loose, Objects};
+use sandtable_store::regular::{self, Missing};
 use sandtable_store::remove::remove_tree;
 use sandtable_store::state::{State, StateError};
 use sandtable_store::store::Store;
@@ -28,6 +28,8 @@ use crate::attention::Attention;
 
 /// The file in the directory of a store.
 const FILE: &str = "mixed";
+/// More than is ever in it.
+const LARGEST: u64 = 256 << 20;
 /// As much of commits and trees is read.
 const BYTES: u64 = 128 << 20;
 /// As many commits are looked at.
@@ -127,12 +129,12 @@ pub(crate) fn note_mixed(store: &Store, found: &[Mixed]) -> std::io::Result<()> 
         serde_json::to_writer(&mut text, mixed)?;
         text.push(b'\n');
     }
-    fs::OpenOptions::new().append(true).create(true).open(store.dir().join(FILE))?.write_all(&text)
+    regular::open_private_to_append(&store.dir().join(FILE), Missing::Made)?.write_all(&text)
 }
 
 /// What of the commits of sandboxes on `base` is not their own work, by path.
 pub fn mixed_since(store: &Store, base: &ObjectId) -> BTreeSet<(String, Option<ObjectId>)> {
-    let text = fs::read_to_string(store.dir().join(FILE)).unwrap_or_default();
+    let text = regular::read_to_string(&store.dir().join(FILE), LARGEST).unwrap_or_default();
     let lines = text.lines().filter_map(|line| serde_json::from_str::<Mixed>(line).ok());
     lines.filter(|mixed| mixed.base == *base).map(|mixed| (mixed.path, mixed.blob)).collect()
 }

@@ -9,6 +9,7 @@ use rustix::io::Errno;
 use rustix::net::{SocketAddrUnix, bind, connect, listen};
 use rustix::process::test_kill_process;
 use sandtable_store::lock::FileLock;
+use sandtable_store::regular;
 use sandtable_store::remove::{clear_tree, remove_tree_and_last};
 use serde::{Deserialize, Serialize};
 
@@ -43,6 +44,8 @@ const YOUNG: Duration = Duration::from_secs(1);
 const REMOVED: &str = "removed";
 /// What it says when that was not possible: somebody has to hear of what is left.
 const REMAINS: &str = "remains";
+/// More than a lock ever says.
+const SAYS: u64 = 64;
 
 impl Sandboxes {
     /// Sandboxes below our data directory. Nothing is made yet.
@@ -248,7 +251,7 @@ impl SandboxDirectory {
     /// Whether a command ran in it and its record was lost since, or not all of it could be removed. What it changed may still
     /// be there.
     pub(super) fn is_damaged(&self) -> bool {
-        let says = fs::read_to_string(self.path.join(LOCK).as_path()).unwrap_or_default();
+        let says = regular::read_to_string(self.path.join(LOCK).as_path(), SAYS).unwrap_or_default();
         !self.exists() && (says == REMAINS || (self.has_run() && says != REMOVED))
     }
 

@@ -5,13 +5,13 @@
 //! older one of two, the one before that goes.
 
 use std::io::Write as _;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use fs_err as fs;
 use sandtable_protocol::follow::{Follow, older};
 use sandtable_store::lock::FileLock;
+use sandtable_store::regular::{self, Missing};
 use serde::{Deserialize, Serialize};
 
 use super::directory::{SandboxDirectory, Sandboxes};
@@ -127,7 +127,7 @@ fn append(path: &Path, events: &[Event]) -> std::io::Result<()> {
         serde_json::to_writer(&mut lines, event)?;
         lines.push(b'\n');
     }
-    let mut file = std::fs::OpenOptions::new().append(true).create(true).mode(0o600).open(path)?;
+    let mut file = regular::open_private_to_append(path, Missing::Made)?;
     file.write_all(&lines)?;
     if file.metadata()?.len() >= CAP {
         rotate(path)?;

@@ -3,6 +3,7 @@
 use std::io::ErrorKind;
 
 use fs_err as fs;
+use sandtable_store::regular;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -12,6 +13,9 @@ use super::furnish::{CopiesFile, EnvironmentFile};
 use super::record::{Outcome, Record, SCHEMA};
 use super::states::{Arrived, PinningFile, StandsOn};
 use crate::model::path::HostPath;
+
+/// More than is in any of them.
+const LARGEST: u64 = 256 << 20;
 
 /// What the sandbox is.
 pub(super) const RECORD: &str = "sandbox.json";
@@ -145,7 +149,7 @@ fn read<T: DeserializeOwned>(path: &HostPath) -> Result<Option<T>, Error> {
         schema: u32,
     }
     let malformed = |source| Error::Record { path: path.as_path().to_owned(), source };
-    let text = match fs::read(path.as_path()) {
+    let text = match regular::read(path.as_path(), LARGEST) {
         Ok(text) => text,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(Error::state("read", path.as_path())(error)),

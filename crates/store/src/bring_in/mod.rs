@@ -15,9 +15,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::id::ObjectId;
 use crate::meta::{Origin, PackRow};
 use crate::object::{ReadError, ReadObjects as _, WriteObjects as _};
-use crate::objects::{Located, Loose, Objects};
+use crate::objects::{LIST, Located, Loose, Objects};
 use crate::pack::{BaseCache, Pack, Place};
 use crate::reach::{History, Reached, Wanted};
+use crate::regular;
 use crate::store::{Batch, StoreError};
 use crate::workers::help;
 
@@ -243,7 +244,7 @@ fn borrow(batch: &Batch<'_>, from: &Path) -> Result<(), StoreError> {
     }
     let store = batch.store();
     let list = store.git_dir().join("objects/info/alternates");
-    let mut lines = match fs_err::read(&list) {
+    let mut lines = match regular::read(&list, LIST) {
         Ok(lines) => lines,
         Err(error) if error.kind() == io::ErrorKind::NotFound => vec![],
         Err(error) => return Err(error.into()),

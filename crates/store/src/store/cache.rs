@@ -7,6 +7,7 @@ use sha2::Digest as _;
 
 use super::Store;
 use crate::id::ObjectId;
+use crate::regular;
 use crate::statcache::{PackName, StatCache, Subject, Writer};
 
 /// A stat cache being written. Dropping it leaves the one before.
@@ -20,7 +21,7 @@ pub struct NewCache {
 impl Store {
     /// The cache of that name, if there is one for this directory that can be trusted.
     pub fn cache(&self, name: &str, subject: Subject) -> Option<StatCache> {
-        let file = std::fs::File::open(self.cache_path(name)).ok()?;
+        let file = regular::open(&self.cache_path(name)).ok()?;
         Some(StatCache::open(file, self.hash, subject)?.with_packs(&self.pack_names()))
     }
 

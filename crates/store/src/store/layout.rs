@@ -1,5 +1,6 @@
 //! The files of a store.
 
+use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
@@ -8,13 +9,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 
-use super::StoreError;
+use super::{FormatFault, StoreError};
 use crate::id::HashKind;
 use crate::meta::Meta;
 use crate::owner::Owner;
+use crate::regular;
 use crate::workers::help;
 
-const VERSION: &str = "sandtable-store 1";
+/// What the file `format` begins with, before the number of the version.
+const STORE: &str = "sandtable-store ";
+pub(super) const VERSION: u32 = 1;
+
+/// More than the file `format` has in any version.
+const LONGEST: u64 = 4 << 10;
 
 /// Between the name of a store and who makes it.
 const NEW: &str = ".new-";
@@ -69,16 +76,34 @@ fn remove_abandoned(parent: &Path) {
 
 /// What the file `format` says.
 pub(super) fn format(dir: &Path) -> Result<HashKind, StoreError> {
-    let text = match fs_err::read(dir.join("format")) {
+    let fault = |fault| StoreError::Format { dir: dir.to_owned(), fault };
+    let text = match regular::read(&dir.join("format"), LONGEST) {
         Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            return Err(StoreError::Missing(dir.to_owned()));
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            // The last file that is written is the last to be missed.
+            let is_one = Meta::FILES.iter().any(|name| dir.join(name).exists());
+            return Err(if is_one {
+                fault(FormatFault::Missing)
+            } else {
+                StoreError::Missing(dir.to_owned())
+            });
         }
+        Err(error) if error.kind() == ErrorKind::InvalidInput => return Err(fault(FormatFault::Damaged)),
         Err(error) => return Err(error.into()),
     };
-    let expected = |hash: HashKind| format!("{VERSION}\n{}\n", hash.name()).into_bytes();
-    let known = [HashKind::Sha1, HashKind::Sha256].into_iter().find(|hash| expected(*hash) == text);
-    known.ok_or_else(|| StoreError::Format(dir.to_owned()))
+    let known = [HashKind::Sha1, HashKind::Sha256].into_iter().find(|hash| written(*hash).as_bytes() == text);
+    known.ok_or_else(|| fault(other(&text).map_or(FormatFault::Damaged, FormatFault::Other)))
+}
+
+/// What stands in the file `format`.
+fn written(hash: HashKind) -> String {
+    format!("{STORE}{VERSION}\n{}\n", hash.name())
+}
+
+/// The version that such a file names, if it is another one.
+fn other(text: &[u8]) -> Option<u32> {
+    let line = str::from_utf8(text).ok()?.lines().next()?;
+    line.strip_prefix(STORE)?.parse().ok().filter(|version| *version != VERSION)
 }
 
 fn fill(new: &Path, source: &Path, hash: HashKind) -> Result<(), StoreError> {
@@ -97,7 +122,7 @@ fn fill(new: &Path, source: &Path, hash: HashKind) -> Result<(), StoreError> {
     fs_err::write(new.join("lock"), "")?;
     let [database, log] = Meta::FILES;
     Meta::lay_out(&new.join(database))?;
-    fs_err::write(new.join("format"), format!("{VERSION}\n{}\n", hash.name()))?;
+    fs_err::write(new.join("format"), written(hash))?;
     Ok(write_out(new, &[database, log, "format", "source", "git/config", "git/HEAD", "git", ""])?)
 }
 

@@ -33,6 +33,7 @@ use crate::object::{ReadError, WriteError};
 use crate::objects::{Loose, Objects};
 use crate::owner::Owner;
 use crate::pack::{CopyError, PackError};
+use crate::regular;
 
 /// A store that is open.
 #[derive(Debug)]
@@ -51,8 +52,8 @@ pub enum StoreError {
     Missing(PathBuf),
     #[error("there is a store in `{}` already", .0.display())]
     Exists(PathBuf),
-    #[error("the store in `{}` is of a format this version does not know", .0.display())]
-    Format(PathBuf),
+    #[error("the store in `{}` cannot be read: {fault}", dir.display())]
+    Format { dir: PathBuf, fault: FormatFault },
     #[error("the snapshot cannot be made: {0}")]
     Draft(String),
     #[error("the extra tree `{id}` cannot be used: {what}")]
@@ -73,6 +74,20 @@ pub enum StoreError {
     Io(#[from] io::Error),
 }
 
+/// What is wrong with the file that says how a store is to be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FormatFault {
+    #[error("its file `format` is missing")]
+    Missing,
+    #[error("its file `format` is damaged")]
+    Damaged,
+    #[error("it is of format {0}, and this version knows format {VERSION} only", VERSION = layout::VERSION)]
+    Other(u32),
+}
+
+/// More than any path has.
+const LONGEST_PATH: u64 = 64 << 10;
+
 static TEMPORARY: AtomicU64 = AtomicU64::new(0);
 
 impl Store {
@@ -85,7 +100,8 @@ impl Store {
     /// Opens a store and puts right what others left unfinished.
     pub fn open(dir: &Path) -> Result<Self, StoreError> {
         let hash = layout::format(dir)?;
-        let source = PathBuf::from(std::ffi::OsString::from_vec(fs_err::read(dir.join("source"))?));
+        let source =
+            PathBuf::from(std::ffi::OsString::from_vec(regular::read(&dir.join("source"), LONGEST_PATH)?));
         let meta = Meta::open(&dir.join("meta.db"), hash)?;
         let objects = Objects::new(&dir.join("git/objects"), hash, Loose::None);
         let store = Self { dir: dir.to_owned(), hash, source, meta, objects };

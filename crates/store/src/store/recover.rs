@@ -1,15 +1,28 @@
 //! Putting right what someone left unfinished. Cheap enough to be done whenever a store is opened.
 
 use std::io;
+use std::path::Path;
 
 use super::{Store, StoreError, lost, refs};
 use crate::owner::Owner;
+use crate::remove::remove_tree;
 
 pub(super) fn recover(store: &Store) -> Result<(), StoreError> {
     remove_temporary(store)?;
     refs::finish_removal(store)?;
     lost::settle(store)?;
     refs::restore_newest(store)
+}
+
+/// Removes what somebody put there, whatever it is. It may be gone already.
+pub(super) fn put_away(path: &Path) -> io::Result<()> {
+    match fs_err::remove_file(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::IsADirectory => {
+            remove_tree(path).map_err(|error| error.source)
+        }
+        removed => removed,
+    }
 }
 
 /// Removes the temporary files of those who are dead.
@@ -21,10 +34,7 @@ fn remove_temporary(store: &Store) -> io::Result<()> {
         if owner.is_some_and(|owner| owner == me || owner.is_alive()) {
             continue;
         }
-        match fs_err::remove_file(entry.path()) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
+        put_away(&entry.path())?;
     }
     Ok(())
 }

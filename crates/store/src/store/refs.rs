@@ -6,10 +6,12 @@ use std::io::{self, Read as _};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use super::recover::put_away;
 use super::{Store, StoreError};
 use crate::id::ObjectId;
 use crate::lock::FileLock;
 use crate::meta::{MetaError, Snapshot};
+use crate::regular;
 
 /// Letters of the longest id. A file that holds more than one is damaged.
 const LONGEST_ID: usize = 64;
@@ -20,6 +22,10 @@ const RECENT: u32 = 64;
 /// How long a check looks again at what seems wrong, and how long it waits each time to be alone.
 const PATIENCE: Duration = Duration::from_secs(2);
 const MOMENT: Duration = Duration::from_millis(20);
+
+/// All refs that have no file of their own, and the largest such file.
+const PACKED: &str = "packed-refs";
+const MOST_PACKED: u64 = 512 << 20;
 
 /// The directory of our refs, and those in it: one for snapshots, one for what git's trees have no room for.
 const OURS: &str = "refs/sandtable";
@@ -37,15 +43,21 @@ pub(crate) fn write(store: &Store, snapshot: &Snapshot) -> Result<(), StoreError
         let path = store.git_dir().join(&name);
         let temporary = store.temporary("ref");
         fs_err::write(&temporary, format!("{target}\n"))?;
-        match fs_err::rename(&temporary, &path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                fs_err::create_dir_all(path.parent().expect("a ref is in a directory"))?;
-                fs_err::rename(&temporary, &path)?;
-            }
-            other => other?,
-        }
+        put(&temporary, &path)?;
     }
     Ok(())
+}
+
+/// Puts a file in its place, whatever is there: what it holds can be made again at any time.
+fn put(temporary: &Path, place: &Path) -> io::Result<()> {
+    match fs_err::rename(temporary, place) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            fs_err::create_dir_all(place.parent().expect("a ref is in a directory"))?;
+        }
+        Err(error) if error.kind() == io::ErrorKind::IsADirectory => put_away(place)?,
+        other => return other,
+    }
+    fs_err::rename(temporary, place)
 }
 
 /// Writes what is missing of the refs of the newest snapshots.
@@ -81,7 +93,7 @@ fn missing<'a>(store: &Store, snapshots: &'a [Snapshot]) -> io::Result<Vec<&'a S
 
 /// What a ref in a file of its own names. After a power cut there may be nothing in it.
 fn read_loose(store: &Store, name: &str) -> io::Result<Option<ObjectId>> {
-    let mut file = match fs_err::File::open(store.git_dir().join(name)) {
+    let mut file = match regular::open(&store.git_dir().join(name)) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),
@@ -193,9 +205,9 @@ pub(crate) fn pack(store: &Store, snapshots: &[Snapshot]) -> Result<(), StoreErr
     fs_err::write(&temporary, text)?;
     // The single ones are about to go.
     fs_err::File::open(&temporary)?.sync_all()?;
-    fs_err::rename(&temporary, store.git_dir().join("packed-refs"))?;
+    put(&temporary, &store.git_dir().join(PACKED))?;
     for name in loose_names(store)? {
-        fs_err::remove_file(store.git_dir().join(name))?;
+        put_away(&store.git_dir().join(name))?;
     }
     Ok(())
 }
@@ -220,9 +232,11 @@ fn list(dir: &Path) -> io::Result<Vec<String>> {
 }
 
 fn read_packed(store: &Store) -> io::Result<BTreeMap<String, ObjectId>> {
-    let text = match fs_err::read_to_string(store.git_dir().join("packed-refs")) {
+    let text = match regular::read_to_string(&store.git_dir().join(PACKED), MOST_PACKED) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
+        // What is nothing of ours names no ref.
+        Err(error) if error.kind() == io::ErrorKind::InvalidInput => return Ok(BTreeMap::new()),
         Err(error) => return Err(error),
     };
     let line = |line: &str| {

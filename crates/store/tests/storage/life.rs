@@ -362,7 +362,7 @@ fn one_of_two_makes_the_store() {
     assert!(matches!(Store::create(&path, "/s".as_ref(), HashKind::Sha1), Err(StoreError::Exists(_))));
     assert!(matches!(Store::open(&dir.path().join("none")), Err(StoreError::Missing(_))));
     fs_err::write(path.join("format"), "sandtable-store 2\nsha1\n").unwrap();
-    assert!(matches!(Store::open(&path), Err(StoreError::Format(_))));
+    assert!(matches!(Store::open(&path), Err(StoreError::Format { .. })));
     assert_eq!(fs_err::read_dir(path.parent().unwrap()).unwrap().count(), 1);
 }
 

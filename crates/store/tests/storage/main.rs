@@ -11,6 +11,7 @@ mod forge;
 mod git;
 mod hostile;
 mod life;
+mod misplaced;
 mod objects;
 mod packs;
 mod whole;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use fs_err as fs;
+use sandtable_store::regular;
 use serde::{Deserialize, Serialize};
 
 use super::image::program;
@@ -18,6 +19,8 @@ use crate::process::Cli;
 
 /// The file in the sandbox's directory.
 const FILE: &str = "container.json";
+/// More than is ever in it.
+const LARGEST: u64 = 64 << 20;
 /// Directories in it that are there only while the container is.
 const PASSING: &[&str] = &["inside", "door", "proxy"];
 /// The hidden subcommand that empties directories.
@@ -135,7 +138,7 @@ impl Journal {
 /// Removes what a launch for the sandbox in `directory` left.
 pub(in crate::engine) fn reap(directory: &HostPath) {
     let directory = directory.as_path();
-    let Ok(text) = fs::read(directory.join(FILE)) else { return };
+    let Ok(text) = regular::read(&directory.join(FILE), LARGEST) else { return };
     if let Ok(journal) = serde_json::from_slice::<Journal>(&text) {
         journal.clear(directory);
     }

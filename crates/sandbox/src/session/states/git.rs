@@ -13,6 +13,7 @@ use fs_err as fs;
 use sandtable_store::id::ObjectId;
 use sandtable_store::layer::hold::{GitDirectory, Reword, hold_git, release};
 use sandtable_store::path::RelPath;
+use sandtable_store::regular;
 use sandtable_store::source::repository::Repository;
 
 use super::super::create::make;
@@ -26,6 +27,9 @@ use crate::model::resolved::{RepositoryConfig, SourceKind, Warning};
 use crate::model::spec::WorkspaceMode;
 use crate::repository::{BaseHead, head_in};
 use crate::resolve::{WORKSPACE, without_passwords};
+
+/// More than any configuration has.
+const LARGEST: u64 = 16 << 20;
 
 /// Which git directory a sandbox sees, and in which of its layers.
 struct Place {
@@ -187,7 +191,7 @@ pub(in crate::session) fn clean(config: &HostPath) -> Result<(), Error> {
     if !is_file {
         return Ok(());
     }
-    let text = fs::read(config.as_path()).map_err(Error::state("read", config.as_path()))?;
+    let text = regular::read(config.as_path(), LARGEST).map_err(Error::state("read", config.as_path()))?;
     match without_passwords(&text) {
         None => Ok(()),
         Some(text) => fs::write(config.as_path(), text).map_err(Error::state("write", config.as_path())),
