@@ -1,7 +1,7 @@
 //! Why something on the board could not be done.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use sandtable_store::id::ObjectId;
 use sandtable_store::meta::MetaError;
@@ -9,7 +9,7 @@ use sandtable_store::path::RelPath;
 use sandtable_store::snapshot::OnboardError;
 use sandtable_store::source::repository::RepositoryError;
 use sandtable_store::state::StateError;
-use sandtable_store::store::StoreError;
+use sandtable_store::store::{FormatFault, StoreError};
 use sandtable_store::{checkout, diff, rollback};
 
 use crate::model::blame::Blame;
@@ -83,6 +83,15 @@ impl From<MetaError> for Error {
             error => Self::Store(StoreError::Meta(error)),
         }
     }
+}
+
+/// The way out where a store is of no use any more.
+fn set_aside(store: &Path) -> String {
+    let store = store.display();
+    format!(
+        "set the store aside: `mv {store} {store}.damaged`; sandboxes keep their work, and the next command records anew what \
+         they stand on"
+    )
 }
 
 impl Error {
@@ -160,13 +169,15 @@ impl Error {
             }
             Self::Store(StoreError::Meta(
                 MetaError::Damaged { path, .. } | MetaError::Database { path, .. },
-            )) => {
-                let store = path.parent().unwrap_or(path).display();
-                format!(
-                    "set the store aside: `mv {store} {store}.damaged`; sandboxes keep their work, and the next command \
-                     records anew what they stand on"
-                )
+            )) => set_aside(path.parent().unwrap_or(path)),
+            Self::Store(StoreError::Format { dir, fault: FormatFault::Other(_) }) => {
+                format!("use the newer version of Sandtable that made it, or {}", set_aside(dir))
             }
+            Self::Store(StoreError::Meta(MetaError::Format { path, .. })) => {
+                let aside = set_aside(path.parent().unwrap_or(path));
+                format!("use the newer version of Sandtable that made it, or {aside}")
+            }
+            Self::Store(StoreError::Format { dir, .. } | StoreError::Source(dir)) => set_aside(dir),
             Self::Store(StoreError::Write(sandtable_store::object::WriteError::Quota { .. })) => {
                 "`sandtable store gc` frees what no snapshot needs; `sandtable rm` lets go of sandboxes"
                     .to_owned()

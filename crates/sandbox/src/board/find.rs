@@ -136,6 +136,7 @@ fn parent(store: &Store, id: &ObjectId) -> Result<Option<ObjectId>, Error> {
 mod tests {
     use sandtable_store::fsck::{Depth, fsck};
     use sandtable_store::gc::{self, GcOptions};
+    use sandtable_store::store::StoreError;
 
     use super::*;
     use crate::model::path::HostPath;
@@ -201,6 +202,42 @@ mod tests {
         assert_eq!(found.snapshot.id, first);
         assert_eq!(fs_err::read(world.source().join("file")).unwrap(), b"one");
         world.assert_whole();
+    }
+
+    #[test]
+    fn a_store_that_says_another_source_is_told_its_own_or_named() {
+        let world = World::new();
+        let id = world.recorded("one");
+        let dir = world.board.of_source(&world.source()).unwrap().unwrap().dir().to_owned();
+        let says = dir.join("source");
+        let whole = fs_err::read(&says).unwrap();
+        for cut in [0, whole.len() - 3] {
+            fs_err::write(&says, &whole[..cut]).unwrap();
+            let (stores, broken) = world.board.all().unwrap();
+            assert!(stores.is_empty() && matches!(broken[..], [StoreError::Source(_)]), "{broken:?}");
+            assert!(world.board.snapshot(&id.to_string()).is_err());
+            let store = world.board.of_source(&world.source()).unwrap().unwrap();
+            assert_eq!(store.source(), world.source());
+            assert_eq!(fs_err::read(&says).unwrap(), whole, "whoever knows the source puts it right");
+        }
+        assert_eq!(world.board.snapshot(&id.to_string()).unwrap().snapshot.id, id);
+    }
+
+    #[test]
+    fn a_store_whose_format_is_missing_is_not_passed_over() {
+        let world = World::new();
+        let _recorded = world.recorded("one");
+        let dir = world.board.of_source(&world.source()).unwrap().unwrap().dir().to_owned();
+        fs_err::remove_file(dir.join("format")).unwrap();
+        let (stores, broken) = world.board.all().unwrap();
+        assert!(stores.is_empty() && matches!(broken[..], [StoreError::Format { .. }]), "{broken:?}");
+        let error = world.board.onboard_repo(&world.source()).unwrap_err();
+        let remedy = error.remedy().unwrap_or_default();
+        assert!(remedy.contains(&format!("mv {0} {0}.damaged", dir.display())), "{error}: {remedy}");
+        fs_err::write(dir.join("format"), "sandtable-store 7\nsha1\n").unwrap();
+        let error = world.board.of_source(&world.source()).unwrap_err();
+        assert!(error.to_string().contains("format 7"), "{error}");
+        assert!(error.remedy().unwrap_or_default().contains("newer version"), "{error:?}");
     }
 
     #[test]

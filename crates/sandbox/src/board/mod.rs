@@ -85,7 +85,10 @@ impl Board {
 
     /// The store of a source, if it has one.
     pub fn of_source(&self, source: &Path) -> Result<Option<Store>, Error> {
-        match Store::open(&self.place(source)) {
+        let place = self.place(source);
+        match Store::open(&place) {
+            // Cut short, it would be another directory.
+            Ok(store) if store.source() != source => Ok(Some(Store::name_source(&place, source)?)),
             Ok(store) => Ok(Some(store)),
             Err(StoreError::Missing(_)) => Ok(None),
             Err(error) => Err(error.into()),
@@ -99,7 +102,10 @@ impl Board {
 
     /// The store of a source, made if it has none.
     pub(crate) fn open(&self, source: &Path, hash: HashKind) -> Result<Store, Error> {
-        Ok(Store::open_or_create(&self.place(source), source, hash)?)
+        match self.of_source(source)? {
+            Some(store) => Ok(store),
+            None => Ok(Store::open_or_create(&self.place(source), source, hash)?),
+        }
     }
 
     /// Lets go of every recorded state in a store, so that a collection removes them. That they existed stays in the log.
@@ -127,6 +133,7 @@ impl Board {
         let (mut stores, mut broken) = (Vec::new(), Vec::new());
         for place in self.places()? {
             match Store::open(&place) {
+                Ok(store) if self.place(store.source()) != place => broken.push(StoreError::Source(place)),
                 Ok(store) => stores.push(store),
                 Err(StoreError::Missing(_)) => {}
                 Err(error) => broken.push(error),
@@ -163,7 +170,7 @@ impl Board {
         };
         let mut places: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
         // One in the making has another name.
-        places.retain(|place| place.join("format").exists() && place.extension().is_none());
+        places.retain(|place| place.is_dir() && place.extension().is_none());
         places.sort();
         Ok(places)
     }

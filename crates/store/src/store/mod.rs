@@ -14,7 +14,7 @@ pub(crate) mod refs;
 mod room;
 
 use std::io;
-use std::os::unix::ffi::OsStringExt as _;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -54,6 +54,8 @@ pub enum StoreError {
     Exists(PathBuf),
     #[error("the store in `{}` cannot be read: {fault}", dir.display())]
     Format { dir: PathBuf, fault: FormatFault },
+    #[error("the file `source` of the store in `{}` is damaged, so nobody knows whose states it has", .0.display())]
+    Source(PathBuf),
     #[error("the snapshot cannot be made: {0}")]
     Draft(String),
     #[error("the extra tree `{id}` cannot be used: {what}")]
@@ -107,6 +109,19 @@ impl Store {
         let store = Self { dir: dir.to_owned(), hash, source, meta, objects };
         recover::recover(&store)?;
         Ok(store)
+    }
+
+    /// Writes down anew whose store it is, and opens it.
+    pub fn name_source(dir: &Path, source: &Path) -> Result<Self, StoreError> {
+        Self::open(dir)?.note_source(source)?;
+        Self::open(dir)
+    }
+
+    fn note_source(&self, source: &Path) -> io::Result<()> {
+        let temporary = self.temporary("source");
+        fs_err::write(&temporary, source.as_os_str().as_bytes())?;
+        fs_err::File::open(&temporary)?.sync_all()?;
+        fs_err::rename(&temporary, self.dir.join("source"))
     }
 
     /// Opens the store, or makes it if there is none.
