@@ -20,6 +20,7 @@ pub mod copy;
 pub mod diff;
 pub mod dir;
 pub mod fsck;
+pub mod full;
 pub mod gc;
 pub mod hex;
 pub mod hidden;

@@ -3,8 +3,10 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use sandtable_store::full::is_full;
 use sandtable_store::id::ObjectId;
 use sandtable_store::meta::MetaError;
+use sandtable_store::object::WriteError;
 use sandtable_store::path::RelPath;
 use sandtable_store::snapshot::OnboardError;
 use sandtable_store::source::repository::RepositoryError;
@@ -85,6 +87,9 @@ impl From<MetaError> for Error {
     }
 }
 
+/// The way out where there is no room.
+pub(crate) const FULL: &str = "the disk is full, or your share of it: make room there, and call it again";
+
 /// The way out where a store is of no use any more.
 fn set_aside(store: &Path) -> String {
     let store = store.display();
@@ -144,6 +149,9 @@ impl Error {
 
     /// What the user can do about it, where we know.
     pub fn remedy(&self) -> Option<String> {
+        if is_full(self) || matches!(self, Self::Store(StoreError::Write(WriteError::NoSpace { .. }))) {
+            return Some(FULL.to_owned());
+        }
         Some(match self {
             Self::Unknown(_) => {
                 "`sandtable log` lists the snapshots, `sandtable ls` the sandboxes".to_owned()
@@ -168,8 +176,8 @@ impl Error {
                 "`sandtable store fsck --deep` names everything that is damaged".to_owned()
             }
             Self::Store(StoreError::Meta(
-                MetaError::Damaged { path, .. } | MetaError::Database { path, .. },
-            )) => set_aside(path.parent().unwrap_or(path)),
+                error @ (MetaError::Damaged { path, .. } | MetaError::Database { path, .. }),
+            )) if error.is_damage() => set_aside(path.parent().unwrap_or(path)),
             Self::Store(StoreError::Format { dir, fault: FormatFault::Other(_) }) => {
                 format!("use the newer version of Sandtable that made it, or {}", set_aside(dir))
             }
@@ -178,11 +186,35 @@ impl Error {
                 format!("use the newer version of Sandtable that made it, or {aside}")
             }
             Self::Store(StoreError::Format { dir, .. } | StoreError::Source(dir)) => set_aside(dir),
-            Self::Store(StoreError::Write(sandtable_store::object::WriteError::Quota { .. })) => {
+            Self::Store(StoreError::Write(WriteError::Quota { .. })) => {
                 "`sandtable store gc` frees what no snapshot needs; `sandtable rm` lets go of sandboxes"
                     .to_owned()
             }
             _ => return None,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::io::Errno;
+
+    use super::*;
+
+    #[test]
+    fn a_full_disk_is_no_reason_to_set_a_store_aside() {
+        let path = PathBuf::from("/d");
+        for errno in [Errno::NOSPC, Errno::DQUOT] {
+            let written = checkout::Error::Write { path: RelPath::root(), source: errno.into() };
+            let journal = rollback::Error::Journal(std::io::Error::other(StoreError::Io(errno.into())));
+            for error in [
+                Error::Checkout { path: path.clone(), source: written },
+                Error::Rollback { path: path.clone(), source: journal },
+                Error::Store(StoreError::Io(errno.into())),
+                Error::Store(WriteError::NoSpace { free: 1, kept: 2 }.into()),
+            ] {
+                assert_eq!(error.remedy().as_deref(), Some(FULL), "{error:?}");
+            }
+        }
     }
 }

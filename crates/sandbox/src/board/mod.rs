@@ -32,6 +32,7 @@ use sha2::Digest as _;
 
 pub use directory::Turned;
 pub use error::Error;
+pub(crate) use error::FULL;
 pub use find::{Found, blob};
 pub use history::{Descendant, history};
 pub(crate) use journal::{Entry, mend, turn};

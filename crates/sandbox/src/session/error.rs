@@ -5,10 +5,11 @@ use std::path::PathBuf;
 
 use rustix::io::Errno;
 use sandtable_protocol::invocation::{AttachError, FreezeError};
+use sandtable_store::full::is_full;
 use sandtable_store::id::ObjectId;
 use sandtable_store::path::RelPath;
 
-use crate::board;
+use crate::board::{self, FULL};
 use crate::engine::LaunchError;
 use crate::engine::enforcement::Refusal;
 use crate::model::blame::Blame;
@@ -260,9 +261,15 @@ impl Error {
         }
     }
 
+    /// What to do about it, and what else can be said.
+    fn remedy_and(&self, more: &str) -> String {
+        self.remedy().map_or_else(|| more.to_owned(), |remedy| format!("{remedy}\n{more}"))
+    }
+
     /// What to do about it.
     pub fn remedy(&self) -> Option<String> {
         match self {
+            Self::State { .. } | Self::Layer { .. } if is_full(self) => Some(FULL.to_owned()),
             Self::NameTaken(name) => Some(format!(
                 "choose another `--name`, go on in it with `sandtable exec {name} -- …`, or `sandtable rm {name}`"
             )),
@@ -299,17 +306,13 @@ impl Error {
             Self::Groundless { work: Work::Files(files), .. } => {
                 Some(format!("all its files, with what it changed, are in `{}`", files.display()))
             }
-            Self::Behind { name, cause } => {
-                let first = cause.remedy().map(|remedy| format!("{remedy}\n")).unwrap_or_default();
-                Some(format!(
-                    "{first}the sandbox keeps the work; `sandtable log {name}` lists the states that are recorded, and each \
-                     can be named by its id instead of the sandbox"
-                ))
-            }
-            Self::Unkept { name, cause } => {
-                let first = cause.remedy().map(|remedy| format!("{remedy}\n")).unwrap_or_default();
-                Some(format!("{first}`sandtable rm -f {name}` removes the sandbox with that work"))
-            }
+            Self::Behind { name, cause } => Some(cause.remedy_and(&format!(
+                "the sandbox keeps the work; `sandtable log {name}` lists the states that are recorded, and each can be \
+                 named by its id instead of the sandbox"
+            ))),
+            Self::Unkept { name, cause } => Some(cause.remedy_and(&format!(
+                "`sandtable rm -f {name}` removes the sandbox with that work"
+            ))),
             Self::OtherSource { .. } => Some("`sandtable fork` makes a sandbox of it".to_owned()),
             Self::InTheWay { name, .. } => Some(format!(
                 "move or remove it inside: `sandtable exec {name} -- mv …`; or `sandtable fork` the other state"

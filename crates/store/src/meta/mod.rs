@@ -17,7 +17,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, OptionalExtension as _, Transaction, TransactionBehavior};
+use rusqlite::{Connection, ErrorCode, OptionalExtension as _, Transaction, TransactionBehavior};
 
 pub use chain::ChainFault;
 pub use heads::{Direction, Head, Move};
@@ -59,6 +59,30 @@ pub enum MetaError {
     NoMove { subject: String, direction: Direction },
     #[error("`{0}` was changed by someone else meanwhile")]
     Moved(String),
+}
+
+impl MetaError {
+    /// Whether what lies on the disk is damaged, and not merely out of reach for now.
+    pub fn is_damage(&self) -> bool {
+        match self {
+            Self::Damaged { .. } => true,
+            Self::Database { path, source } => match source.sqlite_error_code() {
+                Some(ErrorCode::CannotOpen) => !path.is_file(),
+                Some(
+                    ErrorCode::DiskFull
+                    | ErrorCode::SystemIoFailure
+                    | ErrorCode::ReadOnly
+                    | ErrorCode::PermissionDenied
+                    | ErrorCode::DatabaseBusy
+                    | ErrorCode::DatabaseLocked
+                    | ErrorCode::FileLockingProtocolFailed
+                    | ErrorCode::OutOfMemory,
+                ) => false,
+                _ => true,
+            },
+            _ => false,
+        }
+    }
 }
 
 /// What there is of one moment. Read one after the other, the parts would not fit while somebody writes.
