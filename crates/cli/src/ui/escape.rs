@@ -3,6 +3,9 @@
 
 use std::fmt::Write as _;
 
+use sandtable_merge::RelPath;
+use sandtable_merge::outcome::PathText;
+use sandtable_sandbox::hex;
 use sandtable_sandbox::hidden::is_hidden;
 
 /// A message in which foreign words may stand: whatever could steer the terminal is spelled out.
@@ -54,6 +57,15 @@ pub(crate) fn name(text: &str) -> String {
     out
 }
 
+/// A path of an answer, so that no two look alike: also where its bytes are no text.
+pub(crate) fn path(path: &PathText) -> String {
+    let bytes = path.path_hex.as_deref().and_then(hex::decode);
+    match bytes.and_then(|bytes| RelPath::new(bytes).ok()) {
+        Some(exact) => format!("\"{}\"", exact.display_escaped().replace('"', "\\\"")),
+        None => name(&path.path),
+    }
+}
+
 /// A command line for reading: words with blanks or signs of the shell in single quotes.
 pub(crate) fn command(words: &[String]) -> String {
     let safe = |c: char| c.is_alphanumeric() || "-_./=:,@%+".contains(c);
@@ -98,6 +110,27 @@ mod tests {
         for code in 0..=u32::from(u16::MAX) {
             let Some(c) = char::from_u32(code) else { continue };
             assert!(!line(&c.to_string()).chars().any(char::is_control), "{code:x}");
+        }
+    }
+
+    #[test]
+    fn no_two_paths_look_alike() {
+        let paths: [&[u8]; 9] = [
+            b"n\nl",
+            b"n\\nl",
+            b"a\xff",
+            b"a\xfe",
+            b"a\\xff",
+            "a\u{fffd}".as_bytes(),
+            b"a\"\xff",
+            b"a ",
+            b"a",
+        ];
+        let shown: std::collections::BTreeSet<String> =
+            paths.iter().map(|bytes| path(&(&RelPath::new(*bytes).unwrap()).into())).collect();
+        assert_eq!(shown.len(), paths.len(), "{shown:?}");
+        for expected in ["\"n\\nl\"", "\"n\\\\nl\"", "\"a\\xff\"", "\"a\\\"\\xff\"", "a"] {
+            assert!(shown.contains(expected), "{expected} in {shown:?}");
         }
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use sandtable_merge::outcome::{DeliveredKind, LeftOutWhy, MergeOutcome, Outcome};
+use sandtable_merge::outcome::{DeliveredKind, LeftOutWhy, MergeOutcome, Outcome, PathText};
 use sandtable_merge::review::Finding;
 use sandtable_merge::{ConflictKind, Planned};
 
@@ -24,7 +24,7 @@ pub(crate) fn plan(planned: &Planned<'_>, colour: Colour) -> String {
             DeliveredKind::ModeChanged => ('m', Role::Changed),
             DeliveredKind::TypeChanged => ('T', Role::Changed),
         };
-        line(&mut text, &format!("{} {}", colour.paint(role, letter), escape::line(&change.path.path)));
+        line(&mut text, &format!("{} {}", colour.paint(role, letter), escape::path(&change.path)));
     }
     text
 }
@@ -36,7 +36,7 @@ pub(crate) fn rendered(outcome: &MergeOutcome, colour: Colour) -> String {
     left_out(&mut text, outcome);
     for finding in &outcome.flagged {
         let label = colour.paint(Role::Warning, "flagged");
-        line(&mut text, &format!("{label} {}: {}", escape::line(&finding.path.path), reason(finding)));
+        line(&mut text, &format!("{label} {}: {}", escape::path(&finding.path), reason(finding)));
     }
     for note in &outcome.notes {
         line(&mut text, &format!("note: {}", escape::line(&note.text)));
@@ -63,7 +63,7 @@ fn left_out(text: &mut String, outcome: &MergeOutcome) {
         };
         beyond += usize::from(left.why != LeftOutWhy::Ignored);
         if left.why == LeftOutWhy::Ignored || beyond <= LISTED {
-            line(text, &format!("left out {}: {why}", escape::line(&left.path.path)));
+            line(text, &format!("left out {}: {why}", escape::path(&left.path)));
         }
     }
     if beyond > LISTED {
@@ -86,14 +86,14 @@ fn reasons(text: &mut String, outcome: &Outcome, colour: Colour) {
         Outcome::Conflicts { conflicts } => {
             for conflict in conflicts {
                 let label = colour.paint(Role::Error, "conflict");
-                let (path, words) = (escape::line(&conflict.path.path), escape::line(plain(&conflict.text)));
+                let (path, words) = (escape::path(&conflict.path), escape::line(plain(&conflict.text)));
                 line(text, &format!("{label} {path} ({}): {words}", kind(conflict.kind)));
             }
         }
         Outcome::Held { held } => grouped(text, held, colour),
         Outcome::Refused { refusal } => {
             for named in &refusal.paths {
-                line(text, &format!("{}: {}", escape::line(&named.path.path), escape::line(&named.why)));
+                line(text, &format!("{}: {}", escape::path(&named.path), escape::line(&named.why)));
             }
         }
         _ => {}
@@ -110,22 +110,22 @@ fn grouped(text: &mut String, held: &[Finding], colour: Colour) {
         line(text, &format!("{}:", escape::line(group)));
         for finding in findings {
             let label = colour.paint(Role::Warning, "held");
-            let (path, id) = (approvable(&finding.path.path), escape::line(&finding.id));
+            let (path, id) = (approvable(&finding.path), escape::line(&finding.id));
             line(text, &format!("  {label} {path}@{id}: {}", reason(finding)));
         }
     }
 }
 
 /// A path as `--approve` takes it: the word `all` alone means everything.
-fn approvable(path: &str) -> String {
-    if path == "all" { "./all".to_owned() } else { escape::line(path) }
+fn approvable(path: &PathText) -> String {
+    if path.path == "all" { "./all".to_owned() } else { escape::path(path) }
 }
 
 /// Why something is held or flagged, with the name that matters where it is not its own.
 pub(crate) fn reason(finding: &Finding) -> String {
     let reason = escape::line(finding.reason);
     match &finding.alias {
-        Some(alias) => format!("a link makes it `{}`: {reason}", escape::line(&alias.path)),
+        Some(alias) => format!("a link makes it `{}`: {reason}", escape::path(alias)),
         None => reason,
     }
 }

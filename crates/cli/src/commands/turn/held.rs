@@ -94,11 +94,12 @@ pub(super) fn warn(app: &App, preview: &Preview) {
         let text = format!("what a merge would hold is not known: {why}; look before anything runs there");
         app.ui.warning("not-reviewed", &text);
     }
-    let paths: BTreeSet<&str> = preview.held.iter().map(|finding| finding.path.path.as_str()).collect();
+    let paths: BTreeSet<&RelPath> = preview.held.iter().map(Finding::rel_path).collect();
     if paths.is_empty() {
         return;
     }
-    let named = paths.iter().take(NAMED).map(|path| format!("`{path}`")).collect::<Vec<_>>().join(", ");
+    let named = paths.iter().take(NAMED).map(|path| format!("`{}`", path.display_escaped()));
+    let named = named.collect::<Vec<_>>().join(", ");
     let more = match paths.len().saturating_sub(NAMED) {
         0 => String::new(),
         count => format!(" and {count} more"),
