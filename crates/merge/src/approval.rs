@@ -89,6 +89,11 @@ impl Seal {
         self.name(format!("permissions {mode:o}").as_bytes())
     }
 
+    /// The name of a content, by the name that it has alone, with the permissions that it gets.
+    pub(super) fn with_permissions(&self, id: &str, mode: u16) -> String {
+        self.name(format!("{id} permissions {mode:o}").as_bytes())
+    }
+
     fn name(&self, bytes: &[u8]) -> String {
         digest(&[&self.0[..], bytes].concat()).short(DIGITS)
     }

@@ -1,5 +1,7 @@
 //! The operations as their callers know them, from request to outcome.
 
+use std::collections::BTreeSet;
+
 use sandtable_sandbox::attention::Attention;
 use sandtable_sandbox::model::path::HostPath;
 use sandtable_sandbox::random::random;
@@ -348,8 +350,7 @@ impl Outcome {
                 format!("{count}; nothing was touched")
             }
             Self::Held { held } => {
-                let mut paths: Vec<&RelPath> = held.iter().map(super::review::Finding::rel_path).collect();
-                paths.dedup();
+                let paths: BTreeSet<&RelPath> = held.iter().map(super::review::Finding::rel_path).collect();
                 format!("held until approved: {} of the changes; nothing was touched", paths.len())
             }
             Self::Refused { refusal } => format!("{}; nothing was touched", refusal.text),

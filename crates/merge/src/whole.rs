@@ -120,11 +120,24 @@ impl Whole {
             let before = if is_program { Some(before.unwrap_or(0o664) | 0o111) } else { before };
             modes.push((path, Permissions { before, after: *after, is_directory: false }));
         }
+        let looked_at = report.held.iter().chain(&report.approved);
+        let contents: BTreeMap<RelPath, String> =
+            looked_at.map(|finding| (finding.rel_path().clone(), finding.id.clone())).collect();
+        let mut ids = BTreeMap::new();
         for (path, mode) in modes {
             around.attention.heed()?;
             let found = wider(path, &mode, around);
+            if let Some(id) = contents.get(path).filter(|_| !found.is_empty()) {
+                ids.insert(path, around.seal.with_permissions(id, mode.after));
+            }
             let approved = request.approvals.includes(path);
             if approved { &mut report.approved } else { &mut report.held }.extend(found);
+        }
+        // A path has one name to approve it by, whatever it is held for.
+        for finding in report.held.iter_mut().chain(&mut report.approved) {
+            if let Some(id) = ids.get(finding.rel_path()) {
+                finding.id.clone_from(id);
+            }
         }
         Ok(())
     }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use sandtable_merge::outcome::{DeliveredKind, LeftOutWhy, MergeOutcome, Outcome, PathText};
 use sandtable_merge::review::Finding;
-use sandtable_merge::{ConflictKind, Planned};
+use sandtable_merge::{ConflictKind, Planned, RelPath};
 
 use super::escape;
 use super::style::{Colour, Role};
@@ -100,18 +100,28 @@ fn reasons(text: &mut String, outcome: &Outcome, colour: Colour) {
     }
 }
 
-/// By what they are, each with its reason.
+/// By what they are, each path once with its reasons.
 fn grouped(text: &mut String, held: &[Finding], colour: Colour) {
-    let mut groups: BTreeMap<&str, Vec<&Finding>> = BTreeMap::new();
+    let mut paths: BTreeMap<(&RelPath, &str), Vec<&Finding>> = BTreeMap::new();
     for finding in held {
-        groups.entry(finding.group).or_default().push(finding);
+        paths.entry((finding.rel_path(), finding.id.as_str())).or_default().push(finding);
     }
-    for (group, findings) in groups {
+    let mut groups: BTreeMap<&str, Vec<Vec<&Finding>>> = BTreeMap::new();
+    for findings in paths.into_values() {
+        groups.entry(findings[0].group).or_default().push(findings);
+    }
+    for (group, paths) in groups {
         line(text, &format!("{}:", escape::line(group)));
-        for finding in findings {
+        for findings in paths {
             let label = colour.paint(Role::Warning, "held");
-            let (path, id) = (approvable(&finding.path), escape::line(&finding.id));
-            line(text, &format!("  {label} {path}@{id}: {}", reason(finding)));
+            let (path, id) = (approvable(&findings[0].path), escape::line(&findings[0].id));
+            let mut reasons: Vec<String> = Vec::new();
+            for reason in findings.into_iter().map(reason) {
+                if !reasons.contains(&reason) {
+                    reasons.push(reason);
+                }
+            }
+            line(text, &format!("  {label} {path}@{id}: {}", reasons.join("; ")));
         }
     }
 }

@@ -379,6 +379,25 @@ fn a_name_in_json_steers_no_terminal() {
 }
 
 #[test]
+fn a_path_that_is_held_for_several_reasons_is_listed_once_and_approved_by_one_name() {
+    let Some(env) = TestEnv::of_the_executable() else { return };
+    let source = env.home().join("plain");
+    for name in ["e", "x"] {
+        env.file(&source.join(name), "echo\n");
+    }
+    let script = "cp e e2; chmod 777 e e2";
+    env.run_script(&source, &["-q", "--name", "box"], script).expect_code(0).unused();
+    let held = call(&env, &source, &["apply", "box"]).expect_code(1).stdout;
+    assert!(held.contains("held until approved: 2 of the changes"), "{held}");
+    let lines: Vec<&str> = held.lines().filter(|line| line.contains("held e@")).collect();
+    let [line] = lines.as_slice() else { panic!("{held}") };
+    assert!(line.contains("can be started; others on your machine"), "{line}");
+    let id = |name: &str| held.split(&format!("held {name}@")).nth(1).unwrap()[..12].to_owned();
+    let (one, other) = (format!("e@{}", id("e")), format!("e2@{}", id("e2")));
+    call(&env, &source, &["apply", "box", "--approve", &one, "--approve", &other]).expect_code(0).unused();
+}
+
+#[test]
 fn nothing_is_asked_without_a_terminal() {
     let Some(env) = TestEnv::of_the_executable() else { return };
     let source = env.repository("r");
