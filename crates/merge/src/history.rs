@@ -19,7 +19,7 @@ use sandtable_store::regular;
 use super::outcome::{Named, Note, Reason, Refusal};
 use super::plan::{Halt, Report};
 use super::request::History;
-use super::review::{Finding, Surroundings};
+use super::review::{Finding, Surroundings, hides};
 use super::scratch::Scratch;
 use super::select::Selector;
 use super::target::Repository;
@@ -333,21 +333,77 @@ impl Walk<'_> {
 
 /// A commit is read by people, in a terminal: it must be text, and say nothing but what commits say.
 fn refuse_odd(id: &ObjectId, data: &[u8]) -> Result<(), Halt> {
-    const LINES: [&str; 6] = ["tree ", "parent ", "author ", "committer ", "encoding ", "gpgsig"];
+    const LINES: [&str; 6] = ["tree ", "parent ", "author ", "committer ", ENCODING, "gpgsig"];
     let text = str::from_utf8(data).map_err(|_| broken(format!("commit `{id}` is not UTF-8")))?;
     let head = text.split_once("\n\n").map_or(text, |(head, _)| head);
     let odd_line = |line: &str| !line.starts_with(' ') && !LINES.iter().any(|known| line.starts_with(known));
-    let odd = |c: char| (c.is_control() && !matches!(c, '\n' | '\t')) || is_bidi(c);
-    if data.len() > COMMIT_BYTES || head.lines().any(odd_line) || text.contains(odd) {
+    let odd = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
+    if data.len() > COMMIT_BYTES || head.lines().any(odd_line) || text.contains(odd) || hides(text) {
         let text = format!(
-            "commit `{id}` has more in it than a commit should: control characters, or unknown lines"
+            "commit `{id}` has more in it than a commit should: control or hidden characters, or unknown lines"
+        );
+        return Err(Refusal::new(Reason::Unsafe, text).into());
+    }
+    let mut encodings = head.lines().filter_map(|line| line.strip_prefix(ENCODING));
+    if let Some(encoding) = encodings.find(|encoding| !is_utf8(encoding)) {
+        let text = format!(
+            "commit `{id}` says that it is written in `{}`: git would show other text than was looked at; \
+             only UTF-8 is taken",
+            sandtable_store::path::escape(encoding.as_bytes())
         );
         return Err(Refusal::new(Reason::Unsafe, text).into());
     }
     Ok(())
 }
 
-/// Turns the direction of what follows, so that it reads as something else.
-const fn is_bidi(c: char) -> bool {
-    matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+/// The line of a commit that says how its text is encoded.
+const ENCODING: &str = "encoding ";
+
+/// Whether git takes an encoding for the one that it converts nothing from.
+fn is_utf8(encoding: &str) -> bool {
+    ["utf-8", "utf8"].iter().any(|name| encoding.eq_ignore_ascii_case(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(extra: &str, author: &str, message: &str) -> Option<String> {
+        let id = "4b825dc642cb6eb9a060e54bf8d69288fbee4904";
+        let text = format!(
+            "tree {id}\nauthor {author} <a@example.org> 0 +0000\ncommitter A <a@example.org> 0 +0000\n{extra}\n{message}\n"
+        );
+        match refuse_odd(&id.parse().unwrap(), text.as_bytes()) {
+            Ok(()) => None,
+            Err(Halt::Refused(refusal)) => Some(refusal.text),
+            Err(other) => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_commit_hides_nothing_in_its_message_or_in_names() {
+        for odd in
+            ["\u{202e}", "\u{200b}", "\u{ad}", "\u{61c}", "\u{3164}", "\u{e0041}", "\u{2028}", "\u{1b}[2J"]
+        {
+            assert!(refused("", &format!("A{odd}"), "Text").is_some(), "author {odd:?}");
+            assert!(refused("", "A", &format!("Te{odd}xt")).is_some(), "message {odd:?}");
+        }
+        for plain in ["Größe", "日本", "❤\u{fe0f} 👩\u{200d}💻", "می\u{200c}خواهم", "a\tb"] {
+            assert_eq!(refused("", plain, plain), None, "{plain:?}");
+        }
+    }
+
+    #[test]
+    fn a_commit_that_git_would_encode_anew_is_refused() {
+        for encoding in ["UTF-7", "ISO-8859-1", "UTF-16", "utf-8//TRANSLIT", ""] {
+            let text = refused(&format!("encoding {encoding}\n"), "A", "Text").expect(encoding);
+            assert!(text.contains("only UTF-8 is taken"), "{text}");
+        }
+        let two = "encoding UTF-8\nencoding UTF-7\n";
+        assert!(refused(two, "A", "Text").is_some());
+        for encoding in ["UTF-8", "utf8"] {
+            assert_eq!(refused(&format!("encoding {encoding}\n"), "A", "Text"), None, "{encoding}");
+        }
+        assert_eq!(refused("", "A", "encoding UTF-7"), None, "in the message it says nothing");
+    }
 }

@@ -207,6 +207,11 @@ pub fn wider(path: &RelPath, mode: &Permissions, around: &Surroundings) -> Vec<F
     kinds.into_iter().flatten().map(finding).collect()
 }
 
+/// Whether a text has characters in it that are not seen, where they do not belong.
+pub(super) fn hides(text: &str) -> bool {
+    text::hides(text, || None)
+}
+
 /// Why a directory without files may not be made, under any of its names.
 pub fn refused_directory(path: &RelPath, around: &Surroundings) -> Vec<Finding> {
     let names = std::iter::once(path.clone()).chain(around.links.aliases(path, Thing::Other).paths);
