@@ -124,6 +124,11 @@ impl Contents for TreeContents<'_> {
         Ok((self.scratch.blob(&entry.id)?, size))
     }
 
+    fn is_file(&self, path: &RelPath) -> Result<bool, Error> {
+        let found = lookup(self.scratch, &self.tree, [path])?;
+        Ok(found.get(path).is_some_and(|entry| entry.mode.is_regular()))
+    }
+
     fn levels(&self, path: &RelPath) -> Result<Vec<Parts>, Error> {
         // A tree that is not in order may have anything in it.
         let unknown = || vec![Parts { head: None, common: true }; path.components().count()];

@@ -2,7 +2,7 @@
 //! the store.
 
 use sandtable_sandbox::model::path::HostPath;
-use sandtable_sandbox::repository::{Failed, NotUnderstood, Trees};
+use sandtable_sandbox::repository::{Failed, NotUnderstood, Trees, entry};
 use sandtable_store::RelPath;
 use sandtable_store::id::ObjectId;
 use sandtable_store::object::ObjectKind;
@@ -52,6 +52,11 @@ impl Contents for InStore<'_> {
             return Ok((Vec::new(), size));
         }
         Ok((self.trees.read(&entry.id, ObjectKind::Blob).map_err(unreadable)?, size))
+    }
+
+    fn is_file(&self, path: &RelPath) -> Result<bool, Error> {
+        let found = self.trees.at(&self.tree, path).map_err(unreadable)?;
+        Ok(found.as_ref().and_then(entry).is_some_and(|entry| entry.mode.is_regular()))
     }
 
     fn levels(&self, path: &RelPath) -> Result<Vec<Parts>, Error> {

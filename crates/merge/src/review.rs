@@ -54,6 +54,9 @@ pub trait Contents {
     /// At most `limit` bytes of a file or the text of a link, and how long it is.
     fn read(&self, entry: &Entry, limit: usize) -> Result<(Vec<u8>, u64), Error>;
 
+    /// Whether a path is a regular file, without a link on its way.
+    fn is_file(&self, path: &RelPath) -> Result<bool, Error>;
+
     /// What of a git directory each directory above a path has, from the top.
     fn levels(&self, path: &RelPath) -> Result<Vec<Parts>, Error>;
 }
@@ -165,7 +168,7 @@ pub fn review(
         let refused = subject.refused(contents)?;
         let mut held = subject.by_path(Level::Held);
         held.extend(subject.by_setting());
-        held.extend(subject.by_link());
+        held.extend(subject.by_link(contents)?);
         held.extend(subject.by_content(contents)?);
         if held.is_empty() && refused.is_empty() {
             review.flagged.extend(subject.by_path(Level::Flagged));
@@ -342,9 +345,9 @@ impl<'a> Subject<'a> {
     }
 
     /// A link above what is held, one of each sort: nothing below it need be changed to get its name.
-    fn by_link(&self) -> Vec<Finding> {
+    fn by_link(&self, contents: &impl Contents) -> Result<Vec<Finding>, Error> {
         if !is_link(self.change) {
-            return Vec::new();
+            return Ok(Vec::new());
         }
         let line = RULES.content(LINK_ABOVE);
         let pattern = self.names.iter().find_map(|(alias, name)| {
@@ -355,7 +358,10 @@ impl<'a> Subject<'a> {
             let place = self.around.places.iter().find(|place| place.is_below(name))?;
             Some(self.finding(alias.as_ref(), Cow::Owned(place.setting().to_owned()), line))
         });
-        pattern.into_iter().chain(place).collect()
+        let found: Vec<Finding> = pattern.into_iter().chain(place).collect();
+        // Nothing is below a file.
+        let is_above = !found.is_empty() && !content::leads_to_file(self.change, contents)?;
+        Ok(if is_above { found } else { Vec::new() })
     }
 
     fn by_content(&self, contents: &impl Contents) -> Result<Vec<Finding>, Error> {

@@ -2,7 +2,7 @@
 
 use sandtable_store::RelPath;
 
-use super::{Contents, name, secret, text};
+use super::{Contents, LONGEST, name, secret, text};
 use crate::error::Error;
 use crate::tree::{Change, Entry, Mode};
 
@@ -75,6 +75,24 @@ pub(super) fn held(change: &Change, contents: &impl Contents) -> Result<Vec<&'st
         Mode::Gitlink => {}
     }
     Ok(kinds)
+}
+
+/// Whether a link leads straight to a file of the same tree.
+pub(super) fn leads_to_file(change: &Change, contents: &impl Contents) -> Result<bool, Error> {
+    let Some(entry) = change.new else { return Ok(false) };
+    let (text, _) = contents.read(&entry, LONGEST)?;
+    if change.path.link_leaves(&text) {
+        return Ok(false);
+    }
+    let mut path = change.path.parent().unwrap_or_default();
+    for step in text.split(|byte| *byte == b'/').filter(|step| !matches!(*step, b"" | b".")) {
+        if step == b".." {
+            path.pop();
+        } else if path.push(step).is_err() {
+            return Ok(false);
+        }
+    }
+    if path.is_root() { Ok(false) } else { contents.is_file(&path) }
 }
 
 fn was_executable(change: &Change) -> bool {

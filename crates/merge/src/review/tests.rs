@@ -17,6 +17,10 @@ impl Contents for Sample {
         Ok((bytes[..bytes.len().min(limit)].to_vec(), size))
     }
 
+    fn is_file(&self, path: &RelPath) -> Result<bool, Error> {
+        Ok(self.1.contains(&path.to_text().0))
+    }
+
     fn levels(&self, path: &RelPath) -> Result<Vec<Parts>, Error> {
         let above = std::iter::successors(path.parent(), RelPath::parent);
         let mut found: Vec<Parts> = above
@@ -221,6 +225,10 @@ fn a_link_above_what_is_held_is_held_itself() {
         assert_eq!(rules_for(added(path, Mode::Symlink, 1), &sample), (vec![], vec![]), "{path}");
     }
     assert_eq!(rules_for(added("debian/x", Mode::File, 1), &sample), (vec![], vec![]));
+    let guide =
+        Sample(BTreeMap::from([(1, b"../guide.md".to_vec())]), BTreeSet::from(["guide.md".to_owned()]));
+    assert_eq!(rules_for(added("docs/guide.md", Mode::Symlink, 1), &guide), (vec![], vec![]), "to a file");
+    assert_eq!(rules_for(added("docs/guide", Mode::Symlink, 1), &sample).0, ["docs/*/conf.py"]);
     // By the name of a link whose way goes through it.
     let mut around = Surroundings::default();
     let path = |path: &str| RelPath::new(path).unwrap();
