@@ -155,10 +155,11 @@ impl Supervision<'_> {
         let begun = beginning.map(|beginning| beginning.finish(self.record, self.task.request.watcher));
         let Capture { changes, drift, moved, warnings } =
             if keep { watch.capture(self.directory, self.record)? } else { Capture::default() };
-        // A state is a copy of the work: there may be no room for that any more, and the work is marked as unrecorded.
-        let recorded = keep && overfull.is_none();
-        let (snapshot, unrecorded) =
-            if recorded { self.keep_state(begun, &moved) } else { (None, Vec::new()) };
+        let (snapshot, unrecorded) = match &overfull {
+            _ if !keep => (None, Vec::new()),
+            Some(_) => (None, vec![postponed()]),
+            None => self.keep_state(begun, &moved),
+        };
         let mut outcome = Outcome {
             changes,
             drift,
@@ -241,6 +242,13 @@ impl Supervision<'_> {
 fn unrecorded(error: &Error) -> Warning {
     let text = format!("the state was not recorded, the sandbox keeps its changes: {}", chained(error));
     Warning::new("not-recorded", text)
+}
+
+/// A state is a copy of the work, and there may be no room for that any more: the work stays marked as unrecorded.
+fn postponed() -> Warning {
+    let text = "the state was not recorded, since that takes room too; the sandbox keeps its changes, and the next command \
+                that asks for its state, such as `sandtable diff`, records it";
+    Warning::new("not-recorded", text.to_owned())
 }
 
 /// What to say when the kernel killed something because the sandbox had no memory left.

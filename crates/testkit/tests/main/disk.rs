@@ -83,6 +83,7 @@ fn what_passes_the_budget_is_ended_and_kept() {
             for word in ["may take 20m", "sandboxes/full/", "`--disk`"] {
                 assert!(said.text.contains(word), "{what}: no `{word}`: {}", said.text);
             }
+            assert!(ended.stderr.contains("[not-recorded]"), "{what}: {}", ended.stderr);
             assert!(ended.stderr.contains("ended by the disk budget"), "{what}: {}", ended.stderr);
             // Its work is there, and can be looked at and removed.
             world.env.sandtable().args(["diff", "full"]).ended().expect_code(0).unused();
