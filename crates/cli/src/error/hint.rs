@@ -21,6 +21,7 @@ use crate::ui::escape;
 pub(super) fn session_hint(error: &session::Error) -> Option<String> {
     let more = "`sandtable doctor` looks for what stands in the way";
     match (error, error.remedy()) {
+        (session::Error::Launch(error), Some(remedy)) if !error.is_of_the_machine() => Some(remedy),
         (session::Error::Launch(_), Some(remedy)) => Some(format!("{remedy}\n{more}")),
         (session::Error::Launch(_), None) => Some(more.to_owned()),
         (session::Error::CommandNotFound { program }, _) if program.contains([' ', ';', '|', '&', '>']) => {

@@ -3,9 +3,10 @@
 //! process outside the sandbox.
 
 use std::fmt::Display;
+use std::path::Path;
 
 use landlock::{
-    ABI, Access as _, AccessFs, BitFlags, PathBeneath, PathFd, Ruleset, RulesetAttr as _,
+    ABI, Access as _, AccessFs, BitFlags, PathBeneath, PathFd, PathFdError, Ruleset, RulesetAttr as _,
     RulesetCreatedAttr as _, RulesetStatus, Scope,
 };
 
@@ -26,7 +27,7 @@ pub(crate) fn restrict(rules: &[Beneath], network: &Network) -> Result<Observed,
         .and_then(Ruleset::create)
         .map_err(|error| failed(&error))?;
     for Beneath { target, allow } in rules {
-        let place = PathFd::new(target).map_err(|error| failed(&error))?;
+        let place = PathFd::new(target).map_err(|error| unopened(target, &error))?;
         ruleset =
             ruleset.add_rule(PathBeneath::new(place, rights(*allow))).map_err(|error| failed(&error))?;
     }
@@ -41,6 +42,15 @@ pub(crate) fn restrict(rules: &[Beneath], network: &Network) -> Result<Observed,
             Observed::Absent { why: "this kernel has no Landlock, or it is switched off".to_owned() }
         }
     })
+}
+
+/// A command of the sandbox may have closed a directory on the way; who explains that wants to know what the kernel said.
+fn unopened(target: &Path, error: &PathFdError) -> Failure {
+    let errno = match error {
+        PathFdError::OpenCall { source, .. } => source.raw_os_error(),
+        _ => None,
+    };
+    Failure { step: format!("open `{}` for Landlock", target.display()), errno: errno.unwrap_or_default() }
 }
 
 fn rights(allow: Allow) -> BitFlags<AccessFs> {

@@ -104,6 +104,11 @@ impl LaunchError {
         }
     }
 
+    /// Whether a look at the machine may find the reason: not where a command of the sandbox stands in the way of the next.
+    pub fn is_of_the_machine(&self) -> bool {
+        !matches!(self, Self::Native(error) if native::is_spoilt(error))
+    }
+
     /// A stable word for scripts.
     pub fn code(&self) -> &'static str {
         match self {

@@ -304,6 +304,28 @@ pub(super) const CHANGED_WAY: &str = "a command of a sandbox has put a file or a
     for one in the workspace in `workspace.upper` or `copies/workspace` beside that, and for one in a directory that you lent for writing in that \
     directory itself. No link of a sandbox is followed, and nothing of its work is lost";
 
+/// What helps where a directory on the way to a mount may not be entered.
+const CLOSED_WAY: &str = "a command of a sandbox has taken the permissions from its home directory, from a directory in it, or \
+    from another place above a mount: give them back with `chmod u+rwx`. The home directory of a sandbox is \
+    `sandtable/sandboxes/NAME/home` below `XDG_DATA_HOME` or `~/.local/share`. Nothing of its work is lost, and `diff`, `merge` and \
+    `fork` do not need it";
+
+/// What a command of the sandbox has made of the way to a mount, if that is why the launch failed.
+fn spoilt_way(error: &error::LaunchError) -> Option<&'static str> {
+    let error::LaunchError::Step { step, cause: Some(errno) } = error else { return None };
+    let is_made = step.starts_with("make the ");
+    match *errno {
+        Errno::NOTDIR | Errno::LOOP if is_made => Some(CHANGED_WAY),
+        Errno::ACCESS if is_made || step.ends_with(" for Landlock") => Some(CLOSED_WAY),
+        _ => None,
+    }
+}
+
+/// Whether it is a command of the sandbox that stands in the way, and not the machine.
+pub(super) fn is_spoilt(error: &error::LaunchError) -> bool {
+    spoilt_way(error).is_some()
+}
+
 /// What helps against a failed launch.
 pub(super) fn remedy(error: &error::LaunchError) -> Option<String> {
     use error::LaunchError::{Lost, Namespaces, Step, Threads};
@@ -335,11 +357,8 @@ pub(super) fn remedy(error: &error::LaunchError) -> Option<String> {
              container, or start it with `--security-opt systempaths=unconfined`"
                 .to_owned(),
         ),
-        (Step { step, .. }, Errno::NOTDIR | Errno::LOOP) if step.starts_with("make the ") => {
-            Some(CHANGED_WAY.to_owned())
-        }
         (Step { .. }, Errno::STALE) => Some("run the command again".to_owned()),
-        _ => None,
+        _ => spoilt_way(error).map(str::to_owned),
     }
 }
 

@@ -283,6 +283,21 @@ impl Error {
                  user's rights, such as `sudo rm -r {0}` or, with rootless Podman, `podman unshare rm -r {0}`",
                 path.display()
             )),
+            Self::State { what: "open", path, source } if source.kind() == io::ErrorKind::PermissionDenied => {
+                Some(format!(
+                    "if a command of the sandbox has taken the permissions from it, `chmod u+rwx {}` gives them back",
+                    path.display()
+                ))
+            }
+            Self::Capture { name, source: sandtable_store::layer::Error::Open(source) }
+                if source.kind() == io::ErrorKind::PermissionDenied =>
+            {
+                Some(format!(
+                    "if a command has taken the permissions from the workspace, `chmod u+rwx` gives them back to \
+                     `sandtable/sandboxes/{name}/workspace.upper` below `XDG_DATA_HOME` or `~/.local/share`; `sandtable snapshot \
+                     {name}` records the changes then"
+                ))
+            }
             Self::StillRunning(name) => {
                 Some(format!("`sandtable stop {name}` first, or `sandtable rm -f {name}`"))
             }

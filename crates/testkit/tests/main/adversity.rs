@@ -81,6 +81,36 @@ fn a_sandbox_that_is_not_kept_can_be_stopped_and_removed() {
     }
 }
 
+/// What stands in the way is not the machine, and no look at that finds it.
+#[test]
+fn a_directory_that_was_closed_inside_is_named_with_what_opens_it() {
+    for caller in [Caller::Same, Caller::ordinary()] {
+        let Some(env) = TestEnv::of_the_executable_as(caller) else { continue };
+        let source = env.repository("home/work/r");
+        for (name, closed) in [("home", "home"), ("above", "home/work")] {
+            let script = format!("echo x > made; chmod 000 \"$HOME/../{closed}\"");
+            env.run_script(&source, &["--name", name], &script).expect_code(0).unused();
+            let refused = env.sandtable().args(["exec", name, "--", "true"]).ended().expect_code(125);
+            let said = &refused.stderr;
+            assert!(said.contains("chmod u+rwx") && said.contains("sandboxes/NAME/home"), "{said}");
+            assert!(!said.contains("doctor"), "{said}");
+            let below = closed.strip_prefix("home").unwrap().trim_start_matches('/');
+            let closed = env.sandboxes().join(name).join("home").join(below);
+            let mode = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+            fs_err::set_permissions(closed, mode).unwrap();
+            env.sandtable().args(["exec", "-q", name, "--", "cat", "made"]).ended().expect_code(0).unused();
+        }
+        let closed = env.run_script(&source, &["--name", "root"], "chmod 000 .");
+        if closed.code == 125 {
+            assert!(closed.stderr.contains("sandboxes/root/workspace.upper"), "{}", closed.stderr);
+            let refused = env.sandtable().args(["diff", "root"]).ended().expect_code(125);
+            assert!(refused.stderr.contains("chmod u+rwx /"), "{}", refused.stderr);
+        } else {
+            closed.expect_code(0).unused();
+        }
+    }
+}
+
 #[test]
 fn a_command_cannot_keep_its_sandbox_from_being_stopped() {
     for caller in [Caller::Same, Caller::ordinary()] {
