@@ -283,21 +283,6 @@ impl Error {
                  user's rights, such as `sudo rm -r {0}` or, with rootless Podman, `podman unshare rm -r {0}`",
                 path.display()
             )),
-            Self::State { what: "open", path, source } if source.kind() == io::ErrorKind::PermissionDenied => {
-                Some(format!(
-                    "if a command of the sandbox has taken the permissions from it, `chmod u+rwx {}` gives them back",
-                    path.display()
-                ))
-            }
-            Self::Capture { name, source: sandtable_store::layer::Error::Open(source) }
-                if source.kind() == io::ErrorKind::PermissionDenied =>
-            {
-                Some(format!(
-                    "if a command has taken the permissions from the workspace, `chmod u+rwx` gives them back to \
-                     `sandtable/sandboxes/{name}/workspace.upper` below `XDG_DATA_HOME` or `~/.local/share`; `sandtable snapshot \
-                     {name}` records the changes then"
-                ))
-            }
             Self::StillRunning(name) => {
                 Some(format!("`sandtable stop {name}` first, or `sandtable rm -f {name}`"))
             }
@@ -338,6 +323,27 @@ impl Error {
             Self::Image { source, .. } => source.remedy().map(str::to_owned),
             Self::Launch(error) => error.remedy(),
             Self::Refused(refusal) => Some(refusal.remedy()),
+            _ => self.opening(),
+        }
+    }
+
+    /// What opens again what a command of the sandbox may have closed.
+    fn opening(&self) -> Option<String> {
+        let is_closed = |source: &io::Error| source.kind() == io::ErrorKind::PermissionDenied;
+        match self {
+            Self::State { what: "open", path, source } if is_closed(source) => Some(format!(
+                "if a command of the sandbox has taken the permissions from it, `chmod u+rwx {}` gives them back",
+                path.display()
+            )),
+            Self::Capture { name, source: sandtable_store::layer::Error::Open(source) }
+                if is_closed(source) =>
+            {
+                Some(format!(
+                    "if a command has taken the permissions from the workspace, `chmod u+rwx` gives them back to \
+                     `sandtable/sandboxes/{name}/workspace.upper` below `XDG_DATA_HOME` or `~/.local/share`; `sandtable snapshot \
+                     {name}` records the changes then"
+                ))
+            }
             _ => None,
         }
     }

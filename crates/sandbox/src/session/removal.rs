@@ -83,8 +83,8 @@ fn remove_held(directory: &SandboxDirectory, how: Removal) -> Result<Removed, Er
         Removal::Forced => last_state(directory)
             .map_or_else(|error| without(Loss::Failed(error)), |last| Removed { last, lost: None }),
         Removal::Careful => {
-            let last = last_state(directory).map_err(|error| unkept(directory, error))?;
-            Removed { last, lost: None }
+            let newest = last_state(directory).map_err(|error| unkept(directory, error))?;
+            Removed { last: newest, lost: None }
         }
     };
     directory.delete_noted()?;
