@@ -13,7 +13,7 @@ use sandtable_sandbox::model::spec::Base;
 use sandtable_sandbox::session::{Request, Streams, Watcher as _, states};
 
 use super::target::state;
-use super::{Attentive, left_out};
+use super::{Attentive, left_out, told};
 use crate::app::App;
 use crate::args::SettingArgs;
 use crate::error::CliError;
@@ -48,10 +48,8 @@ pub(crate) fn run(app: &App, args: ForkArgs) -> Result<ExitCode, CliError> {
     let request = Request { command: &[], resolve_ms: app.elapsed_ms(), streams, watcher: &watcher };
     let name = loaded.spec.name.as_ref().map(|name| &name.value);
     let (name, outcome) = states::fork(&app.sandboxes()?, resolved, name, (&found, request))?;
-    for entry in &outcome.skipped {
-        app.ui.warning("not-written", &format!("`{}` {}", entry.path.display_escaped(), entry.why));
-    }
-    super::turn::spared(app, &outcome);
+    told::not_written(app, &outcome.skipped, told::Whole::Nowhere);
+    told::spared(app, &outcome, told::Whole::Nowhere);
     left_out::warn(app, &left_out_of_all(&found)?);
     app.ui.say(&format!("{name} is at {}; next: sandtable exec {name} -- …", found.snapshot.id.short(12)));
     app.ui.answer(&format!("{name}\n"))?;

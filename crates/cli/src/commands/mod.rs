@@ -37,6 +37,7 @@ pub(crate) mod snapshot;
 pub(crate) mod stop;
 pub(crate) mod store;
 mod target;
+mod told;
 pub(crate) mod tool;
 pub(crate) mod trust;
 pub(crate) mod turn;

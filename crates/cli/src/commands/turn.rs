@@ -8,13 +8,13 @@ use std::process::ExitCode;
 use clap::Args;
 use sandtable_app::back::{self, Logged, Named, Step};
 use sandtable_app::target::Target;
-use sandtable_merge::RelPath;
-use sandtable_sandbox::board::{self, Direction, ObjectId, checkout, rollback};
+use sandtable_sandbox::board::{self, Direction, ObjectId};
 use sandtable_sandbox::model::id::SandboxName;
 use sandtable_sandbox::session::states;
 
 use super::left_out;
 use super::target::state;
+use super::told::{Whole, not_written, spared};
 use crate::app::{App, real};
 use crate::error::CliError;
 use crate::exit::{Own, after_signal};
@@ -75,8 +75,8 @@ pub(crate) fn checkout(app: &App, args: &CheckoutArgs) -> Result<ExitCode, CliEr
         app.ui.json(&held::Answer::new((id, &target), (&outcome, left), &held))?;
         return Ok(ExitCode::SUCCESS);
     }
-    not_written(app, &outcome.skipped);
-    spared(app, &outcome);
+    not_written(app, &outcome.skipped, Whole::InJson);
+    spared(app, &outcome, Whole::InJson);
     held::warn(app, &held);
     left_out::warn(app, &missing);
     app.ui.say(&format!("{} is in {}", found.snapshot.id.short(12), escaped(&target)));
@@ -89,15 +89,15 @@ pub(crate) fn rollback(app: &App, args: &RollbackArgs) -> Result<ExitCode, CliEr
         Target::Sandbox(name) => {
             app.caller.whole_sandbox(&name)?;
             let done = states::rollback(&app.sandboxes()?, &name, &found)?;
-            not_written(app, &done.outcome.skipped);
-            spared(app, &done.outcome);
+            not_written(app, &done.outcome.skipped, Whole::Nowhere);
+            spared(app, &done.outcome, Whole::Nowhere);
             (done.from, done.to, done.left_out)
         }
         Target::Directory(path) => {
             app.caller.whole(&path)?;
             let done = app.board()?.rollback(&found, &path)?;
-            not_written(app, &done.outcome.skipped);
-            spared(app, &done.outcome);
+            not_written(app, &done.outcome.skipped, Whole::Nowhere);
+            spared(app, &done.outcome, Whole::Nowhere);
             (done.from, done.to, done.left_out)
         }
     };
@@ -139,8 +139,8 @@ pub(crate) fn step(app: &App, args: &StepArgs, direction: Direction) -> Result<E
         Some(Step::Merge(logged)) => step_merge(app, &root, &logged, direction),
         Some(Step::Directory) => {
             let (step, done) = app.board()?.step(&root, direction)?;
-            not_written(app, &done.outcome.skipped);
-            spared(app, &done.outcome);
+            not_written(app, &done.outcome.skipped, Whole::Nowhere);
+            spared(app, &done.outcome, Whole::Nowhere);
             left_out::warn(app, &done.left_out);
             said_kind(app, (&step.over.kind, &format!("of {}", escaped(&root))), direction);
             if step.over.only_recorded() {
@@ -155,8 +155,8 @@ pub(crate) fn step(app: &App, args: &StepArgs, direction: Direction) -> Result<E
 fn step_sandbox(app: &App, name: &SandboxName, direction: Direction) -> Result<ExitCode, CliError> {
     app.caller.whole_sandbox(name)?;
     let (step, done) = states::step(&app.sandboxes()?, name, direction)?;
-    not_written(app, &done.outcome.skipped);
-    spared(app, &done.outcome);
+    not_written(app, &done.outcome.skipped, Whole::Nowhere);
+    spared(app, &done.outcome, Whole::Nowhere);
     left_out::warn(app, &done.left_out);
     said_kind(app, (&step.over.kind, &format!("in sandbox {name}")), direction);
     said(app, &name.to_string(), done.from, done.to);
@@ -229,29 +229,6 @@ fn said_kind(app: &App, (kind, of): (&str, &str), direction: Direction) {
 fn said(app: &App, target: &str, from: ObjectId, to: ObjectId) {
     let target = crate::ui::escape::name(target);
     app.ui.say(&format!("{target} is at {}; it was at {}", to.short(12), from.short(12)));
-}
-
-fn not_written(app: &App, skipped: &[checkout::Skipped]) {
-    for entry in skipped {
-        app.ui.warning("not-written", &format!("`{}` {}", entry.path.display_escaped(), entry.why));
-    }
-}
-
-/// Names what stayed because the state was recorded without it, the first few.
-pub(super) fn spared(app: &App, outcome: &rollback::Outcome) {
-    const NAMED: usize = 5;
-    for path in &outcome.beside {
-        let text = format!("edits made during the operation were saved as `{}`", path.display_escaped());
-        app.ui.warning("kept-beside", &text);
-    }
-    let paths: Vec<&RelPath> = outcome.spared.iter().chain(&outcome.kept).collect();
-    let Some(more) = paths.len().checked_sub(1) else { return };
-    let mut names: Vec<String> =
-        paths.iter().take(NAMED).map(|path| format!("`{}`", path.display_escaped())).collect();
-    if let Some(more @ 1..) = (more + 1).checked_sub(NAMED) {
-        names.push(format!("{more} more"));
-    }
-    app.ui.say(&format!("not part of the state, left unchanged: {}", names.join(", ")));
 }
 
 fn escaped(path: &std::path::Path) -> String {
