@@ -77,6 +77,24 @@ fn git_works_inside_with_the_users_identity_and_no_password() {
     }
 }
 
+/// A plain `git clone . copy` compares inode numbers, which an overlay cannot keep: see docs/shortcomings.md.
+#[test]
+fn a_repository_is_cloned_inside_without_hard_links() {
+    for caller in [Caller::Same, Caller::ordinary()] {
+        let Some(env) = TestEnv::of_the_executable_as(caller) else { continue };
+        let source = env.repository("r");
+        let run = || env.sandtable().directory(&source).arg("run");
+        for clone in ["git clone -q --no-hardlinks . copy", "git clone -q file://$PWD copy"] {
+            let cloned =
+                script(run(), &["--rm", "-q"], &format!("{clone} && git -C copy log --oneline | wc -l"));
+            assert_eq!(cloned.expect_code(0).stdout.trim(), "2", "{clone}");
+        }
+        let copied =
+            script(run(), &["--rm", "-q", "--mode", "copy"], "git clone -q . copy && cat copy/README");
+        assert_eq!(copied.expect_code(0).stdout, "A sample.\n");
+    }
+}
+
 /// A repository whose own configuration has a token, as continuous integration leaves it.
 fn with_passwords(env: &TestEnv, name: &str) -> std::path::PathBuf {
     let source = env.repository(name);
