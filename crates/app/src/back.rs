@@ -11,6 +11,7 @@ use sandtable_merge::{self as merge, Log, Means, Over, Recorded, Turn, Way};
 use sandtable_sandbox::board::{self, Board, FORGET, LeftOut, Subject};
 use sandtable_sandbox::model::id::SandboxName;
 use sandtable_sandbox::model::path::HostPath;
+use sandtable_sandbox::session::states::done_at;
 use sandtable_store::id::ObjectId;
 use sandtable_store::meta::{Direction, Filter, MetaError, Operation};
 use sandtable_store::object::{ObjectKind, ReadError, ReadObjects as _};
@@ -117,8 +118,8 @@ pub fn of_directory(board: &Board, directory: &Path, way: Direction) -> Result<O
     Ok(newest(found))
 }
 
-/// The last operation on a source, or on any of its sandboxes.
-pub fn of_source(board: &Board, source: &Path, way: Direction) -> Result<Option<Step>, Error> {
+/// The last operation on a source, or on any of its sandboxes, and when it was done or undone.
+pub fn of_source(board: &Board, source: &Path, way: Direction) -> Result<Option<(SystemTime, Step)>, Error> {
     let Some(store) = board.of_source(source)? else { return Ok(None) };
     let mut found = Vec::new();
     let itself = head_in(&store, &Subject::directory(source), way)?;
@@ -129,7 +130,7 @@ pub fn of_source(board: &Board, source: &Path, way: Direction) -> Result<Option<
         found.extend(name_of(&store, &subject)?.map(|name| (at, Step::Sandbox(name))));
     }
     found.extend(merge_in(store, source, way)?);
-    Ok(newest(found))
+    Ok(found.into_iter().max_by_key(|(at, _)| *at))
 }
 
 /// The states that a log still needs for the way back or forth of merges and applies, so that a collection keeps them. What was
@@ -299,7 +300,7 @@ fn head_in(
         return Ok(None);
     }
     let at = match way {
-        Direction::Undo => planned.at(),
+        Direction::Undo => done_at(&planned),
         Direction::Redo => {
             let undone = |operation: &Operation| operation.kind == "undo" && operation.target.is_some();
             let last = operations(store, subject)?.into_iter().rev().find(undone);

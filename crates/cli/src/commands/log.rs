@@ -85,7 +85,7 @@ pub(crate) fn run(app: &App, args: &LogArgs) -> Result<ExitCode, CliError> {
 
 /// What no state has yet is recorded first. What cannot be is named, and hides nothing that is.
 fn recorded(app: &App, source: &std::path::Path) -> Result<(), CliError> {
-    for error in states::record_all(&app.sandboxes()?, source)? {
+    for states::Unrecorded { error, .. } in states::record_all(&app.sandboxes()?, source)? {
         app.ui.warning(error.code(), &chained(&error));
     }
     Ok(())

@@ -2,20 +2,20 @@
 
 mod held;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
 use sandtable_app::back::{self, Logged, Named, Step};
 use sandtable_app::target::Target;
-use sandtable_sandbox::board::{self, Direction, ObjectId};
+use sandtable_sandbox::board::{self, Board, Direction, ObjectId};
 use sandtable_sandbox::model::id::SandboxName;
-use sandtable_sandbox::session::states;
+use sandtable_sandbox::session::states::{self, Unrecorded};
 
 use super::left_out;
 use super::target::state;
 use super::told::{Whole, not_written, spared};
-use crate::app::{App, real};
+use crate::app::{App, chained, real};
 use crate::error::CliError;
 use crate::exit::{Own, after_signal};
 
@@ -60,7 +60,7 @@ pub(crate) fn checkout(app: &App, args: &CheckoutArgs) -> Result<ExitCode, CliEr
     let target = match (args.directory.parent(), name) {
         // It may not exist yet, but what it lies in must.
         (Some(above), Some(name)) if !args.directory.exists() => {
-            let above = if above.as_os_str().is_empty() { std::path::Path::new(".") } else { above };
+            let above = if above.as_os_str().is_empty() { Path::new(".") } else { above };
             real(above)?.join(name)
         }
         _ => real(&args.directory)?,
@@ -121,14 +121,7 @@ pub(crate) fn step(app: &App, args: &StepArgs, direction: Direction) -> Result<E
             let found = match args.target {
                 _ if args.merge => back::merge_into(&board, &root, direction)?,
                 Some(_) => back::of_directory(&board, &root, direction)?,
-                None => {
-                    // What was done last may not be in any log yet.
-                    let failed = states::record_all(&app.sandboxes()?, &root)?;
-                    if let Some(error) = failed.into_iter().next() {
-                        return Err(error.into());
-                    }
-                    back::of_source(&board, &root, direction)?
-                }
+                None => last_done(app, &board, &root, direction)?,
             };
             (root, found)
         }
@@ -150,6 +143,20 @@ pub(crate) fn step(app: &App, args: &StepArgs, direction: Direction) -> Result<E
             Ok(ExitCode::SUCCESS)
         }
     }
+}
+
+/// What was done last to a source, or in one of its sandboxes. It may not be in any log yet.
+fn last_done(app: &App, board: &Board, root: &Path, way: Direction) -> Result<Option<Step>, CliError> {
+    let failed = states::record_all(&app.sandboxes()?, root)?;
+    let found = back::of_source(board, root, way)?;
+    for Unrecorded { since, error } in failed {
+        // Whatever else is older, and what is not recorded cannot be taken back.
+        if way == Direction::Undo && found.as_ref().is_none_or(|(at, _)| since > *at) {
+            return Err(error.into());
+        }
+        app.ui.warning(error.code(), &chained(&error));
+    }
+    Ok(found.map(|(_, step)| step))
 }
 
 fn step_sandbox(app: &App, name: &SandboxName, direction: Direction) -> Result<ExitCode, CliError> {

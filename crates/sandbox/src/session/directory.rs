@@ -33,7 +33,7 @@ const LOCK: &str = "lock";
 /// The same before it is held, where a file cannot be without a name.
 const LOCK_NEW: &str = "lock.new";
 /// The socket of PID 1, there from the launch to the end.
-const CONTROL: &str = "control";
+pub(super) const CONTROL: &str = "control";
 /// The file of events, beside the directory of sandboxes.
 const EVENTS: &str = "events.jsonl";
 /// How long somebody may hold a lock who is neither a sandbox that answers nor gone: to record a large state, for example.

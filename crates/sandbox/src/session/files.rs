@@ -1,13 +1,14 @@
 //! The JSON files of a sandbox, read with their schema checked and replaced in one step.
 
 use std::io::ErrorKind;
+use std::time::SystemTime;
 
 use fs_err as fs;
 use sandtable_store::regular;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::directory::SandboxDirectory;
+use super::directory::{CONTROL, SandboxDirectory};
 use super::error::Error;
 use super::furnish::{CopiesFile, EnvironmentFile};
 use super::record::{Outcome, Record, SCHEMA};
@@ -88,6 +89,14 @@ impl SandboxDirectory {
     /// Whether the layer may hold what no recorded state has.
     pub(super) fn is_unrecorded(&self) -> bool {
         self.path().join(UNRECORDED).as_path().exists() || self.was_interrupted()
+    }
+
+    /// Since when it may: when the last command began that was not recorded.
+    pub(super) fn unrecorded_since(&self) -> Option<SystemTime> {
+        [UNRECORDED, CONTROL].iter().find_map(|name| {
+            let found = fs::symlink_metadata(self.path().join(name).as_path());
+            found.and_then(|found| found.modified()).ok()
+        })
     }
 
     /// What a sandbox was to become that nobody completed.

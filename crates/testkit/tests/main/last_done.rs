@@ -48,6 +48,38 @@ fn an_interrupted_sandbox_is_the_last_thing_done() {
     }
 }
 
+/// Neither when work is recorded, nor whether it can be, says when it was done.
+#[test]
+fn a_merge_after_an_interrupted_sandbox_is_the_last_thing_done() {
+    for caller in [Caller::Same, Caller::ordinary()] {
+        let Some(env) = TestEnv::of_the_executable_as(caller) else { continue };
+        let source = env.repository("r");
+        env.run_script(&source, &["--name", "good"], "echo good > good").expect_code(0).unused();
+        for broken in [false, true] {
+            killed(&env, &source, "bad");
+            let said = done(&env, &source, &["merge", "good"]);
+            assert!(said.contains("A good"), "{said}");
+            if broken {
+                fs_err::remove_dir_all(env.sandboxes().join("bad/workspace.upper")).unwrap();
+            } else {
+                // Records what `bad` did.
+                let _said = done(&env, &source, &["log"]);
+            }
+            let said = done(&env, &source, &["undo"]);
+            assert!(said.contains("`merge` of sandbox good was undone"), "{said}");
+            assert_eq!(said.contains("`bad`"), broken, "{said}");
+            let said = done(&env, &source, &["redo"]);
+            assert!(said.contains("`merge` of sandbox good was done again"), "{said}");
+            let _said = done(&env, &source, &["undo"]);
+            if !broken {
+                let said = done(&env, &source, &["undo"]);
+                assert!(said.contains("`run` in sandbox bad was undone"), "{said}");
+            }
+            let _said = done(&env, &source, &["rm", "-f", "bad"]);
+        }
+    }
+}
+
 #[test]
 fn the_log_has_what_an_interrupted_sandbox_did() {
     let Some(env) = TestEnv::of_the_executable() else { return };

@@ -4,8 +4,11 @@
 //! nothing a command did is taken for nothing.
 
 use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use sandtable_store::meta::Operation;
 use sandtable_store::store::Store;
+use serde::{Deserialize, Serialize};
 
 use super::super::directory::{Holding, SandboxDirectory, Sandboxes};
 use super::super::error::Error;
@@ -53,9 +56,30 @@ pub(super) fn caught_up(directory: &SandboxDirectory, record: &Record) -> Result
     directory.standing(record)
 }
 
+/// Work that could not be recorded.
+#[derive(Debug)]
+pub struct Unrecorded {
+    /// When the command began that did it.
+    pub since: SystemTime,
+    pub error: Error,
+}
+
+/// In the log, of work that was recorded later than it was done.
+#[derive(Serialize, Deserialize)]
+struct Late {
+    /// When the command began, in nanoseconds of Unix time.
+    since: u64,
+}
+
+/// When something was done, which may be long before it was written down.
+pub fn done_at(operation: &Operation) -> SystemTime {
+    let late: Option<Late> = serde_json::from_str(&operation.details).ok();
+    late.map_or_else(|| operation.at(), |Late { since }| UNIX_EPOCH + Duration::from_nanos(since))
+}
+
 /// Records what no state has of the sandboxes of a source, but for those that run. What could not be recorded is answered:
 /// it keeps no other from it.
-pub fn record_all(sandboxes: &Sandboxes, source: &Path) -> Result<Vec<Error>, Error> {
+pub fn record_all(sandboxes: &Sandboxes, source: &Path) -> Result<Vec<Unrecorded>, Error> {
     let mut failed = Vec::new();
     for name in sandboxes.names()? {
         let directory = sandboxes.at(&name);
@@ -70,7 +94,10 @@ pub fn record_all(sandboxes: &Sandboxes, source: &Path) -> Result<Vec<Error>, Er
             Ok(Holding::Running) | Err(Error::Unknown(_)) => Ok(()),
             Err(error) => Err(error),
         };
-        failed.extend(recorded.err().map(|cause| Error::Behind { name, cause: Box::new(cause) }));
+        failed.extend(recorded.err().map(|cause| Unrecorded {
+            since: directory.unrecorded_since().unwrap_or_else(SystemTime::now),
+            error: Error::Behind { name, cause: Box::new(cause) },
+        }));
     }
     Ok(failed)
 }
@@ -89,8 +116,18 @@ fn settled(directory: &SandboxDirectory, record: &Record) -> Result<Option<(Stan
 /// Whatever the layer holds that was not recorded is recorded now. The lock must be held.
 pub(super) fn keep_first(directory: &SandboxDirectory, record: &Record) -> Result<Kept, Error> {
     let hearing = Silent::default();
+    let details = details(directory);
     let taking = Taking::of(Ignored::Changed, operation(directory, record), &hearing);
+    let taking = Taking { details: &details, ..taking };
     keep(directory, record, &taking, Stillness::Stopped)
+}
+
+/// What the log has to say of it besides.
+fn details(directory: &SandboxDirectory) -> String {
+    let since = directory.unrecorded_since().and_then(|since| since.duration_since(UNIX_EPOCH).ok());
+    let since = since.and_then(|since| u64::try_from(since.as_nanos()).ok());
+    let late = since.and_then(|since| serde_json::to_string(&Late { since }).ok());
+    late.unwrap_or_else(|| "{}".to_owned())
 }
 
 /// What the log calls it: the command whose work it is, if one was not recorded.

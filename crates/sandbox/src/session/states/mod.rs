@@ -28,7 +28,7 @@ use sandtable_store::store::Store;
 
 pub(super) use arrived::Arrived;
 pub(super) use base::{Beginning, Seen, StandsOn};
-pub use catch_up::{Lacking, record_all};
+pub use catch_up::{Lacking, Unrecorded, done_at, record_all};
 pub use fork::fork;
 pub(super) use git::{clean, hold};
 pub(super) use ground::{GIT, lay};
