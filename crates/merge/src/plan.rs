@@ -37,6 +37,8 @@ const ROUNDS: usize = 8;
 #[derive(Debug, Default)]
 pub(super) struct Report {
     pub(super) left_out: Vec<LeftOut>,
+    /// Whether something was left to be compared with the target.
+    pub(super) compared: bool,
     pub(super) held: Vec<Finding>,
     pub(super) approved: Vec<Finding>,
     pub(super) flagged: Vec<Finding>,
@@ -151,6 +153,7 @@ pub(super) fn plan(
     if selection.changes.is_empty() && !is_whole && commits.is_none() {
         return Err(Halt::UpToDate);
     }
+    report.compared = true;
     let mut plan = started(scratch, target, request, (head, selection));
     match request.mode {
         Mode::Patch(_) => {}

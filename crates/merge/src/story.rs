@@ -12,7 +12,9 @@ use super::approval::Shown;
 use super::deliver::{self, Delivery, Move, Rest, Standing, Stop};
 pub use super::deliver::{Recovery, Whereabouts};
 use super::error::Error;
-use super::outcome::{Delivered, LeftOut, MergeOutcome, Note, Outcome, Reason, Recovered, Refusal, SCHEMA};
+use super::outcome::{
+    Delivered, LeftOut, LeftOutWhy, MergeOutcome, Note, Outcome, Reason, Recovered, Refusal, SCHEMA,
+};
 use super::place::{MARK, Place};
 use super::plan::{Concurrency, Halt, Plan, Report, plan};
 use super::request::{Effect, Log, Means, MergeRequest, Mode, Way};
@@ -277,9 +279,7 @@ fn told(
         success: outcome.is_success(),
         conflict: matches!(outcome, Outcome::Conflicts { .. }),
         message: match &outcome {
-            Outcome::UpToDate if report.left_out.iter().any(LeftOut::is_beyond_git) => {
-                "nothing was delivered: what changed is left out".to_owned()
-            }
+            Outcome::UpToDate => nothing_to_bring(&report),
             done if done.is_success() && request.effect == Effect::Plan => {
                 format!("dry run, nothing was touched; it would be: {}", done.message(changes.len()))
             }
@@ -306,6 +306,27 @@ fn told(
         interrupted,
         notes: report.notes,
         kept_at: request.store.clone(),
+    }
+}
+
+/// Why nothing was delivered, in one sentence.
+fn nothing_to_bring(report: &Report) -> String {
+    let count = |is: &dyn Fn(&LeftOut) -> bool| report.left_out.iter().filter(|left| is(left)).count();
+    let left = [
+        (count(&|left| left.why == LeftOutWhy::Selection), "not asked for"),
+        (count(&|left| left.why == LeftOutWhy::Ignored), "ignored by the repository"),
+        (count(&LeftOut::is_beyond_git), "nothing that git keeps"),
+    ];
+    let left: Vec<String> =
+        left.iter().filter(|(count, _)| *count > 0).map(|(count, why)| format!("{count} {why}")).collect();
+    match (left.is_empty(), report.compared) {
+        (true, false) => "there is nothing to bring: no change is recorded".to_owned(),
+        (true, true) => Outcome::UpToDate.message(0),
+        (false, false) => format!("nothing was delivered: all changes are left out ({})", left.join(", ")),
+        (false, true) => format!(
+            "nothing was delivered: changes are left out ({}), and the target has the rest already",
+            left.join(", ")
+        ),
     }
 }
 

@@ -343,3 +343,41 @@ fn a_change_that_a_rename_leads_elsewhere_is_looked_at_there() {
     world.succeeds(&request);
     assert!(world.read("Makefile").starts_with("ONE\n"));
 }
+
+#[test]
+fn an_answer_that_nothing_was_delivered_says_why() {
+    let world = World::new();
+    let base = world.enter();
+    let message = |request: &MergeRequest| {
+        let outcome = world.merge(request);
+        assert_eq!(outcome.outcome, Outcome::UpToDate);
+        outcome.message
+    };
+    assert_eq!(
+        message(&world.request(base, Mode::Merge)),
+        "there is nothing to bring: no change is recorded"
+    );
+    world.inside_write("README", "Another.\n");
+    world.inside_write("docs/new.txt", "new\n");
+    let mut request = world.request(base, Mode::Merge);
+    request.exclude = vec![rel("README"), rel("docs")];
+    let all = "nothing was delivered: all changes are left out (2 not asked for)";
+    assert_eq!(message(&request), all);
+    request.effect = Effect::Plan;
+    assert_eq!(message(&request), all);
+    request.effect = Effect::Deliver;
+    request.exclude = vec![rel("docs")];
+    world.succeeds(&request);
+    assert_eq!(
+        message(&request),
+        "nothing was delivered: changes are left out (1 not asked for), and the target has the rest already"
+    );
+    request.exclude = Vec::new();
+    world.succeeds(&request);
+    assert_eq!(message(&request), "the target has it all already");
+    world.write(".git/info/exclude", "*.log\n");
+    world.inside_write("a.log", "x\n");
+    let ignored = world.request(base, Mode::Merge);
+    let told = "(1 ignored by the repository), and the target has the rest already";
+    assert!(message(&ignored).ends_with(told), "{}", message(&ignored));
+}
