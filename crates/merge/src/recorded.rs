@@ -28,22 +28,35 @@ pub struct Recorded {
     /// Of a merge: the full name of the branch that it moved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     branch: Option<String>,
+    /// Of a merge: whether the branch had no commit before.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    first: bool,
     /// Paths may be any bytes: hexadecimal.
     only: Vec<String>,
     exclude: Vec<String>,
     hunks: BTreeMap<String, BTreeSet<usize>>,
 }
 
+/// A commit that a merge made.
+pub(super) struct Made<'a> {
+    pub(super) commit: ObjectId,
+    /// The full name of the branch that it moved.
+    pub(super) branch: &'a str,
+    /// Whether the branch had no commit before.
+    pub(super) first: bool,
+}
+
 impl Recorded {
-    /// What a request did, with the commit that it made, and on which branch, if it made one.
-    pub(super) fn of(request: &MergeRequest, made: Option<(ObjectId, &str)>) -> Self {
+    /// What a request did, with what it made of a branch, if it made a commit.
+    pub(super) fn of(request: &MergeRequest, made: Option<&Made<'_>>) -> Self {
         let names = |paths: &[RelPath]| paths.iter().map(digits).collect();
         Self {
             schema: SCHEMA,
             base: request.base,
             snapshot: request.snapshot,
-            commit: made.map(|(commit, _)| commit),
-            branch: made.map(|(_, branch)| branch.to_owned()),
+            commit: made.map(|made| made.commit),
+            branch: made.map(|made| made.branch.to_owned()),
+            first: made.is_some_and(|made| made.first),
             only: names(&request.only),
             exclude: names(&request.exclude),
             hunks: request.hunks.iter().map(|(path, numbers)| (digits(path), numbers.clone())).collect(),
@@ -90,10 +103,14 @@ impl Recorded {
         place: (&HostPath, &HostPath),
         (way, log): (Way, Log),
     ) -> Result<Turn, Error> {
-        let (target, branch, log) = (place.0.clone(), self.branch.clone(), Some(log));
+        let log = Some(log);
+        let undo = |commit, log| {
+            let (target, branch) = (place.0.clone(), self.branch.clone());
+            Undo { target, commit, branch, first: self.first, log }
+        };
         match (self.commit, way) {
-            (Some(commit), Way::Back) => story::undo(means, &Undo { target, commit, branch, log }),
-            (Some(commit), Way::There) => story::redo(means, &Undo { target, commit, branch, log }),
+            (Some(commit), Way::Back) => story::undo(means, &undo(commit, log)),
+            (Some(commit), Way::There) => story::redo(means, &undo(commit, log)),
             (None, _) => {
                 let beyond_git = self.beyond_git(place.1, way);
                 let request = MergeRequest { beyond_git, log, ..self.request(place, way) };
@@ -163,6 +180,7 @@ mod tests {
             snapshot: id,
             commit: None,
             branch: None,
+            first: false,
             only: vec![path],
             exclude: vec![],
             hunks,

@@ -115,6 +115,8 @@ pub struct Undo {
     pub commit: ObjectId,
     /// The full name of the branch that it moved, where that is known: no other is moved back or forth.
     pub branch: Option<String>,
+    /// Whether that branch had no commit before. Commits made inside may have come below that of the merge.
+    pub first: bool,
     /// Where it is written down, as a part of it.
     pub log: Option<Log>,
 }

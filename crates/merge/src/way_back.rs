@@ -33,8 +33,8 @@ pub(super) fn turn(means: &Means, place: &Place, request: &Undo, way: Way) -> Re
         return Err(moved("the repository does not have the commit of the merge any more").into());
     };
     let parents = references(&commit).map(|found| found.parents).unwrap_or_default();
-    let Some(before) = parents.first().copied() else {
-        return Err(moved("the merge made the first commit, and there is none to go back to").into());
+    let Some(before) = parents.first().copied().filter(|_| !request.first) else {
+        return Err(first(repository).into());
     };
     let (from, to) = match way {
         Way::Back => (request.commit, before),
@@ -72,6 +72,16 @@ pub(super) fn turn(means: &Means, place: &Place, request: &Undo, way: Way) -> Re
 
 fn moved(text: impl Into<String>) -> Refusal {
     Refusal::new(Reason::Moved, text)
+}
+
+/// A branch without a commit is nothing that a branch can be moved to.
+fn first(repository: &Repository) -> Refusal {
+    let text = format!(
+        "the merge made the first commit of `{}`, and there is none to go back to",
+        repository.head.short()
+    );
+    moved(text)
+        .with("`git update-ref -d HEAD` takes the commit away, and leaves its files, added to the index")
 }
 
 /// No branch is moved that the merge did not move, though it may be at the same commit.

@@ -23,7 +23,7 @@ use super::index::{digest, read_index};
 use super::outcome::{Outcome, Reason, Refusal};
 use super::place::Place;
 use super::plan::{Concurrency, Plan};
-use super::recorded::Recorded;
+use super::recorded::{Made, Recorded};
 use super::request::{CommitText, Log, Means, MergeRequest, Mode};
 use super::target::{Head, Repository, Target, head};
 use super::worktree::Worktree;
@@ -90,7 +90,7 @@ pub(super) struct Delivery<'a> {
 
 /// Delivers a plan in the way that was asked for.
 pub(super) fn deliver(delivery: &Delivery<'_>, request: &MergeRequest) -> Result<Standing<Outcome>, Stop> {
-    let log = |made: Option<(ObjectId, &str)>| {
+    let log = |made: Option<&Made<'_>>| {
         request.log.as_ref().map(|log| LogEntry::new(log, &Recorded::of(request, made)))
     };
     match &request.mode {
@@ -102,8 +102,8 @@ pub(super) fn deliver(delivery: &Delivery<'_>, request: &MergeRequest) -> Result
     }
 }
 
-/// The entry in the log of a delivery that makes this commit on this branch.
-type Logged<'a> = &'a dyn Fn(Option<(ObjectId, &str)>) -> Option<LogEntry>;
+/// The entry in the log of a delivery that makes this commit.
+type Logged<'a> = &'a dyn Fn(Option<&Made<'_>>) -> Option<LogEntry>;
 
 /// Moves a branch to a commit that is already known, with index and files.
 pub(super) struct Move {
@@ -119,7 +119,8 @@ impl Delivery<'_> {
         let message = format!("sandtable: merge of {}", request.snapshot.short(12));
         let name = repository.head.branch().expect("preflight looked");
         let to = Move { new: commit.id, message };
-        let left = self.files(Some((&to, Some(transfer))), log(Some((commit.id, name))))?;
+        let made = Made { commit: commit.id, branch: name, first: repository.head.tip().is_none() };
+        let left = self.files(Some((&to, Some(transfer))), log(Some(&made)))?;
         let (branch, commit) = (repository.head.short(), Some(commit.id));
         let outcome = match self.plan.concurrency {
             Concurrency::FastForward => Outcome::FastForward { branch, commit },

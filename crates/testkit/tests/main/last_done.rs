@@ -187,12 +187,27 @@ fn a_merge_into_another_branch_is_not_in_the_way() {
 #[test]
 fn the_first_commit_promises_no_way_back() {
     let Some(env) = TestEnv::of_the_executable() else { return };
-    let source = env.root().join("empty");
-    env.directory(&source);
-    env.git(&source, &["init", "-q", "-b", "main"]);
-    env.run_script(&source, &["--name", "a"], "echo a > a").expect_code(0).unused();
-    let said = done(&env, &source, &["merge", "a"]);
-    assert!(!said.contains("undo"), "{said}");
+    let work = "echo a > a; git add a; git -c user.name=A -c user.email=a@example.invalid commit -qm inside; echo b > b";
+    for (name, way) in [("empty", &["merge", "a"][..]), ("below", &["merge", "a", "--history"])] {
+        let source = env.root().join(name);
+        env.directory(&source);
+        env.git(&source, &["init", "-q", "-b", "main"]);
+        env.run_script(&source, &["--name", "a"], work).expect_code(0).unused();
+        let said = done(&env, &source, way);
+        assert!(!said.contains("undo"), "{said}");
+        let tip = env.git(&source, &["rev-parse", "HEAD"]);
+        for undo in [&["undo"][..], &["undo", "--merge"]] {
+            let said = refused(&env, &source, undo);
+            assert!(
+                said.contains("the first commit of `main`") && said.contains("git update-ref -d HEAD"),
+                "{said}"
+            );
+            assert_eq!(env.git(&source, &["rev-parse", "HEAD"]), tip);
+        }
+        env.git(&source, &["update-ref", "-d", "HEAD"]);
+        assert_eq!(env.git(&source, &["status", "--porcelain"]), "A  a\nA  b\n");
+        let _said = done(&env, &source, &["rm", "a"]);
+    }
 }
 
 #[test]

@@ -242,10 +242,13 @@ fn nothing_that_came_with_the_work_runs_then_or_later() {
         panic!()
     };
     assert!(
-        undo(&world.means, &Undo { target: host(&world.repo()), commit, branch: None, log: None })
-            .unwrap()
-            .outcome
-            .is_success()
+        undo(
+            &world.means,
+            &Undo { target: host(&world.repo()), commit, branch: None, first: false, log: None }
+        )
+        .unwrap()
+        .outcome
+        .is_success()
     );
     assert_eq!(world.songs(), [""; 0]);
 }

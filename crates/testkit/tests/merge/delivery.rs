@@ -211,9 +211,12 @@ fn kinds_and_modes_change_as_git_would_change_them() {
     let mode = fs_err::metadata(world.repo().join("src/main.c")).unwrap().mode();
     assert_eq!(mode & 0o777, 0o700, "who may read is the user's choice");
 
-    let undone = undo(&world.means, &Undo { target: host(&world.repo()), commit, branch: None, log: None })
-        .unwrap()
-        .outcome;
+    let undone = undo(
+        &world.means,
+        &Undo { target: host(&world.repo()), commit, branch: None, first: false, log: None },
+    )
+    .unwrap()
+    .outcome;
     assert!(undone.is_success(), "{undone:?}");
     world.sound();
     assert_eq!((world.status(), world.read("README")), (String::new(), "A sample.\n".into()));
@@ -228,7 +231,7 @@ fn a_merge_is_undone_only_while_nothing_has_moved() {
     world.inside_write("README", "Another.\n");
     let outcome = world.succeeds(&world.request(base, Mode::Merge));
     let Outcome::FastForward { commit: Some(commit), .. } = outcome.outcome else { panic!() };
-    let request = Undo { target: host(&world.repo()), commit, branch: None, log: None };
+    let request = Undo { target: host(&world.repo()), commit, branch: None, first: false, log: None };
     world.write("README", "The user's.\n");
     let before = world.fingerprint();
     let dirty = undo(&world.means, &request).unwrap().outcome;
