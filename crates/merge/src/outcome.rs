@@ -104,7 +104,7 @@ choice! {
         Filtered = "filtered", CaseCollision = "case-collision", Moved = "moved", OtherBranch = "other-branch", BranchName = "branch-name",
         BranchExists = "branch-exists", FileExists = "file-exists", Selection = "selection",
         Approval = "approval", Mixed = "mixed-commits", Reftable = "reftable",
-        TooMuch = "too-much",
+        TooMuch = "too-much", NotWritable = "not-writable",
     }
 }
 

@@ -180,6 +180,7 @@ pub(super) fn plan(
     report.plan = Some(around.seal.plan(&plan.delivery, &plan.besides()));
     settle(place, request, report)?;
     preflight::case(&plan)?;
+    preflight::writable(&plan, &request.mode)?;
     preflight::notes(&plan, request, report);
     Ok(plan)
 }
@@ -294,7 +295,7 @@ impl Plan {
         [tip.unwrap_or_default().into_bytes(), self.whole.encoded()].concat()
     }
 
-    fn worktree(&self) -> Result<Worktree, Error> {
+    pub(super) fn worktree(&self) -> Result<Worktree, Error> {
         Worktree::open(self.target.root().expect("preflight looked").as_path())
     }
 

@@ -427,6 +427,7 @@ impl Reason {
                 "make the commits again in a sandbox with `--base store`, which does not see them",
             ],
             Self::Reftable => &["leave out `--history`: the files come in one commit"],
+            Self::NotWritable => &["again, once you may write there, or `export --patch FILE`"],
             Self::Missing => &["fetch the missing objects with git, or `export --patch FILE`"],
             _ => &[],
         }

@@ -12,7 +12,7 @@ use super::outcome::{Reason, Refusal};
 use super::place::Place;
 use super::plan::{Concurrency, Halt, Plan};
 use super::preflight;
-use super::request::{Means, Way};
+use super::request::{Means, Mode, Way};
 use super::scratch::Scratch;
 use super::story::Undo;
 use super::target::{self, Head, Repository, Target};
@@ -63,10 +63,12 @@ pub(super) fn turn(means: &Means, place: &Place, request: &Undo, way: Way) -> Re
         history: None,
         whole: Whole::default(),
     };
-    preflight::files(&mut plan).map_err(|halt| match halt {
+    let halted = |halt| match halt {
         Halt::Refused(refusal) => Halt::Refused(again(refusal, way)),
         halt => halt,
-    })?;
+    };
+    preflight::files(&mut plan).map_err(halted)?;
+    preflight::writable(&plan, &Mode::Merge).map_err(halted)?;
     Ok((plan, to))
 }
 
@@ -126,6 +128,7 @@ fn again(refusal: Refusal, way: Way) -> Refusal {
         Reason::Dirty => refusal.with(format!("`git stash`, then `{word} --merge`, then `git stash pop`")),
         Reason::Operation => refusal.with("end it first, then again"),
         Reason::Detached => refusal.with("`git switch` to its branch first"),
+        Reason::NotWritable => refusal.with("again, once you may write there"),
         Reason::Signing => {
             refusal.with("`git revert` the commit of the merge yourself, or turn the setting off")
         }

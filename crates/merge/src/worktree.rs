@@ -103,7 +103,11 @@ impl Worktree {
 
     /// The directory that a path is in.
     pub(super) fn parent(&self, path: &RelPath) -> Result<OwnedFd, Errno> {
-        dir::open_below(self.root(), &path.parent().unwrap_or_default())
+        self.folder(&path.parent().unwrap_or_default())
+    }
+
+    pub(super) fn folder(&self, path: &RelPath) -> Result<OwnedFd, Errno> {
+        dir::open_below(self.root(), path)
     }
 
     pub(super) fn stamp(&self, path: &RelPath) -> Result<Option<Stamp>, Error> {

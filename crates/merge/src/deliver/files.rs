@@ -22,6 +22,7 @@ use sandtable_store::dir::{self, Meta, stat_at, stat_fd};
 use sandtable_store::id::ObjectId;
 
 use super::journal::{Folder, Journal, Phase, Step, StepKind};
+use super::word::gone;
 use super::{Delivery, Stop};
 use crate::blobs;
 use crate::convert::Conversion;
@@ -315,8 +316,5 @@ fn rename_out(
 
 /// Removes the holding directory with what is still in it.
 fn remove_holding(journal: &Journal) -> Result<(), Error> {
-    match fs::remove_dir_all(&journal.holding) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error.into()),
-        _ => Ok(()),
-    }
+    Ok(gone(&journal.holding, fs::remove_dir_all(&journal.holding))?)
 }

@@ -22,8 +22,8 @@ impl Word {
     /// Takes a lock of git's. Whoever has it already keeps it, with [`io::ErrorKind::AlreadyExists`].
     pub(super) fn lock(&self, lock: &Path) -> io::Result<()> {
         self.forget()?;
-        fs::File::create_new(&self.file)?.write_all(self.text.as_bytes())?;
-        let linked = fs::hard_link(&self.file, lock);
+        let written = fs::File::create_new(&self.file)?.write_all(self.text.as_bytes());
+        let linked = written.and_then(|()| fs::hard_link(&self.file, lock));
         fs::remove_file(&self.file)?;
         linked
     }
@@ -46,13 +46,22 @@ impl Word {
         if self.is_in(lock)? { fs::remove_file(lock) } else { Ok(()) }
     }
 
-    /// Killed while it took a lock, somebody left the file.
+    /// Killed while it took a lock, somebody left the file. Where it is not there nothing need be written.
     fn forget(&self) -> io::Result<()> {
-        match fs::remove_file(&self.file) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-            _ => Ok(()),
-        }
+        gone(&self.file, fs::remove_file(&self.file))
     }
+}
+
+/// What came of a removal. On a file system for reading only it fails also where nothing is left to remove.
+pub(super) fn gone(path: &Path, removed: io::Result<()>) -> io::Result<()> {
+    match removed {
+        Err(error) if is_there(path) => Err(error),
+        _ => Ok(()),
+    }
+}
+
+fn is_there(path: &Path) -> bool {
+    !matches!(fs::symlink_metadata(path), Err(error) if error.kind() == io::ErrorKind::NotFound)
 }
 
 #[cfg(test)]

@@ -36,6 +36,64 @@ fn a_full_disk_does_not_cost_what_the_command_made() {
 }
 
 #[test]
+fn a_repository_for_reading_only_is_left_as_it_is_and_stays_usable() {
+    let Some(env) = TestEnv::of_the_executable() else { return };
+    if !require::is_root() {
+        return require::skip("mounting needs root");
+    }
+    let source = env.repository("r");
+    env.run_script(&source, &["--name", "a"], "echo a > a").expect_code(0).unused();
+    let script = "mount --bind \"$PWD\" \"$PWD\" && cd \"$PWD\" || exit 99
+        for words in 'merge a' 'apply a' 'export --branch b a'; do
+            mount -o remount,ro,bind . && \"$0\" $words; echo $words $?; mount -o remount,rw,bind . || exit 99
+        done
+        \"$0\" merge a > /dev/null && mount -o remount,ro,bind . && \"$0\" undo; echo undo $?";
+    let before = env.fingerprint(&source.join(".git"));
+    let ended = env.run("sh").args(["-c", script]).arg(env.binary()).through(["unshare", "-m"]);
+    let ended = ended.directory(&source).ended().expect_code(0);
+    let said = format!("{}{}", ended.stdout, ended.stderr);
+    for words in ["merge a 1", "apply a 1", "export --branch b a 1", "undo 1"] {
+        assert!(said.contains(words), "{said}");
+    }
+    assert_eq!(said.matches("cannot be written: Read-only file system").count(), 4, "{said}");
+    assert!(!said.contains("put back"), "{said}");
+    env.sandtable().directory(&source).args(["undo"]).ended().expect_code(0).unused();
+    assert_eq!(env.git(&source, &["status", "--porcelain"]), "");
+    let names = |left: &str| left.contains("sandtable-");
+    assert!(!before.differences(&env.fingerprint(&source.join(".git"))).iter().any(|left| names(left)));
+}
+
+#[test]
+fn what_may_not_be_written_is_found_out_before_anything_is() {
+    let Some(env) = TestEnv::of_the_executable_as(Caller::ordinary()) else { return };
+    let source = env.repository("r");
+    env.run_script(&source, &["--name", "a"], "echo a > docs/a; echo b > b").expect_code(0).unused();
+    let before = env.fingerprint(&source);
+    for (folder, ways) in [
+        (".git", &["merge", "apply"][..]),
+        (".git/objects", &["merge"]),
+        ("docs", &["merge", "apply"]),
+        (".", &["merge", "apply"]),
+    ] {
+        let mode = |mode| {
+            let mode = std::os::unix::fs::PermissionsExt::from_mode(mode);
+            fs_err::set_permissions(source.join(folder), mode).unwrap();
+        };
+        let old = fs_err::metadata(source.join(folder)).unwrap().permissions();
+        for way in ways {
+            mode(0o555);
+            let refused = env.sandtable().directory(&source).args([way, "a"]).ended().expect_code(1);
+            fs_err::set_permissions(source.join(folder), old.clone()).unwrap();
+            let told = &refused.stdout;
+            assert!(told.contains("cannot be written") && told.contains("Permission denied"), "{told}");
+            assert!(told.contains("nothing was touched"), "{told}");
+            assert_eq!(before.differences(&env.fingerprint(&source)), [""; 0], "{folder} {way}");
+        }
+    }
+    env.sandtable().directory(&source).args(["merge", "a"]).ended().expect_code(0).unused();
+}
+
+#[test]
 fn one_broken_record_does_not_hide_the_others() {
     let Some(env) = TestEnv::of_the_executable() else { return };
     let source = env.repository("r");
