@@ -14,10 +14,10 @@ use super::git::{GitError, Version};
 use super::history::{Commits, Ground};
 use super::index::Index;
 use super::lookup::lookup;
-use super::outcome::{LeftOut, Note, PathText, Reason, Refusal};
+use super::outcome::{LeftOut, Named, Note, PathText, Reason, Refusal};
 use super::place::Place;
 use super::preflight;
-use super::request::{Come, History, Means, MergeRequest, Mode};
+use super::request::{Approvals, Come, History, Means, MergeRequest, Mode};
 use super::review::Finding;
 use super::scratch::Scratch;
 use super::select::{Selection, Selector};
@@ -29,6 +29,9 @@ use super::worktree::{Seen, Worktree};
 
 /// The oldest git that merges trees rather than commits.
 const MERGES_TREES: Version = Version(2, 45, 0);
+
+/// As many paths are named that could have been approved.
+const SHOWN: usize = 10;
 
 /// How often what is on disk is taken into account anew. Each round can only bring in paths that a rename led to.
 const ROUNDS: usize = 8;
@@ -178,6 +181,7 @@ pub(super) fn plan(
         plan.history = Some(commits);
     }
     report.plan = Some(around.seal.plan(&plan.delivery, &plan.besides()));
+    unmatched((request, &plan), report)?;
     settle(place, request, report)?;
     preflight::case(&plan)?;
     preflight::writable(&plan, &request.mode)?;
@@ -208,6 +212,40 @@ fn commits<'a>(
 fn has_submodules(scratch: &Scratch, tree: &ObjectId) -> Result<bool, Halt> {
     let file = RelPath::new(".gitmodules").expect("a path");
     Ok(!lookup(scratch, tree, [&file])?.is_empty())
+}
+
+/// An approval of what is neither held nor a change of the work was meant for something else. What is left out on purpose may
+/// be approved too.
+fn unmatched((request, plan): (&MergeRequest, &Plan), report: &Report) -> Result<(), Halt> {
+    let Approvals::Paths(paths) = &request.approvals else { return Ok(()) };
+    let findings = || report.held.iter().chain(&report.approved).map(Finding::rel_path);
+    let known: BTreeSet<&RelPath> =
+        findings().chain(plan.delivery.iter().map(|change| &change.path)).collect();
+    let is_chosen = |path: &RelPath| request.asks_for(path) && !request.hunks.contains_key(path);
+    let unknown = paths.iter().filter(|path| !known.contains(path) && is_chosen(path));
+    let mut unknown: BTreeSet<&RelPath> = unknown.collect();
+    if unknown.is_empty() {
+        return Ok(());
+    }
+    // The target may have it already.
+    for change in plan.scratch.changes(&plan.base, &plan.theirs)? {
+        unknown.remove(&change.path);
+    }
+    let wrong: Vec<Named> =
+        unknown.into_iter().map(|path| Named::new(path, "nothing is held there")).collect();
+    if wrong.is_empty() {
+        return Ok(());
+    }
+    let held: BTreeSet<&RelPath> = findings().collect();
+    let names: Vec<String> =
+        held.iter().take(SHOWN).map(|path| format!("`{}`", path.display_escaped())).collect();
+    let more = if held.len() > SHOWN { format!(" and {} more", held.len() - SHOWN) } else { String::new() };
+    let next = match names.as_slice() {
+        [] => "leave out `--approve`: nothing is held".to_owned(),
+        names => format!("`--approve` one of these: {}{more}", names.join(", ")),
+    };
+    let text = "a path was approved that nothing changed";
+    Err(Refusal::of(Reason::Selection, text, wrong).with(next).into())
 }
 
 /// Whether what must be approved is, in the contents that were told. What is told now is remembered; a refusal names the

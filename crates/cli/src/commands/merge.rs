@@ -11,7 +11,9 @@ use std::process::ExitCode;
 use clap::Args;
 use sandtable_app::work::{Along, Bring, Work};
 use sandtable_merge::outcome::MergeOutcome;
-use sandtable_merge::{Approvals, Binding, Effect, Identity, Mode, Outcome, Planned, RelPath, is_name};
+use sandtable_merge::{
+    Approvals, Binding, Effect, Identity, Mode, Outcome, Planned, Reason, RelPath, is_name,
+};
 use sandtable_sandbox::model::path::HostPath;
 
 use crate::app::{App, real};
@@ -182,7 +184,11 @@ fn told(app: &App, args: &WorkArgs, outcome: &MergeOutcome) -> Result<ExitCode, 
     Ok(match outcome.interrupted {
         Some(signal) => after_signal(signal),
         None if outcome.success => ExitCode::SUCCESS,
-        None => ExitCode::from(Own::Failed),
+        None => ExitCode::from(match &outcome.outcome {
+            // A path on the command line that is none.
+            Outcome::Refused { refusal } if refusal.reason == Reason::Selection => Own::Input,
+            _ => Own::Failed,
+        }),
     })
 }
 

@@ -107,13 +107,24 @@ fn work_comes_home_when_what_is_held_is_approved() {
         let before = env.fingerprint(&source);
         let held = env.sandtable().args(["merge", "box"]).ended().expect_code(1);
         assert!(held.stdout.contains("held tool"), "{}", held.stdout);
+        let named = ["merge", "box", "--approve", "tool", "--approve", "tol"];
+        let named = env.sandtable().args(named).ended().expect_code(2).stdout;
+        assert!(named.contains("tol: nothing is held there"), "{named}");
+        assert!(named.contains("`--approve` one of these: `tool`"), "{named}");
         assert_eq!(before.differences(&env.fingerprint(&source)), [""; 0]);
         let merged = env.sandtable().args(["merge", "box", "--approve", "tool", "-m", "Add n"]).ended();
         merged.expect_code(0).unused();
         assert_eq!(env.git(&source, &["log", "-1", "--format=%s"]), "Add n\n");
         assert_eq!(env.git(&source, &["status", "--porcelain"]), "");
         assert_eq!(fs_err::read_to_string(source.join("n")).unwrap(), "new\n");
-        for bad in [&["merge", "nothing"][..], &["merge", "box", "--only", "../x"], &["export", "box"]] {
+        let again = ["merge", "box", "--approve", "tool", "--approve", "n"];
+        env.sandtable().args(again).ended().expect_code(0).unused();
+        for bad in [
+            &["merge", "nothing"][..],
+            &["merge", "box", "--only", "../x"],
+            &["merge", "box", "--only", "none"],
+            &["export", "box"],
+        ] {
             env.sandtable().args(bad).ended().expect_code(2).unused();
         }
     }
