@@ -18,6 +18,6 @@ pub mod session;
 
 // The verbs of the first plan in one place; the others are methods of `Board`.
 pub use board::{Board, format_diff_for_display, is_path_safe, open_safe};
-/// What a reader does not see, for whoever prints.
-pub use sandtable_store::hidden;
+/// Digits for bytes, and what a reader does not see, for whoever prints.
+pub use sandtable_store::{hex, hidden};
 pub use session::proof::{Proof, verify};

@@ -24,6 +24,10 @@ impl Contents for Nothing {
     fn levels(&self, _: &RelPath) -> Result<Vec<Parts>, Error> {
         Ok(Vec::new())
     }
+
+    fn is_file(&self, _: &RelPath) -> Result<bool, Error> {
+        Ok(false)
+    }
 }
 
 fn id() -> ObjectId {

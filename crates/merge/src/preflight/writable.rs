@@ -7,6 +7,7 @@ use std::path::Path;
 
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 use rustix::io::Errno;
+use sandtable_sandbox::model::path::HostPath;
 use sandtable_store::RelPath;
 
 use crate::outcome::{Named, Reason, Refusal};
@@ -44,7 +45,7 @@ pub(crate) fn writable(plan: &Plan, mode: &Mode) -> Result<(), Halt> {
 /// New files are prepared beside the index where that is on the same file system, and else in the top directory.
 fn in_repository(repository: &Repository, mode: &Mode) -> Result<(), Refusal> {
     let git_dir = &repository.git_dir;
-    let root = repository.root.as_ref().map(|root| root.as_path()).filter(|_| mode.writes_files());
+    let root = repository.root.as_ref().map(HostPath::as_path).filter(|_| mode.writes_files());
     let beside = root.filter(|root| !same_device(root, git_dir)).map(Path::to_owned);
     let folders = match mode {
         Mode::Merge | Mode::Branch(_) => {
