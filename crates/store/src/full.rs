@@ -1,4 +1,4 @@
-//! Whether something failed because there is no room on a disk.
+//! Whether something failed because a disk takes no more: it is full, or cannot be written at all.
 
 use std::error::Error;
 use std::io::{self, ErrorKind};
@@ -8,9 +8,20 @@ use rustix::io::Errno;
 
 /// Whether a full disk, or a share of it that is used up, is what an error or one of its causes is about.
 pub fn is_full(error: &(dyn Error + 'static)) -> bool {
+    is_about(error, &|kind| matches!(kind, ErrorKind::StorageFull | ErrorKind::QuotaExceeded))
+}
+
+/// Whether it is about a file system on which nothing can be written.
+pub fn is_read_only(error: &(dyn Error + 'static)) -> bool {
+    is_about(error, &|kind| kind == ErrorKind::ReadOnlyFilesystem)
+}
+
+fn is_about(error: &(dyn Error + 'static), wanted: &dyn Fn(ErrorKind) -> bool) -> bool {
     let mut next = Some(error);
     while let Some(error) = next {
-        if says_so(error) {
+        // What such an error is made of is none of its sources.
+        let inner = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+        if kind(error).is_some_and(wanted) || inner.is_some_and(|inner| is_about(inner, wanted)) {
             return true;
         }
         next = error.source();
@@ -18,19 +29,18 @@ pub fn is_full(error: &(dyn Error + 'static)) -> bool {
     false
 }
 
-fn says_so(error: &(dyn Error + 'static)) -> bool {
+fn kind(error: &(dyn Error + 'static)) -> Option<ErrorKind> {
     if let Some(error) = error.downcast_ref::<io::Error>() {
-        // What such an error is made of is none of its sources.
-        return matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
-            || error.get_ref().is_some_and(|inner| is_full(inner));
+        return Some(error.kind());
     }
     if let Some(errno) = error.downcast_ref::<Errno>() {
-        return matches!(*errno, Errno::NOSPC | Errno::DQUOT);
+        return Some(io::Error::from(*errno).kind());
     }
-    if let Some(error) = error.downcast_ref::<rusqlite::Error>() {
-        return error.sqlite_error_code() == Some(ErrorCode::DiskFull);
+    match error.downcast_ref::<rusqlite::Error>()?.sqlite_error_code()? {
+        ErrorCode::DiskFull => Some(ErrorKind::StorageFull),
+        ErrorCode::ReadOnly => Some(ErrorKind::ReadOnlyFilesystem),
+        _ => None,
     }
-    false
 }
 
 #[cfg(test)]
@@ -54,6 +64,8 @@ mod tests {
         assert!(is_full(&full()) && is_full(&write(full())) && is_full(&write(Errno::DQUOT.into())));
         assert!(is_full(&io::Error::other(write(full()))), "as something that failed in a callback");
         assert!(is_full(&sqlite(rusqlite::ffi::SQLITE_FULL)));
+        assert!(is_read_only(&sqlite(rusqlite::ffi::SQLITE_READONLY)));
+        assert!(is_read_only(&write(Errno::ROFS.into())) && !is_read_only(&write(full())));
         assert!(!is_full(&sqlite(rusqlite::ffi::SQLITE_CORRUPT)) && !is_full(&write(Errno::ACCESS.into())));
     }
 }

@@ -64,11 +64,12 @@ impl FileLock {
         let flags = making | OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NOCTTY;
         // A named pipe in its place would be waited for.
         let flags = flags | OFlags::NONBLOCK;
+        let is_shared = matches!(operation, FlockOperation::LockShared);
         loop {
             let file = match open(path, flags, Mode::RUSR | Mode::WUSR) {
                 // Where nothing can be written, who only looks can still see whether somebody holds it.
-                Err(Errno::ROFS | Errno::ACCESS) if making.is_empty() => {
-                    let flags = (flags - OFlags::RDWR) | OFlags::RDONLY;
+                Err(Errno::ROFS | Errno::ACCESS) if making.is_empty() || is_shared => {
+                    let flags = (flags - OFlags::RDWR - OFlags::CREATE) | OFlags::RDONLY;
                     open(path, flags, Mode::empty())?
                 }
                 opened => opened?,

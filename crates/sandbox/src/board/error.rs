@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use sandtable_store::full::is_full;
+use sandtable_store::full::{is_full, is_read_only};
 use sandtable_store::id::ObjectId;
 use sandtable_store::meta::MetaError;
 use sandtable_store::object::WriteError;
@@ -90,6 +90,9 @@ impl From<MetaError> for Error {
 /// The way out where there is no room.
 pub(crate) const FULL: &str = "the disk is full, or your share of it: make room there, and call it again";
 
+const READ_ONLY: &str = "what is recorded can be looked at, but nothing can be written there: make it writable, or let \
+                         `XDG_DATA_HOME` name another directory";
+
 /// The way out where a store is of no use any more.
 fn set_aside(store: &Path) -> String {
     let store = store.display();
@@ -151,6 +154,9 @@ impl Error {
     pub fn remedy(&self) -> Option<String> {
         if is_full(self) || matches!(self, Self::Store(StoreError::Write(WriteError::NoSpace { .. }))) {
             return Some(FULL.to_owned());
+        }
+        if matches!(self, Self::Store(error) if is_read_only(error)) {
+            return Some(READ_ONLY.to_owned());
         }
         Some(match self {
             Self::Unknown(_) => {
@@ -215,6 +221,8 @@ mod tests {
             ] {
                 assert_eq!(error.remedy().as_deref(), Some(FULL), "{error:?}");
             }
+            let read_only = Error::Store(StoreError::Io(Errno::ROFS.into()));
+            assert_eq!(read_only.remedy().as_deref(), Some(READ_ONLY));
         }
     }
 }

@@ -17,6 +17,7 @@ use std::io;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 pub use batch::Batch;
@@ -26,6 +27,7 @@ pub(crate) use commit::row as pack_row;
 pub use extra::{read_extra, write_extra};
 pub use room::Room;
 
+use crate::full::{is_full, is_read_only};
 use crate::id::{HashKind, ObjectId};
 use crate::lock::{FileLock, LockError};
 use crate::meta::{Meta, MetaError, Snapshot};
@@ -43,6 +45,8 @@ pub struct Store {
     source: PathBuf,
     meta: Meta,
     objects: Objects,
+    /// What keeps held snapshots where no lease can be written.
+    shared: Mutex<Option<FileLock>>,
 }
 
 /// Why a store could not be used.
@@ -106,7 +110,7 @@ impl Store {
             PathBuf::from(std::ffi::OsString::from_vec(regular::read(&dir.join("source"), LONGEST_PATH)?));
         let meta = Meta::open(&dir.join("meta.db"), hash)?;
         let objects = Objects::new(&dir.join("git/objects"), hash, Loose::None);
-        let store = Self { dir: dir.to_owned(), hash, source, meta, objects };
+        let store = Self { dir: dir.to_owned(), hash, source, meta, objects, shared: Mutex::default() };
         recover::recover(&store)?;
         Ok(store)
     }
@@ -165,9 +169,15 @@ impl Store {
     /// A snapshot that is not collected as long as this store is open: to be asked for before anything is done with it.
     pub fn hold(&self, snapshot: &ObjectId) -> Result<Snapshot, StoreError> {
         // Who is about to delete has read the leases already.
-        let _lock = self.share()?;
+        let lock = self.share()?;
         let found = self.meta.snapshot(snapshot)?;
-        self.meta.lease(snapshot)?;
+        match self.meta.lease(snapshot) {
+            // Where nothing can be written, nobody deletes as long as the lock is held.
+            Err(error) if is_full(&error) || is_read_only(&error) => {
+                *self.shared.lock().unwrap_or_else(PoisonError::into_inner) = Some(lock);
+            }
+            taken => taken?,
+        }
         Ok(found)
     }
 

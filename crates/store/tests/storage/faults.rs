@@ -4,11 +4,13 @@
 
 #![expect(clippy::disallowed_methods, reason = "a test starts itself again, and asks for programs it needs")]
 
+use std::io::Write as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use sandtable_store::fsck::{Depth, fsck};
+use sandtable_store::full::is_read_only;
 use sandtable_store::gc::{self, GcOptions, MOST_PACKS};
 use sandtable_store::id::HashKind;
 use sandtable_store::meta::Filter;
@@ -45,6 +47,8 @@ fn another_process() {
             collect(&Store::open(dir).unwrap());
         },
         ["filler"] => fill(),
+        ["maker"] => make(),
+        ["reader"] => read_only(),
         _ => panic!("no role is called `{role}`"),
     }
 }
@@ -203,6 +207,20 @@ fn fill() {
         assert!(failed.is_some(), "the disk was never full");
         assert!(store.objects().read(&before.tree).is_ok());
     }
+    // Not a byte is left: what is there can be held all the same, and nobody removes it meanwhile.
+    let filling = fs_err::File::create("disk/fill").unwrap();
+    let blocks = std::iter::repeat([1; 4096]);
+    assert!(blocks.take(2000).try_for_each(|block| (&filling).write_all(&block)).is_err());
+    let holder = Store::open(store.dir()).unwrap();
+    assert_eq!(holder.hold(&before.id).unwrap(), before);
+    drop(filling);
+    fs_err::remove_file("disk/fill").unwrap();
+    remove(&store, "s");
+    let options = GcOptions { wait: Duration::ZERO, ..GcOptions::default() };
+    gc::collect(&store, &options).unwrap();
+    assert!(store.objects().read(&before.tree).is_ok());
+    drop(holder);
+    snapshot(&store, "s", &[("a", b"x")]).unwrap();
     drop(store);
     assert_whole(Path::new("disk/store"));
     let tmp = fs_err::read_dir("disk/store/tmp").unwrap().count();
@@ -217,14 +235,47 @@ fn fill() {
     fs_err::write("done", "").unwrap();
 }
 
+fn make() {
+    let store = Store::create(Path::new("disk/store"), "/s".as_ref(), HashKind::Sha1).unwrap();
+    store.set_kept_free(Some(0)).unwrap();
+    snapshot(&store, "s", &[("a", b"x")]).unwrap();
+}
+
+/// Looks at a store that cannot be written.
+fn read_only() {
+    let store = Store::open(Path::new("disk/store")).unwrap();
+    let [made] = store.meta().snapshots().unwrap().try_into().unwrap();
+    assert_eq!(store.hold(&made.id).unwrap(), made);
+    assert!(store.objects().read(&made.tree).is_ok());
+    assert_eq!(fsck(&store, Depth::Deep).unwrap().faults, []);
+    let refused = snapshot(&store, "s", &[("a", b"y")]).unwrap_err();
+    assert!(is_read_only(&refused), "{refused:?}");
+    fs_err::write("done", "").unwrap();
+}
+
+#[test]
+fn what_is_recorded_can_be_read_where_nothing_can_be_written() {
+    let script = "\"$@\" && mount -o remount,ro disk && echo -n reader > role && exec \"$@\"";
+    if let Err(said) = on_a_small_disk("maker", script) {
+        eprintln!("skipped: no mount namespace can be had here: {said}");
+    }
+}
+
 #[test]
 fn a_full_disk_is_said_and_nothing_is_lost() {
+    if let Err(said) = on_a_small_disk("filler", "exec \"$@\"") {
+        eprintln!("skipped: no mount namespace can be had here: {said}");
+    }
+}
+
+/// Starts this executable beside the mount of a small disk, as `script` says. An error where there can be no such mount.
+fn on_a_small_disk(role: &str, script: &str) -> Result<(), String> {
     let dir = tempfile::tempdir().unwrap();
-    let place = dir.path().join("at-filler");
+    let place = dir.path().join("at-disk");
     fs_err::create_dir_all(place.join("disk")).unwrap();
-    fs_err::write(place.join("role"), "filler").unwrap();
+    fs_err::write(place.join("role"), role).unwrap();
     // Only in a mount namespace of its own, as root of a user namespace where need be.
-    let script = "mount -t tmpfs -o size=4m none disk && exec \"$@\"";
+    let script = &format!("mount -t tmpfs -o size=4m none disk && {script}");
     let executable = std::env::current_exe().unwrap();
     let mut command = Command::new("unshare");
     command.args(["--user", "--map-root-user", "--mount", "sh", "-c", script, "sh"]).arg(executable);
@@ -232,11 +283,11 @@ fn a_full_disk_is_said_and_nothing_is_lost() {
     let output = command.output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     if said.contains("unshare failed") || said.contains("mount:") {
-        eprintln!("skipped: no mount namespace can be had here: {said}");
-        return;
+        return Err(said.into_owned());
     }
     assert!(output.status.success(), "{said}");
     assert!(place.join("done").exists());
+    Ok(())
 }
 
 /// How often a process that makes `count` snapshots waits for a disk; `None` if that cannot be seen here.
