@@ -241,6 +241,32 @@ mod tests {
     }
 
     #[test]
+    fn what_somebody_left_who_was_killed_while_a_store_was_made_goes() {
+        let world = World::new();
+        let _recorded = world.recorded("one");
+        let stores = world.dir.path().join("data/stores");
+        let names = || {
+            let mut names: Vec<_> =
+                fs_err::read_dir(&stores).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+            names.sort();
+            names
+        };
+        let whole = names();
+        let left = stores.join("source-0123456789abcdef.new-4194305-1-0");
+        let lookers: [&dyn Fn(); 2] =
+            [&|| drop(world.board.of_source(&world.source()).unwrap()), &|| drop(world.board.all().unwrap())];
+        for look in lookers {
+            fs_err::create_dir_all(left.join("git/objects")).unwrap();
+            look();
+            assert_eq!(names(), whole);
+        }
+        let own = stores.join(format!("other-0.new-{}-0", sandtable_store::owner::Owner::current()));
+        fs_err::create_dir(&own).unwrap();
+        drop(world.board.all().unwrap());
+        assert!(own.is_dir(), "its maker is at work");
+    }
+
+    #[test]
     fn what_was_collected_before_it_was_held_is_unknown() {
         let world = World::new();
         let id = world.recorded("one");

@@ -87,6 +87,7 @@ impl Board {
     /// The store of a source, if it has one.
     pub fn of_source(&self, source: &Path) -> Result<Option<Store>, Error> {
         let place = self.place(source);
+        Store::remove_abandoned(self.root.as_path());
         match Store::open(&place) {
             // Cut short, it would be another directory.
             Ok(store) if store.source() != source => Ok(Some(Store::name_source(&place, source)?)),
@@ -164,6 +165,7 @@ impl Board {
 
     /// Where stores are.
     fn places(&self) -> Result<Vec<PathBuf>, Error> {
+        Store::remove_abandoned(self.root.as_path());
         let entries = match fs_err::read_dir(self.root.as_path()) {
             Ok(entries) => entries,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),

@@ -63,7 +63,7 @@ pub(super) fn create(dir: &Path, source: &Path, hash: HashKind) -> Result<(), St
 }
 
 /// Removes what others left who were killed while they made a store.
-fn remove_abandoned(parent: &Path) {
+pub(super) fn remove_abandoned(parent: &Path) {
     let Ok(entries) = fs_err::read_dir(parent) else { return };
     for entry in entries.flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();

@@ -128,6 +128,11 @@ impl Store {
         fs_err::rename(&temporary, self.dir.join("source"))
     }
 
+    /// Removes what others left in a directory of stores who were killed while they made one.
+    pub fn remove_abandoned(stores: &Path) {
+        layout::remove_abandoned(stores);
+    }
+
     /// Opens the store, or makes it if there is none.
     pub fn open_or_create(dir: &Path, source: &Path, hash: HashKind) -> Result<Self, StoreError> {
         match Self::open(dir) {
