@@ -37,7 +37,6 @@ use profile::ProfileParser;
     version,
     about,
     after_long_help = exit::TABLE,
-    disable_help_subcommand = true,
     subcommand_required = true
 )]
 pub(crate) struct Cli {

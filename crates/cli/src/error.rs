@@ -41,6 +41,10 @@ pub(crate) enum CliError {
     Board(Box<board::Error>),
     #[error("`{word}` is neither a sandbox nor a directory")]
     NoTarget { word: String },
+    #[error("`{word}` is neither the id of a merge or apply nor a directory")]
+    NotAMerge { word: String },
+    #[error("the message of the commit is empty")]
+    NoMessage,
     #[error("there is no directory `{}`", path.display())]
     NoDirectory { path: PathBuf, source: io::Error },
     #[error(transparent)]
@@ -196,6 +200,8 @@ impl CliError {
             | Self::JsonWithoutDryRun
             | Self::NotTrusted { .. }
             | Self::NoTarget { .. }
+            | Self::NotAMerge { .. }
+            | Self::NoMessage
             | Self::NoDirectory { .. }
             | Self::TwoSources
             | Self::TreePath { .. }
@@ -294,6 +300,11 @@ impl CliError {
                 };
                 format!("`sandtable {word} --merge {id}` first")
             }),
+            Self::NotAMerge { .. } => Some(
+                "`merge` and `apply` end with the id; without one the last merge into the directory is meant"
+                    .to_owned(),
+            ),
+            Self::NoMessage => Some("leave out `--message`: the commit then names the sandbox".to_owned()),
             Self::MergeNotThere { .. } | Self::NothingBack { .. } => {
                 Some("`sandtable log` lists what was done".to_owned())
             }

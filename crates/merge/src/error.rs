@@ -22,6 +22,8 @@ pub enum Error {
     Git(#[from] GitError),
     #[error("cannot prepare the merge")]
     Io(#[from] io::Error),
+    #[error("cannot read `{path}`")]
+    File { path: String, source: io::Error },
     #[error(transparent)]
     Lock(#[from] LockError),
     #[error("there is more than a merge takes: {limit}, up to `{path}`")]
@@ -97,7 +99,7 @@ impl Error {
             Self::Git(GitError::Missing { .. }) => "git-missing",
             Self::Git(GitError::TooOld { .. }) => "git-too-old",
             Self::Git(_) => "git",
-            Self::Io(_) => "merge-io",
+            Self::Io(_) | Self::File { .. } => "merge-io",
             Self::Lock(_) => "lock",
             Self::TooMuch { .. } => "too-much",
             Self::NoFile(_) => "git-directory",

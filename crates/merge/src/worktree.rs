@@ -93,11 +93,15 @@ impl Worktree {
 
     /// Looks at a path, with the content of a file.
     pub(super) fn see(&self, path: &RelPath) -> Result<Seen, Error> {
+        let named = |source| Error::File { path: path.display_escaped(), source };
         match self.parent(path) {
-            Ok(parent) => see_in(parent.as_fd(), path.name().unwrap_or(b".")),
+            Ok(parent) => see_in(parent.as_fd(), path.name().unwrap_or(b".")).map_err(|error| match error {
+                Error::Io(source) => named(source),
+                error => error,
+            }),
             Err(Errno::NOENT) => Ok(Seen::Absent),
             Err(Errno::NOTDIR | Errno::LOOP | Errno::XDEV) => Ok(Seen::Behind),
-            Err(errno) => Err(errno.into()),
+            Err(errno) => Err(named(errno.into())),
         }
     }
 

@@ -90,7 +90,7 @@ fn unknown_words_are_refused_with_the_known_ones() {
     ] {
         assert_eq!(refused(&["run", option, "No such word", "--", "x"]).exit(), exit::Own::Input, "{option}");
     }
-    assert_eq!(refused(&["help"]).exit(), exit::Own::Input, "help");
+    assert_eq!(refused(&["help", "nosuch"]).exit(), exit::Own::Input, "help");
     assert_eq!(refused(&["run", "--base=sauce", "--", "x"]).exit(), exit::Own::Input, "--base");
 }
 
@@ -295,5 +295,10 @@ fn every_command_has_help_and_the_program_a_version() {
         let words: Vec<&str> = command.iter().copied().chain(["--help"]).collect();
         assert!(answer(&words).contains("Usage: sandtable"), "{command:?}");
     }
+    for words in [&["help", "run"][..], &["help", "tool", "ls"], &["tool", "help", "ls"]] {
+        let command: Vec<&str> = words.iter().copied().filter(|word| *word != "help").collect();
+        assert_eq!(answer(words), answer(&[&command[..], &["--help"]].concat()), "{words:?}");
+    }
+    assert_eq!(answer(&["help"]), answer(&["--help"]));
     assert_eq!(answer(&["--version"]), concat!("sandtable ", env!("CARGO_PKG_VERSION"), "\n"));
 }

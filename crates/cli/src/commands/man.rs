@@ -60,10 +60,15 @@ fn add(command: &Command, words: &[&str], pages: &mut Vec<Page>) -> io::Result<(
     let mut roff = Vec::new();
     clap_mangen::Man::new(command.clone()).render(&mut roff)?;
     pages.push(Page { name: file_name(words.iter().copied()), roff });
-    for below in command.get_subcommands().filter(|below| !below.is_hide_set()) {
+    for below in command.get_subcommands().filter(|below| !below.is_hide_set() && !is_help(below)) {
         add(below, &[words, &[below.get_name()]].concat(), pages)?;
     }
     Ok(())
+}
+
+/// What `help` says of a command is on the page of that command.
+fn is_help(command: &Command) -> bool {
+    command.get_name() == "help"
 }
 
 fn file_name<'a>(words: impl Iterator<Item = &'a str>) -> String {
@@ -103,7 +108,7 @@ mod tests {
                 let named = [long, short].into_iter().flatten().all(|word| text.contains(&word));
                 assert!(named, "{name}: {}", argument.get_id());
             }
-            let below = command.get_subcommands();
+            let below = command.get_subcommands().filter(|below| !is_help(below));
             commands.extend(below.map(|below| (format!("{name}-{}", below.get_name()), below)));
             seen += 1;
         }

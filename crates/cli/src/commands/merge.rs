@@ -155,6 +155,9 @@ fn run(app: &App, args: &WorkArgs, mode: Mode, along: Along) -> Result<ExitCode,
 }
 
 fn bring(args: &WorkArgs, work: &Work, mode: Mode, along: Along) -> Result<Bring, CliError> {
+    if args.message.as_ref().is_some_and(|message| message.trim().is_empty()) {
+        return Err(CliError::NoMessage);
+    }
     let whose = |words: &Option<String>| words.as_deref().map(identity).transpose();
     if args.approve.iter().any(|word| word == ALL) && work.has(&path(ALL)?)? {
         return Err(CliError::AllIsAFile);

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use sandtable_app::back::{self, Logged, Named, Step};
+use sandtable_app::caller::CallerError;
 use sandtable_app::target::Target;
 use sandtable_sandbox::board::{self, Board, Direction, ObjectId};
 use sandtable_sandbox::model::id::SandboxName;
@@ -112,7 +113,11 @@ pub(crate) fn step(app: &App, args: &StepArgs, direction: Direction) -> Result<E
     {
         return step_named(app, word, named, direction);
     }
-    let (root, found) = match Target::of(&app.caller, args.target.as_deref())? {
+    let target = Target::of(&app.caller, args.target.as_deref()).map_err(|error| match error {
+        CallerError::NoTarget { word } if args.merge => CliError::NotAMerge { word },
+        error => error.into(),
+    })?;
+    let (root, found) = match target {
         Target::Sandbox(name) if args.merge => return Err(CliError::MergeIntoSandbox { name }),
         Target::Sandbox(name) => return step_sandbox(app, &name, direction),
         Target::Directory(root) => {

@@ -45,12 +45,18 @@ pub(crate) fn undoable(repository: &Repository) -> Result<(), Refusal> {
     for_commit(repository)
 }
 
+/// What its user calls it.
+fn place(repository: &Repository) -> std::path::Display<'_> {
+    repository.root.as_ref().map_or(repository.git_dir.as_path(), |root| root.as_path()).display()
+}
+
 fn for_files(repository: &Repository) -> Result<(), Refusal> {
     if repository.root.is_none() {
-        return Err(Refusal::new(Reason::Bare, "the repository is bare: it has no files to change"));
+        let text = format!("`{}` is a bare repository: it has no files to change", place(repository));
+        return Err(Refusal::new(Reason::Bare, text).with("name a directory with files: `--into DIR`"));
     }
     if let Some(operation) = repository.operation {
-        let text = format!("a {operation} is in progress in the repository");
+        let text = format!("a {operation} is in progress in `{}`", place(repository));
         return Err(Refusal::new(Reason::Operation, text));
     }
     if let Some(lock) = repository.locks.first() {
@@ -71,7 +77,8 @@ fn for_files(repository: &Repository) -> Result<(), Refusal> {
 fn for_commit(repository: &Repository) -> Result<(), Refusal> {
     let branch = match &repository.head {
         Head::Detached { .. } => {
-            return Err(Refusal::new(Reason::Detached, "`HEAD` is on no branch that a commit could go to"));
+            let text = format!("`HEAD` of `{}` is on no branch that a commit could go to", place(repository));
+            return Err(Refusal::new(Reason::Detached, text));
         }
         Head::Branch { name, .. } | Head::Unborn { name } => name,
     };

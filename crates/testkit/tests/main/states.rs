@@ -123,10 +123,29 @@ fn work_comes_home_when_what_is_held_is_approved() {
             &["merge", "nothing"][..],
             &["merge", "box", "--only", "../x"],
             &["merge", "box", "--only", "none"],
+            &["merge", "box", "-m", ""],
+            &["apply", "box", "-m", " "],
             &["export", "box"],
         ] {
             env.sandtable().args(bad).ended().expect_code(2).unused();
         }
+        let unknown = env.sandtable().directory(&source).args(["undo", "--merge", "0123456789abcdef"]);
+        let unknown = unknown.ended().expect_code(2).stderr;
+        assert!(unknown.contains("neither the id of a merge or apply nor a directory"), "{unknown}");
+    }
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_named() {
+    let Some(env) = TestEnv::of_the_executable_as(Caller::ordinary()) else { return };
+    let source = env.repository("r");
+    env.run_script(&source, &["--name", "box"], "echo more >> docs/guide.txt").expect_code(0).unused();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0);
+    fs_err::set_permissions(source.join("docs/guide.txt"), mode).unwrap();
+    for way in ["merge", "apply"] {
+        let said = env.sandtable().directory(&source).args([way, "box"]).ended();
+        assert_ne!(said.code, 0, "{}", said.stdout);
+        assert!(said.stderr.contains("cannot read `docs/guide.txt`"), "{}", said.stderr);
     }
 }
 
