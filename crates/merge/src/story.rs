@@ -45,7 +45,7 @@ pub fn merge_watched(
     let place = Place::lock(&means.state, &request.target, &attention)?;
     let recovered = deliver::recover(&means.git, &place)?;
     let mut report = Report::default();
-    report.notes.extend(recovered.as_ref().and_then(left_alone));
+    report.notes.extend(recovered.as_ref().and_then(|found| left_alone(&found.left_alone)));
     let planned = plan(&heeding(means, &attention), &place, request, &mut report);
     if let Some(signal) = attention.signal() {
         return Err(Error::Interrupted(signal));
@@ -85,10 +85,9 @@ fn heeding(means: &Means, attention: &Attention) -> Means {
     Means { git: means.git.heeding(attention), ..means.clone() }
 }
 
-/// What somebody did since an interrupted call was not undone with it.
-fn left_alone(recovery: &Recovery) -> Option<Note> {
-    let paths: Vec<String> =
-        recovery.left_alone.iter().map(|path| format!("`{}`", path.display_escaped())).collect();
+/// What somebody did since is not undone with a call that came to nothing.
+fn left_alone(paths: &[RelPath]) -> Option<Note> {
+    let paths: Vec<String> = paths.iter().map(|path| format!("`{}`", path.display_escaped())).collect();
     let text = format!("left as they are, because they were changed since: {}", paths.join(", "));
     (!paths.is_empty()).then_some(Note { code: "left-alone", text })
 }
@@ -144,7 +143,8 @@ fn turned(means: &Means, request: &Undo, way: Way) -> Result<Turn, Error> {
     let attention = Attention::hold();
     let place = Place::lock(&means.state, &request.target, &attention)?;
     let recovered = deliver::recover(&means.git, &place)?;
-    let mut notes: Vec<Note> = recovered.as_ref().and_then(left_alone).into_iter().collect();
+    let alone = recovered.as_ref().and_then(|found| left_alone(&found.left_alone));
+    let mut notes: Vec<Note> = alone.into_iter().collect();
     let planned = turn(&heeding(means, &attention), &place, request, way);
     if let Some(signal) = attention.signal() {
         return Err(Error::Interrupted(signal));
@@ -229,6 +229,10 @@ fn delivered(result: Result<Standing<Outcome>, Stop>, attention: &Attention) -> 
     };
     let outcome = match result {
         Ok((outcome, rest)) => return (outcome, notes(&rest)),
+        Err(Stop::LeftAlone(stop, paths)) => {
+            let (outcome, told) = delivered(Err(*stop), attention);
+            return (outcome, left_alone(&paths).into_iter().chain(told).collect());
+        }
         Err(Stop::Refused(refusal)) => Outcome::Refused { refusal },
         Err(Stop::RolledBack(reason)) => Outcome::RolledBack { reason },
         Err(Stop::Interrupted) => {

@@ -52,6 +52,8 @@ pub(super) enum Stop {
     Failed(Error),
     /// Not everything could be put back: the journal is still there.
     Unfinished(Error),
+    /// Whatever it was, with paths that are as somebody else left them, or under a new name beside the file.
+    LeftAlone(Box<Stop>, Vec<RelPath>),
 }
 
 /// What there is to tell of a delivery that stands.
@@ -192,8 +194,8 @@ impl Delivery<'_> {
         if recover::stands(&self.means.git, journal).map_err(Stop::Unfinished)? {
             return Ok(recover::finish(&path, journal));
         }
-        recover::undo(&path, journal, When::AtOnce).map_err(Stop::Unfinished)?;
-        Err(stop)
+        let left = recover::undo(&path, journal, When::AtOnce).map_err(Stop::Unfinished)?;
+        Err(if left.is_empty() { stop } else { Stop::LeftAlone(Box::new(stop), left) })
     }
 
     /// Up to the moment from which the result stands.

@@ -140,7 +140,7 @@ fn a_file_that_cannot_be_read_is_named() {
     let Some(env) = TestEnv::of_the_executable_as(Caller::ordinary()) else { return };
     let source = env.repository("r");
     env.run_script(&source, &["--name", "box"], "echo more >> docs/guide.txt").expect_code(0).unused();
-    let mode = std::os::unix::fs::PermissionsExt::from_mode(0);
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o000);
     fs_err::set_permissions(source.join("docs/guide.txt"), mode).unwrap();
     for way in ["merge", "apply"] {
         let said = env.sandtable().directory(&source).args([way, "box"]).ended();

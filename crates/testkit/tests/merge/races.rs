@@ -99,6 +99,39 @@ fn a_branch_that_moves_meanwhile_loses_no_commit() {
 }
 
 #[test]
+fn a_merge_that_is_put_back_says_what_it_left_alone() {
+    let world = World::new();
+    let base = world.enter();
+    world.inside_write("README", "Another.\n");
+    for number in 0..200 {
+        world.inside_write(&format!("new/{number}"), "new\n");
+    }
+    let request = world.request(base, Mode::Merge);
+    let readme = world.repo().join("README");
+    let ended = AtomicBool::new(false);
+    let outcome = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while fs_err::read_to_string(&readme).unwrap() != "Another.\n" {
+                if ended.load(Ordering::Relaxed) {
+                    return;
+                }
+                std::thread::yield_now();
+            }
+            fs_err::write(&readme, "Mine.\n").unwrap();
+        });
+        let outcome = world.merge(&request);
+        ended.store(true, Ordering::Relaxed);
+        outcome
+    });
+    assert!(matches!(outcome.outcome, Outcome::RolledBack { .. }), "{:?}", outcome.outcome);
+    assert_eq!(world.read("README"), "Mine.\n");
+    let told: Vec<_> = outcome.notes.iter().map(|note| (note.code, note.text.as_str())).collect();
+    assert!(matches!(told[..], [("left-alone", text)] if text.contains("`README`")), "{told:?}");
+    assert!(!world.repo().join("new").exists());
+    world.sound();
+}
+
+#[test]
 fn an_editor_that_saves_meanwhile_loses_nothing() {
     for style in ["in place", "by rename"] {
         let world = World::new();
