@@ -120,6 +120,18 @@ impl MountTable {
         Ok(table)
     }
 
+    /// Adds a mount, unless it contradicts another one.
+    pub(crate) fn add(&mut self, mount: Mount) -> Result<(), MountError> {
+        let mounts = self.0.iter().cloned().chain([mount]).collect();
+        *self = Self::new(mounts)?;
+        Ok(())
+    }
+
+    /// Nothing is mounted at `target` from now on.
+    pub(crate) fn remove(&mut self, target: &BoxPath) {
+        self.0.retain(|mount| mount.target != *target);
+    }
+
     /// Something of what lies below the copy-on-write view `name` is covered from now on.
     pub(crate) fn cover(&mut self, name: &str) {
         for mount in &mut self.0 {
@@ -235,6 +247,21 @@ mod tests {
     fn a_target_is_mounted_once() {
         let twice = MountTable::new(vec![mount("/a", Content::Empty), mount("/a", Content::Masked)]);
         assert!(matches!(twice, Err(MountError::Duplicate { .. })));
+    }
+
+    #[test]
+    fn a_mount_that_is_added_later_keeps_the_order_and_is_checked() {
+        let order = |table: &MountTable| -> Vec<String> {
+            table.iter().map(|mount| mount.target.to_string()).collect()
+        };
+        let mut table = MountTable::new(vec![mount("/a", Content::Empty), mount("/c", Content::Masked)])
+            .expect("no contradiction");
+        table.add(mount("/b", Content::Empty)).expect("no contradiction");
+        assert!(matches!(table.add(mount("/b", Content::Empty)), Err(MountError::Duplicate { .. })));
+        assert!(matches!(table.add(mount("/c/d", Content::Empty)), Err(MountError::Below { .. })));
+        assert_eq!(order(&table), ["/a", "/b", "/c"]);
+        table.remove(&BoxPath::new("/b").expect("absolute"));
+        assert_eq!(order(&table), ["/a", "/c"]);
     }
 
     #[test]

@@ -17,7 +17,7 @@ use super::error::{Error, chained};
 use super::manage::existing;
 use super::record::{Outcome, Record, Timings};
 use super::run::{Request, Streams};
-use super::states::{Settled, settle, whole};
+use super::states::{Settled, settle, whole, without_lost};
 use super::supervise::supervise;
 use super::task::{First, Task, exit, invocation, millis, outcome};
 use super::watcher::Watcher;
@@ -68,6 +68,7 @@ pub fn exec(sandboxes: &Sandboxes, name: &SandboxName, request: ExecRequest<'_>)
                 // A full disk or a damaged store must not keep anybody from the work in the sandbox.
                 Err(error) => watcher.unsettled(&chained(&error)),
             }
+            without_lost(&mut record);
             return supervise(&directory, &lock, &record, &task).map(Some);
         }
         join(&directory, &record, &task)

@@ -24,6 +24,7 @@ mod freeze;
 mod git_base;
 mod git_forms;
 mod git_inside;
+mod git_meanwhile;
 mod git_mixed;
 mod git_story;
 mod going_back;

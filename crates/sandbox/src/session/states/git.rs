@@ -21,9 +21,10 @@ use super::super::directory::{Part, SandboxDirectory, Sandboxes};
 use super::super::error::{Error, chained};
 use super::super::record::Record;
 use super::ground::GIT;
+use super::objects::{LENDER, lend, take_back};
 use super::{StandsOn, open};
 use crate::model::path::HostPath;
-use crate::model::resolved::{RepositoryConfig, SourceKind, Warning};
+use crate::model::resolved::{RepositoryConfig, ResolvedSpec, SourceKind, Warning};
 use crate::model::spec::WorkspaceMode;
 use crate::repository::{BaseHead, head_in};
 use crate::resolve::{WORKSPACE, without_passwords};
@@ -71,12 +72,27 @@ impl Place {
         directory.layer(self.layer, Part::Pins)
     }
 
-    /// Puts what `lower` has into the layer.
+    /// Puts what `lower` has into the layer, and shows the source's objects beside it.
     fn hold(
         &self,
         directory: &SandboxDirectory,
         lower: &HostPath,
-        config: RepositoryConfig,
+        resolved: &mut ResolvedSpec,
+    ) -> Result<(), Error> {
+        let lends = lend(&mut resolved.mounts, (&self.lower, &self.at), &self.git());
+        let held = self.pin(directory, lower, (resolved.repository_config, lends));
+        match &held {
+            Ok(()) => resolved.mounts.cover(self.layer),
+            Err(_) => take_back(&mut resolved.mounts),
+        }
+        held
+    }
+
+    fn pin(
+        &self,
+        directory: &SandboxDirectory,
+        lower: &HostPath,
+        (config, lends): (RepositoryConfig, bool),
     ) -> Result<(), Error> {
         let pins = self.pins(directory);
         if !pins.as_path().exists() {
@@ -89,12 +105,14 @@ impl Place {
             worktree: self.worktree.as_deref(),
             reword: (config == RepositoryConfig::WithoutPasswords)
                 .then_some(&without_passwords as Reword<'_>),
+            lender: lends.then_some(LENDER.as_bytes()),
         };
-        hold_git(layer.as_fd(), &git).map_err(|errno| Error::state("hold", &self.path())(errno.into()))
+        hold_git(layer.as_fd(), &git)
+            .map_err(|errno| Error::state("hold", self.git().as_path())(errno.into()))
     }
 
-    fn path(&self) -> std::path::PathBuf {
-        self.lower.as_path().join(OsStr::from_bytes(self.at.as_bytes()))
+    fn git(&self) -> HostPath {
+        self.lower.join(OsStr::from_bytes(self.at.as_bytes()))
     }
 }
 
@@ -113,8 +131,8 @@ fn within(root: &Path) -> Option<RelPath> {
 pub(in crate::session) fn hold(directory: &SandboxDirectory, record: &mut Record) -> Result<(), Error> {
     let Some(place) = Place::of(record) else { return Ok(()) };
     let config = record.resolved.repository_config;
-    match place.hold(directory, &place.lower, config) {
-        Ok(()) => record.resolved.mounts.cover(place.layer),
+    match place.hold(directory, &place.lower, &mut record.resolved) {
+        Ok(()) => {}
         Err(error) if config == RepositoryConfig::WithoutPasswords => return Err(error),
         Err(error) => {
             let text = format!("inside, git follows the source, not its state now: {}", chained(&error));
@@ -134,12 +152,10 @@ pub(super) fn inherit(
     let Some(place) = Place::of(record) else { return Ok(None) };
     let twin = twin(sandboxes, base, &place, record);
     let inherited = twin.and_then(|(pins, stands_on)| {
-        let held = place.hold(directory, &pins, record.resolved.repository_config).ok();
+        let held = place.hold(directory, &pins, &mut record.resolved).ok();
         held.and(stands_on.head)
     });
-    if inherited.is_some() {
-        record.resolved.mounts.cover(place.layer);
-    } else {
+    if inherited.is_none() {
         hold(directory, record)?;
     }
     Ok(inherited)
@@ -176,12 +192,13 @@ pub(super) fn held_head(directory: &SandboxDirectory, record: &Record) -> Option
 }
 
 /// The source is gone, with its objects: what was held of its git directory says nothing any more.
-pub(super) fn let_go(directory: &SandboxDirectory, record: &Record) -> Result<(), Error> {
+pub(super) fn let_go(directory: &SandboxDirectory, record: &mut Record) -> Result<(), Error> {
     let Some(place) = Place::of(record) else { return Ok(()) };
+    take_back(&mut record.resolved.mounts);
     let pins = place.pins(directory);
     let Ok(layer) = open(pins.as_path()) else { return Ok(()) };
     let worktree = place.worktree.as_deref();
-    let git = GitDirectory { lower: layer.as_fd(), at: &place.at, worktree, reword: None };
+    let git = GitDirectory { lower: layer.as_fd(), at: &place.at, worktree, reword: None, lender: None };
     release(layer.as_fd(), &git).map_err(|errno| Error::state("clear", pins.as_path())(errno.into()))
 }
 

@@ -93,6 +93,6 @@ fn write(to: BorrowedFd<'_>, name: &[u8], meta: &Meta, from: &mut dyn io::Read) 
     futimens(file.as_fd(), &Timestamps { last_access: then, last_modification: then })
 }
 
-fn errno(error: &io::Error) -> Errno {
+pub(super) fn errno(error: &io::Error) -> Errno {
     Errno::from_io_error(error).unwrap_or(Errno::IO)
 }

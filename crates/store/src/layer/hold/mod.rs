@@ -3,7 +3,8 @@
 //! An overlay shows its source as it goes on. For a git directory that would mean that a commit, a rebase or another
 //! branch outside moves `HEAD`, references and index inside, below files that stay what they were. So everything that
 //! says where the user is (`names`) is put into the *pins* layer between upper and source before anything is mounted: as
-//! it is, or as absent. Objects are not: they are only ever added, and git finds those that it packed meanwhile.
+//! it is, or as absent. Objects are not, since they are only ever added, and git finds those that it packed meanwhile: the layer
+//! gets a directory for new ones that borrows the source's (`objects`).
 //!
 //! What is held is a hard link to the user's own file, which costs the same whatever the size and shares nothing that
 //! is written to: git replaces these files by a rename, so the link keeps what it was made of, and inside the file is
@@ -14,6 +15,7 @@
 
 mod file;
 mod names;
+mod objects;
 
 use std::fmt;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
@@ -24,12 +26,15 @@ use rustix::io::{Errno, Result};
 
 use self::file::{copy_file, hold_file, reworded};
 use self::names::{COMMON, COPIED, MODULES, OWN, Rule, SHARED_INDEX};
+use self::objects::{OBJECTS, borrow};
 use super::pins::make_dir;
 use super::write::mark::{opaque, whiteout};
 use crate::dir::{Kind, Meta, names, open_below, open_dir, reopen, stat_at};
 use crate::path::RelPath;
 use crate::remove::remove_at;
 use crate::source::GitState;
+
+pub use self::objects::can_lend;
 
 /// More entries than this are not held: it would take longer than anybody waits for a start.
 const MOST: usize = 50_000;
@@ -53,6 +58,8 @@ pub struct GitDirectory<'a> {
     pub worktree: Option<&'a [u8]>,
     /// How the configuration is shown, if not as it is.
     pub reword: Option<Reword<'a>>,
+    /// Where the objects are shown to whoever looks at the layer, if not in their place below it.
+    pub lender: Option<&'a [u8]>,
 }
 
 impl fmt::Debug for GitDirectory<'_> {
@@ -91,6 +98,7 @@ pub fn release(pins: BorrowedFd<'_>, git: &GitDirectory<'_>) -> Result<()> {
         let Ok(held) = open_below(pins, at) else { continue };
         rules.iter().try_for_each(|(name, _)| remove_at(held.as_fd(), name))?;
         remove_at(held.as_fd(), MODULES)?;
+        remove_at(held.as_fd(), OBJECTS)?;
         for entry in names(reopen(held.as_fd())?.as_fd())? {
             if entry.bytes.starts_with(SHARED_INDEX) {
                 remove_at(held.as_fd(), &entry.bytes)?;
@@ -141,6 +149,9 @@ impl Holding<'_> {
     fn all(&mut self) -> Result<()> {
         let (from, to) = self.way(self.git.at)?;
         self.level((from.as_fd(), to.as_fd()), COMMON)?;
+        if let Some(lender) = self.git.lender {
+            borrow((from.as_fd(), to.as_fd()), lender)?;
+        }
         if self.git.worktree.is_none() {
             return self.worktree((from.as_fd(), to.as_fd()), DEEPEST);
         }
@@ -312,7 +323,14 @@ mod tests {
     fn held(source: &Path, pins: &Path, reword: Option<Reword<'_>>) -> Result<()> {
         let (lower, layer) = (open_named(source)?, open_named(pins)?);
         let at = RelPath::new(".git").expect("a name");
-        hold_git(layer.as_fd(), &GitDirectory { lower: lower.as_fd(), at: &at, worktree: None, reword })
+        let lender = Some(&b"/lender"[..]);
+        let git = GitDirectory { lower: lower.as_fd(), at: &at, worktree: None, reword, lender };
+        hold_git(layer.as_fd(), &git)
+    }
+
+    fn is_opaque(path: &Path) -> bool {
+        let names = crate::dir::attribute_names(open_named(path).unwrap().as_fd()).unwrap();
+        names.iter().any(|name| name.ends_with(b"opaque"))
     }
 
     fn is_absent(path: &Path) -> bool {
@@ -336,10 +354,44 @@ mod tests {
             assert!(is_absent(&layer.join(name)), "{name}");
         }
         assert!(!layer.join("refs/heads/a/b.lock").exists() && !layer.join("refs/tags").exists());
-        let refs = open_named(&layer.join("refs")).unwrap();
-        assert!(
-            crate::dir::attribute_names(refs.as_fd()).unwrap().iter().any(|name| name.ends_with(b"opaque"))
-        );
+        assert!(is_opaque(&layer.join("refs")));
+    }
+
+    #[test]
+    fn objects_have_a_place_of_their_own_and_borrow_the_sources() {
+        let (source, pins) = trees();
+        let git = source.path().join(".git");
+        fs::create_dir_all(git.join("objects/ab")).unwrap();
+        fs::write(git.join("objects/ab/cdef"), "").unwrap();
+        held(source.path(), pins.path(), None).unwrap();
+        let second = tempfile::tempdir().unwrap();
+        held(pins.path(), second.path(), None).unwrap();
+        for layer in [pins.path(), second.path()] {
+            let own = layer.join(".git/objects");
+            assert!(is_opaque(&own) && !own.join("ab").exists());
+            assert_eq!(fs::read_to_string(own.join("info/alternates")).unwrap(), "/lender\n");
+        }
+    }
+
+    #[test]
+    fn objects_whose_list_is_meant_from_where_it_is_are_not_lent() {
+        let (source, _) = trees();
+        let objects = source.path().join(".git/objects");
+        let (lower, at) = (open_named(source.path()).unwrap(), RelPath::new(".git").expect("a name"));
+        let lends = || can_lend(lower.as_fd(), &at);
+        assert!(!lends());
+        fs::create_dir_all(objects.join("info")).unwrap();
+        assert!(lends());
+        let long = "#\n".repeat(40 << 10);
+        for (list, can) in
+            [("/a/objects\n# x\n\"/b\\n\"\n", true), ("../../r/objects\n", false), (&long, false)]
+        {
+            fs::write(objects.join("info/alternates"), list).unwrap();
+            assert_eq!(lends(), can, "{list}");
+        }
+        fs::remove_file(objects.join("info/alternates")).unwrap();
+        std::os::unix::fs::symlink("elsewhere", objects.join("info/alternates")).unwrap();
+        assert!(!lends());
     }
 
     #[test]
@@ -385,7 +437,7 @@ mod tests {
             assert!(is_absent(&modules.join(module).join("MERGE_HEAD")));
         }
         let (layer, at) = (open_named(pins.path()).unwrap(), RelPath::new(".git").expect("a name"));
-        let git = GitDirectory { lower: layer.as_fd(), at: &at, worktree: None, reword: None };
+        let git = GitDirectory { lower: layer.as_fd(), at: &at, worktree: None, reword: None, lender: None };
         release(layer.as_fd(), &git).unwrap();
         assert_eq!(fs::read_dir(pins.path().join(".git")).unwrap().count(), 0);
     }
