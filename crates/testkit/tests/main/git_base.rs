@@ -202,3 +202,24 @@ fn a_removed_sandbox_leaves_no_link_to_the_git_directory() {
         assert_eq!(before.differences(&Fingerprint::of(&source, &[])), [""; 0]);
     });
 }
+
+/// Its references would lead to objects that went with it.
+#[test]
+fn of_a_repository_that_is_gone_nothing_is_held() {
+    each(|env| {
+        let source = repository(env, "r");
+        let linked = env.root().join("linked");
+        env.directory(&linked);
+        env.git(&source, &["worktree", "add", "-q", linked.to_str().unwrap()]);
+        env.run_script(&source, &["-q", "--name", "a"], "true").expect_code(0).unused();
+        env.run_script(&linked, &["-q", "--name", "b"], "true").expect_code(0).unused();
+        fs_err::rename(&linked, env.root().join("moved")).unwrap();
+        fs_err::rename(&source, env.root().join("elsewhere")).unwrap();
+        for name in ["a", "b"] {
+            let script = "cat README; git status 2>&1 | cut -d: -f1,2";
+            let exec = env.sandtable().args(["exec", name, "--", "sh", "-c", script]).ended();
+            let seen = exec.expect_code(0).expect_stderr("source-replaced").stdout;
+            assert!(seen.starts_with("A sample.\nfatal: not a git repository"), "{name}: {seen}");
+        }
+    });
+}

@@ -10,10 +10,13 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use fs_err as fs;
+use rustix::io::Errno;
+use sandtable_store::dir::{names, stat_at};
 use sandtable_store::id::ObjectId;
-use sandtable_store::layer::hold::{GitDirectory, Reword, hold_git, release};
+use sandtable_store::layer::hold::{GitDirectory, Reword, hold_git};
 use sandtable_store::path::RelPath;
 use sandtable_store::regular;
+use sandtable_store::remove::remove_at;
 use sandtable_store::source::repository::Repository;
 
 use super::super::create::make;
@@ -193,13 +196,25 @@ pub(super) fn held_head(directory: &SandboxDirectory, record: &Record) -> Option
 
 /// The source is gone, with its objects: what was held of its git directory says nothing any more.
 pub(super) fn let_go(directory: &SandboxDirectory, record: &mut Record) -> Result<(), Error> {
-    let Some(place) = Place::of(record) else { return Ok(()) };
     take_back(&mut record.resolved.mounts);
-    let pins = place.pins(directory);
-    let Ok(layer) = open(pins.as_path()) else { return Ok(()) };
-    let worktree = place.worktree.as_deref();
-    let git = GitDirectory { lower: layer.as_fd(), at: &place.at, worktree, reword: None, lender: None };
-    release(layer.as_fd(), &git).map_err(|errno| Error::state("clear", pins.as_path())(errno.into()))
+    let layer = match record.resolved.source.kind {
+        SourceKind::Plain => return Ok(()),
+        SourceKind::Git => WORKSPACE,
+        SourceKind::LinkedWorktree { .. } => GIT,
+    };
+    let pins = directory.layer(layer, Part::Pins);
+    let Ok(held) = open(pins.as_path()) else { return Ok(()) };
+    let cleared = (|| {
+        for entry in names(held.as_fd())? {
+            let is_git = layer == GIT || entry.bytes == b".git";
+            // A git directory that was hidden stays hidden.
+            if is_git && !stat_at(held.as_fd(), &entry.bytes)?.is_null_device() {
+                remove_at(held.as_fd(), &entry.bytes)?;
+            }
+        }
+        Ok(())
+    })();
+    cleared.map_err(|errno: Errno| Error::state("clear", pins.as_path())(errno.into()))
 }
 
 /// Takes passwords out of the configuration of a git directory that is a copy of ours.

@@ -92,7 +92,7 @@ pub fn hold_git(pins: BorrowedFd<'_>, git: &GitDirectory<'_>) -> Result<()> {
 }
 
 /// Takes out of the layer what it holds of a git directory.
-pub fn release(pins: BorrowedFd<'_>, git: &GitDirectory<'_>) -> Result<()> {
+fn release(pins: BorrowedFd<'_>, git: &GitDirectory<'_>) -> Result<()> {
     let own = git.own()?;
     for (at, rules) in [(git.at, COMMON), (&own, OWN)] {
         let Ok(held) = open_below(pins, at) else { continue };
