@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use sandtable_protocol::report::Observed;
+use sandtable_sandbox::model::spec::{Base, WorkspaceMode};
 use sandtable_sandbox::session::LayerSize;
 use sandtable_sandbox::session::record::{
     ChangeEntry, ChangeKind, Changes, DriftEntry, DriftKind, EntryType, Exit, ExitOrigin, GitState, Outcome,
@@ -184,6 +185,11 @@ impl Summary {
             self.detail(&drift_line(drift));
         }
         self.rest(outcome.drift.len(), outcome);
+        if outcome.mode.value == WorkspaceMode::Overlay && outcome.base == Base::Source {
+            self.say(
+                "for a long run beside your own work, `--base store` keeps such changes out of the sandbox",
+            );
+        }
     }
 
     fn rest(&mut self, length: usize, outcome: &Outcome) {

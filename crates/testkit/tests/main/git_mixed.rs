@@ -77,6 +77,34 @@ fn a_commit_with_an_edit_of_the_users_is_named_and_not_brought_as_history() {
     });
 }
 
+/// An overlay keeps the directory that it found first: one that comes again is empty for the rest of the command.
+#[test]
+fn a_branch_switched_and_back_leaves_no_removal_in_what_is_brought() {
+    each(|env| {
+        let source = env.repository("r");
+        env.git(&source, &["switch", "-q", "-c", "bare"]);
+        env.git(&source, &["rm", "-q", "-r", "src"]);
+        env.git(&source, &["commit", "-q", "-m", "no sources"]);
+        env.git(&source, &["switch", "-q", "main"]);
+        let script = "echo agent > agent.txt; git add agent.txt; git commit -qam 'agent: all'; kill $(cat /tmp/holder)";
+        let outside = || {
+            // Somebody is in the directory, so the kernel cannot forget it.
+            inside(env, "a", "cd src; sleep 600 > /dev/null 2>&1 & echo $! > /tmp/holder");
+            env.git(&source, &["switch", "-q", "bare"]);
+            env.git(&source, &["switch", "-q", "main"]);
+        };
+        let ended = meanwhile(env, &source, script, outside).expect_code(0);
+        let ended = ended.expect_stderr("[mixed-commits]").expect_stderr("--base store");
+        assert!(ended.stderr.contains("`src/main.c`"), "{}", ended.stderr);
+        let (code, told) = merge(env, &source, &["a", "--history"]);
+        assert_eq!(code, 1, "{told}");
+        let (code, told) = merge(env, &source, &["a"]);
+        assert_eq!(code, 0, "{told}");
+        let brought = env.git(&source, &["show", "--format=%s", "--name-status", "--first-parent"]);
+        assert_eq!(brought, "merged\n\nA\tagent.txt\n");
+    });
+}
+
 #[test]
 fn a_commit_with_the_agents_own_work_is_brought_whatever_moved_meanwhile() {
     each(|env| {

@@ -91,10 +91,22 @@ fn a_summary_names_every_change() {
     sandtable: the source moved while the command ran (drift):
       M other.txt
       M lib (entries came or went)
+    sandtable: for a long run beside your own work, `--base store` keeps such changes out of the sandbox
     sandtable: warning: this runs inside another sandbox [nested]
     sandtable: not enforced: network-namespace: the host's network was asked for
     sandtable: look inside: sandtable exec keen-otter-4f2k -- …   drop it: sandtable rm keen-otter-4f2k
     ");
+}
+
+#[test]
+fn what_never_sees_the_source_is_not_advised_to_leave_it() {
+    let advises = |base, value| {
+        let mode = Mode { value, reason: "asked for".to_owned() };
+        rendered(&Outcome { base, mode, ..busy() }).contains("--base store")
+    };
+    assert!(advises(Base::Source, WorkspaceMode::Overlay));
+    assert!(!advises(Base::Store, WorkspaceMode::Overlay));
+    assert!(!advises(Base::Source, WorkspaceMode::Copy));
 }
 
 #[test]
@@ -120,6 +132,7 @@ fn hostile_names_cannot_steer_the_terminal() {
       skipped "\r": \u{9b}2J
     sandtable: the source moved while the command ran (drift):
       A "\u{8}\u{8}"
+    sandtable: for a long run beside your own work, `--base store` keeps such changes out of the sandbox
     sandtable: warning: file `\u{1b}[8m` is odd\n [odd]
     sandtable: not enforced: landlock: \u{1b}c
     sandtable: look inside: sandtable exec keen-otter-4f2k -- …   drop it: sandtable rm keen-otter-4f2k
