@@ -75,7 +75,7 @@ pub fn hold_git(pins: BorrowedFd<'_>, git: &GitDirectory<'_>) -> Result<()> {
     let mut tries = TRIES;
     loop {
         let before = Moment::look(git)?;
-        let held = Holding { pins, git, left: MOST }.all();
+        let held = Holding { pins, git, left: MOST, absent: None }.all();
         tries -= 1;
         let is_one = held.is_ok() && before.is_quiet && before == Moment::look(git)?;
         // Whoever holds the lock of the index all this time is not about to move anything: an editor is open.
@@ -143,6 +143,8 @@ struct Holding<'a> {
     git: &'a GitDirectory<'a>,
     /// How many more entries may be held.
     left: usize,
+    /// The first name that is held as absent, and the directory it is in.
+    absent: Option<(OwnedFd, Vec<u8>)>,
 }
 
 impl Holding<'_> {
@@ -199,7 +201,6 @@ impl Holding<'_> {
 
     /// Holds what the rules say of one directory.
     fn level(&mut self, (from, to): (BorrowedFd<'_>, BorrowedFd<'_>), rules: &[(&[u8], Rule)]) -> Result<()> {
-        let mut absent = Absent { to, first: None };
         for (name, rule) in rules {
             let found = match stat_at(from, name) {
                 Err(Errno::NOENT) => None,
@@ -208,12 +209,27 @@ impl Holding<'_> {
                 found => Some(found?),
             };
             match (rule, found) {
-                (Rule::Absent, _) | (Rule::Hold, None) => absent.add(name)?,
+                (Rule::Absent, _) | (Rule::Hold, None) => self.hide(to, name)?,
                 (Rule::IfThere, None) => {}
                 (Rule::Hold | Rule::IfThere, Some(meta)) => {
                     self.hold((from, to), name, &meta)?;
                 }
             }
+        }
+        Ok(())
+    }
+
+    /// Says in a directory of the layer that a name is not there. After the first these are links, wherever they are: a new
+    /// inode costs ten times as much.
+    fn hide(&mut self, to: BorrowedFd<'_>, name: &[u8]) -> Result<()> {
+        if let Some((place, first)) = &self.absent
+            && linkat(place, first.as_slice(), to, name, AtFlags::empty()).is_ok()
+        {
+            return Ok(());
+        }
+        whiteout(to, name)?;
+        if self.absent.is_none() {
+            self.absent = Some((reopen(to)?, name.to_vec()));
         }
         Ok(())
     }
@@ -268,26 +284,6 @@ impl Holding<'_> {
                 _ => {}
             }
         }
-        Ok(())
-    }
-}
-
-/// Names that a directory of the layer says are not there. After the first they are links: a new inode costs ten times
-/// as much.
-struct Absent<'a> {
-    to: BorrowedFd<'a>,
-    first: Option<Vec<u8>>,
-}
-
-impl Absent<'_> {
-    fn add(&mut self, name: &[u8]) -> Result<()> {
-        if let Some(first) = &self.first
-            && linkat(self.to, first.as_slice(), self.to, name, AtFlags::empty()).is_ok()
-        {
-            return Ok(());
-        }
-        whiteout(self.to, name)?;
-        self.first.get_or_insert_with(|| name.to_vec());
         Ok(())
     }
 }
@@ -435,6 +431,9 @@ mod tests {
         for module in ["one", "with/slash", "one/modules/within"] {
             assert_eq!(fs::read(modules.join(module).join("HEAD")).unwrap(), b"1\n");
             assert!(is_absent(&modules.join(module).join("MERGE_HEAD")));
+            let inode = |path: &Path| fs::symlink_metadata(path).unwrap().ino();
+            let first = pins.path().join(".git/packed-refs");
+            assert_eq!(inode(&first), inode(&modules.join(module).join("index.lock")), "one inode for all");
         }
         let (layer, at) = (open_named(pins.path()).unwrap(), RelPath::new(".git").expect("a name"));
         let git = GitDirectory { lower: layer.as_fd(), at: &at, worktree: None, reword: None, lender: None };
