@@ -351,7 +351,7 @@ impl<'a> Subject<'a> {
         }
         let line = RULES.content(LINK_ABOVE);
         let pattern = self.names.iter().find_map(|(alias, name)| {
-            let pattern = PARTED.iter().find(|pattern| pattern.begins(name))?;
+            let pattern = PARTED.at(name)?;
             Some(self.finding(alias.as_ref(), Cow::Borrowed(pattern.text()), line))
         });
         let place = self.names.iter().find_map(|(alias, name)| {

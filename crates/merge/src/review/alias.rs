@@ -262,7 +262,7 @@ impl Links {
         let mut waiting = vec![(path.clone(), Vec::new())];
         while let Some((name, used)) = waiting.pop() {
             let mut links = self.links_to(&name);
-            if thing == Thing::Link {
+            if thing == Thing::Link && !self.by_passed.is_empty() {
                 let depth = name.components().count();
                 links.extend(self.links_through(&name).map(|link| (link, depth)));
             }

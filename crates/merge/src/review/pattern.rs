@@ -28,18 +28,6 @@ impl Pattern {
         &self.text
     }
 
-    pub(super) const fn is_parted(&self) -> bool {
-        self.parts.len() > 1
-    }
-
-    /// Whether a path ends where this pattern goes on.
-    pub(super) fn begins(&self, Folded(names): &Folded) -> bool {
-        (1..self.parts.len()).any(|count| {
-            let last = names.len().checked_sub(count).map(|start| &names[start..]);
-            last.is_some_and(|last| self.parts.iter().zip(last).all(|(part, name)| wild(part, name)))
-        })
-    }
-
     /// Whether it fits these names of a path with its last part at `at`.
     fn fits(&self, names: &[Vec<u8>], at: usize) -> bool {
         let end = at + 1;
@@ -84,6 +72,42 @@ impl<K: Copy + Ord> Index<K> {
             found.extend(all.filter(|(_, pattern)| pattern.fits(names, at)).copied());
         }
         found
+    }
+}
+
+/// Beginnings of patterns that have several parts, by the last part of each.
+#[derive(Debug, Default)]
+pub(super) struct Beginnings {
+    literal: HashMap<&'static [u8], Vec<(&'static Pattern, usize)>>,
+    starred: Vec<(&'static Pattern, usize)>,
+}
+
+impl Beginnings {
+    pub(super) fn new(patterns: impl IntoIterator<Item = &'static Pattern>) -> Self {
+        let mut all = Self::default();
+        for pattern in patterns {
+            for count in 1..pattern.parts.len() {
+                let last = pattern.parts[count - 1].as_slice();
+                let list = if last.contains(&b'*') {
+                    &mut all.starred
+                } else {
+                    all.literal.entry(last).or_default()
+                };
+                list.push((pattern, count));
+            }
+        }
+        all
+    }
+
+    /// A pattern that goes on where a path ends.
+    pub(super) fn at(&self, Folded(names): &Folded) -> Option<&'static Pattern> {
+        let literal = self.literal.get(names.last()?.as_slice()).into_iter().flatten();
+        let mut all = literal.chain(&self.starred).filter(|(_, count)| *count <= names.len());
+        let fits = |(pattern, count): &&(&'static Pattern, usize)| {
+            let last = &names[names.len() - count..];
+            pattern.parts.iter().zip(last).all(|(part, name)| wild(part, name))
+        };
+        all.find(fits).map(|(pattern, _)| *pattern)
     }
 }
 
@@ -136,11 +160,13 @@ mod tests {
     #[test]
     fn a_pattern_of_several_parts_begins_at_the_names_above_its_last() {
         let begins = |pattern: &str, path: &str| {
-            Pattern::from(pattern.to_owned()).begins(&Folded::new(&RelPath::new(path).unwrap()))
+            let pattern: &'static Pattern = Box::leak(Box::new(Pattern::from(pattern.to_owned())));
+            Beginnings::new([pattern]).at(&Folded::new(&RelPath::new(path).unwrap())).is_some()
         };
         assert!(begins(".config/pip/", ".Config") && begins(".config/pip/x", "sub/.config/pip"));
         assert!(begins("a/b/c", "x/a") && begins("a/b/c", "x/a/b") && !begins("a/b/c", "x/b"));
         assert!(!begins(".config/pip/", ".config/pip") && !begins(".config/pip/", ".config/other"));
+        assert!(begins("docs/*/conf.py", "docs/x") && !begins("docs/*/conf.py", "doc/x"));
         assert!(!begins(".vscode/", ".vscode") && !begins("Makefile", "sub"));
     }
 

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
-use super::pattern::{Index, Pattern};
+use super::pattern::{Beginnings, Index, Pattern};
 
 pub(super) static RULES: LazyLock<Rules> = LazyLock::new(|| {
     serde_json::from_str(include_str!(concat!(env!("OUT_DIR"), "/review.json")))
@@ -20,9 +20,9 @@ pub(super) static PATTERNS: LazyLock<Index<(usize, usize)>> = LazyLock::new(|| {
 });
 
 /// The patterns that say where a file is held by more than its name.
-pub(super) static PARTED: LazyLock<Vec<&'static Pattern>> = LazyLock::new(|| {
+pub(super) static PARTED: LazyLock<Beginnings> = LazyLock::new(|| {
     let held = RULES.path.iter().filter(|rule| rule.level == Level::Held && rule.when != When::Removed);
-    held.flat_map(|rule| &rule.patterns).filter(|pattern| pattern.is_parted()).collect()
+    Beginnings::new(held.flat_map(|rule| &rule.patterns))
 });
 
 #[derive(Debug, Deserialize)]
