@@ -42,20 +42,24 @@ impl Pattern {
 pub(super) struct Index<K> {
     literal: HashMap<Vec<u8>, Vec<(K, &'static Pattern)>>,
     /// Those that apply at the end of a path only, and those that apply anywhere in it.
-    starred_at_end: Vec<(K, &'static Pattern)>,
+    /// The first by how their last part begins; `*` stands for any beginning.
+    starred_at_end: HashMap<u8, Vec<(K, &'static Pattern)>>,
     starred: Vec<(K, &'static Pattern)>,
 }
 
 impl<K: Copy + Ord> Index<K> {
     pub(super) fn new(patterns: impl IntoIterator<Item = (K, &'static Pattern)>) -> Self {
-        let mut index = Self { literal: HashMap::new(), starred_at_end: Vec::new(), starred: Vec::new() };
+        let mut index = Self { literal: HashMap::new(), starred_at_end: HashMap::new(), starred: Vec::new() };
         for (key, pattern) in patterns {
             match pattern.parts.last() {
                 Some(last) if !last.contains(&b'*') => {
                     index.literal.entry(last.clone()).or_default().push((key, pattern));
                 }
                 _ if pattern.below => index.starred.push((key, pattern)),
-                _ => index.starred_at_end.push((key, pattern)),
+                last => {
+                    let first = last.and_then(|last| last.first()).copied().unwrap_or(b'*');
+                    index.starred_at_end.entry(first).or_default().push((key, pattern));
+                }
             }
         }
         index
@@ -67,7 +71,10 @@ impl<K: Copy + Ord> Index<K> {
         let mut found = BTreeMap::new();
         for (at, name) in names.iter().enumerate() {
             let literal = self.literal.get(name).into_iter().flatten();
-            let at_end = if at + 1 == names.len() { self.starred_at_end.as_slice() } else { &[] };
+            let firsts =
+                if at + 1 == names.len() { [Some(b'*'), name.first().copied()] } else { [None, None] };
+            let firsts = firsts.into_iter().flatten();
+            let at_end = firsts.filter_map(|first| self.starred_at_end.get(&first)).flatten();
             let all = literal.chain(&self.starred).chain(at_end);
             found.extend(all.filter(|(_, pattern)| pattern.fits(names, at)).copied());
         }
@@ -87,11 +94,11 @@ impl Beginnings {
         let mut all = Self::default();
         for pattern in patterns {
             for count in 1..pattern.parts.len() {
-                let last = pattern.parts[count - 1].as_slice();
-                let list = if last.contains(&b'*') {
+                let part = pattern.parts[count - 1].as_slice();
+                let list = if part.contains(&b'*') {
                     &mut all.starred
                 } else {
-                    all.literal.entry(last).or_default()
+                    all.literal.entry(part).or_default()
                 };
                 list.push((pattern, count));
             }
