@@ -89,6 +89,7 @@ impl Commits {
         let new = walk.commits(tip)?;
         let coming = coming_commits(ground, &tip)?;
         if coming.is_empty() {
+            report.compared = true;
             return Ok(none(report));
         }
         let known = coming.iter().filter(|id| !walk.taken.contains(id)).count();

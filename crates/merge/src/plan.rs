@@ -201,10 +201,15 @@ fn commits<'a>(
     let found = match history.come {
         Come::Commits => Commits::read(ground, history, report)?,
         Come::Submodules if !has_submodules(scratch, base)? => None,
-        Come::Submodules => match Commits::read(ground, history, &mut Report::default()) {
-            Err(Halt::Refused(_)) => None,
-            read => read?,
-        },
+        Come::Submodules => {
+            let mut aside = Report::default();
+            let read = Commits::read(ground, history, &mut aside);
+            report.compared |= aside.compared;
+            match read {
+                Err(Halt::Refused(_)) => None,
+                read => read?,
+            }
+        }
     };
     Ok(found.map(|commits| (history, commits)))
 }
