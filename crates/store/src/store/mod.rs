@@ -27,7 +27,6 @@ pub(crate) use commit::row as pack_row;
 pub use extra::{read_extra, write_extra};
 pub use room::Room;
 
-use crate::full::{is_full, is_read_only};
 use crate::id::{HashKind, ObjectId};
 use crate::lock::{FileLock, LockError};
 use crate::meta::{Meta, MetaError, Snapshot};
@@ -176,12 +175,9 @@ impl Store {
         // Who is about to delete has read the leases already.
         let lock = self.share()?;
         let found = self.meta.snapshot(snapshot)?;
-        match self.meta.lease(snapshot) {
+        if self.meta.lease(snapshot).is_err() {
             // Where nothing can be written, nobody deletes as long as the lock is held.
-            Err(error) if is_full(&error) || is_read_only(&error) => {
-                *self.shared.lock().unwrap_or_else(PoisonError::into_inner) = Some(lock);
-            }
-            taken => taken?,
+            *self.shared.lock().unwrap_or_else(PoisonError::into_inner) = Some(lock);
         }
         Ok(found)
     }
