@@ -95,6 +95,21 @@ fn the_log_has_what_an_interrupted_sandbox_did() {
 }
 
 #[test]
+fn a_snapshot_of_an_interrupted_sandbox_is_taken_back_without_changing_a_file() {
+    let Some(env) = TestEnv::of_the_executable() else { return };
+    let source = env.repository("r");
+    killed(&env, &source, "bad");
+    let work = || done(&env, &source, &["diff", "bad", "--name-status"]);
+    let _said = done(&env, &source, &["snapshot", "bad"]);
+    let said = done(&env, &source, &["undo", "bad"]);
+    assert!(said.contains("`snapshot` in sandbox bad was undone"), "{said}");
+    assert_eq!(work(), "A\twork\n");
+    let said = done(&env, &source, &["undo", "bad"]);
+    assert!(said.contains("`run` in sandbox bad was undone"), "{said}");
+    assert_eq!(work(), "");
+}
+
+#[test]
 fn what_cannot_be_recorded_keeps_nobody_from_the_way_back_by_name() {
     let Some(env) = TestEnv::of_the_executable() else { return };
     let source = env.repository("r");

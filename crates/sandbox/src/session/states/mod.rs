@@ -127,7 +127,7 @@ pub fn snapshot(sandboxes: &Sandboxes, name: &SandboxName, taking: &Taking<'_>) 
     let record = directory.read_record()?;
     let kept = SandboxDirectory::retry(PATIENCE, || {
         if let Some(_lock) = directory.try_lock()? {
-            return keep(&directory, &record, taking, Stillness::Stopped).map(Some);
+            return keep_stopped(&directory, &record, taking).map(Some);
         }
         // Beside its first command, what it stands on may still be being recorded.
         if directory.read_base()?.is_none() {
@@ -140,6 +140,17 @@ pub fn snapshot(sandboxes: &Sandboxes, name: &SandboxName, taking: &Taking<'_>) 
         kept.map(Some)
     });
     kept?.ok_or_else(|| Error::Busy(name.clone()))
+}
+
+/// What a command did that was not recorded is a state of its own: to take back the snapshot is not to take back that.
+fn keep_stopped(directory: &SandboxDirectory, record: &Record, taking: &Taking<'_>) -> Result<Kept, Error> {
+    if !directory.is_unrecorded() {
+        return keep(directory, record, taking, Stillness::Stopped);
+    }
+    let work = catch_up::keep_first(directory, record)?;
+    // Where the command did something, the snapshot is told apart from it although it is the same state.
+    let words = taking.message.or((!work.unchanged).then_some(taking.operation));
+    keep(directory, record, &Taking { message: words, ..*taking }, Stillness::Stopped)
 }
 
 impl SandboxDirectory {
