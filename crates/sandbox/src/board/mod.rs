@@ -44,7 +44,7 @@ pub use sandtable_store::id::ObjectId;
 pub use sandtable_store::meta::{Direction, Filter, Operation, Snapshot};
 pub use sandtable_store::object::commit::Consistency;
 pub use sandtable_store::safe::open_safe;
-pub use sandtable_store::snapshot::{Counts, Ignored, Skipped};
+pub use sandtable_store::snapshot::{Counts, Ignored, SkipReason, Skipped};
 pub use sandtable_store::state::LeftOut;
 pub use sandtable_store::store::Store;
 pub use sandtable_store::{checkout, diff, fsck, rollback};

@@ -110,6 +110,8 @@ pub(super) fn warn(app: &App, preview: &Preview) {
 
 #[cfg(test)]
 mod tests {
+    use sandtable_sandbox::board;
+
     use super::*;
 
     #[test]
@@ -131,7 +133,9 @@ mod tests {
             skipped: skipped.to_vec(),
             ..rollback::Outcome::default()
         };
-        let left_out = vec![left_out::Left { path: "pipe".to_owned(), why: "fifo" }];
+        let left_out =
+            board::SkipReason::ALL.map(|why| left_out::Left { path: "path".to_owned(), why: why.name() });
+        let left_out = Vec::from(left_out);
         let answer = Answer::new((id, Path::new("/d")), (&outcome, left_out), &preview);
         crate::schema::check("checkout.json", &answer);
     }
