@@ -20,6 +20,9 @@ use crate::env::{Environment, EnvironmentError};
 use crate::recovery::{self, Recovery};
 use crate::workshop::{self, ToolChoiceError};
 
+/// Our own executable.
+const PROGRAM: &str = "sandtable";
+
 /// A user on this machine.
 #[derive(Debug)]
 pub struct Caller {
@@ -45,6 +48,8 @@ pub enum CallerError {
     Merge(Box<merge::Error>),
     #[error(transparent)]
     Tool(Box<ToolChoiceError>),
+    #[error("there is no program `{PROGRAM}` on the search path")]
+    NoExecutable,
     #[error("there is no directory `{}`", path.display())]
     NoDirectory { path: PathBuf, source: io::Error },
     #[error("`{word}` is neither a sandbox nor a directory")]
@@ -67,6 +72,19 @@ pub fn real(path: &Path) -> Result<PathBuf, CallerError> {
 impl Caller {
     pub fn new(environment: Environment) -> Self {
         Self { environment, recovered: OnceCell::new(), unfinished: OnceCell::new() }
+    }
+
+    /// For another program than `sandtable`, which is looked for on the user's `PATH`.
+    pub fn of_program(environment: Environment) -> Result<Self, CallerError> {
+        let found = resolve::helper(PROGRAM, &environment.host()?, &MachineFacts);
+        let found = found.and_then(|path| HostPath::new(path).ok()).ok_or(CallerError::NoExecutable)?;
+        Ok(Self::new(environment.with_executable(found)))
+    }
+
+    /// What supervises sandboxes for other programs.
+    pub(crate) fn executable(&self) -> Result<PathBuf, CallerError> {
+        let found = self.environment.host()?.executable;
+        Ok(found.ok_or(CallerError::NoExecutable)?.as_path().to_owned())
     }
 
     pub fn environment(&self) -> &Environment {

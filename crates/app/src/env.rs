@@ -68,7 +68,11 @@ pub enum EnvironmentError {
 
 /// The variables of the caller.
 #[derive(Clone, Debug, Default)]
-pub struct Environment(BTreeMap<OsString, OsString>);
+pub struct Environment {
+    variables: BTreeMap<OsString, OsString>,
+    /// `sandtable`, where that is not the program that runs.
+    executable: Option<HostPath>,
+}
 
 impl Environment {
     /// An environment of these variables and no other.
@@ -76,14 +80,20 @@ impl Environment {
         variables.iter().map(|(name, value)| (OsString::from(name), OsString::from(value))).collect()
     }
 
+    /// The same for a program that is not `sandtable` itself, with the place of that.
+    #[must_use]
+    pub fn with_executable(self, executable: HostPath) -> Self {
+        Self { executable: Some(executable), ..self }
+    }
+
     /// A variable's value, unless it is unset or empty.
     pub fn get(&self, name: &str) -> Option<&OsStr> {
-        self.0.get(OsStr::new(name)).map(OsString::as_os_str).filter(|value| !value.is_empty())
+        self.variables.get(OsStr::new(name)).map(OsString::as_os_str).filter(|value| !value.is_empty())
     }
 
     /// The names of the variables that are set and not empty, as far as they are text.
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.0.iter().filter(|(_, value)| !value.is_empty()).filter_map(|(name, _)| name.to_str())
+        self.variables.iter().filter(|(_, value)| !value.is_empty()).filter_map(|(name, _)| name.to_str())
     }
 
     pub fn home(&self) -> Result<Option<HostPath>, EnvironmentError> {
@@ -103,12 +113,12 @@ impl Environment {
                 self.get(name).map(OsStr::to_owned).filter(|path| Path::new(path).is_absolute())
             }
             "GIT_CONFIG_GLOBAL" | "GIT_CONFIG_SYSTEM" => {
-                let path = self.0.get(OsStr::new(name));
+                let path = self.variables.get(OsStr::new(name));
                 path.map(|path| if path.is_empty() { path.clone() } else { here.join(path).into_os_string() })
             }
-            _ => self.0.get(OsStr::new(name)).cloned(),
+            _ => self.variables.get(OsStr::new(name)).cloned(),
         };
-        let names = self.0.keys().filter_map(|name| name.to_str()).filter(|name| known(name));
+        let names = self.variables.keys().filter_map(|name| name.to_str()).filter(|name| known(name));
         names.filter_map(|name| Some((name.into(), value(name)?))).collect()
     }
 
@@ -138,13 +148,14 @@ impl Environment {
         let (home, data) = (self.home()?, self.data()?);
         let uid = rustix::process::getuid().as_raw();
         let gid = rustix::process::getgid().as_raw();
-        let executable = std::env::current_exe().ok().and_then(|path| HostPath::new(path).ok());
+        let current = || std::env::current_exe().ok().and_then(|path| HostPath::new(path).ok());
+        let executable = self.executable.clone().or_else(current);
         let (environment, odd_variables) = (BTreeMap::new(), Vec::new());
         let foreign =
             std::env::current_dir().into_iter().filter_map(|path| HostPath::new(path).ok()).collect();
         let tools = Vec::new();
         let mut host = Host { uid, gid, home, data, executable, environment, odd_variables, foreign, tools };
-        for (name, value) in &self.0 {
+        for (name, value) in &self.variables {
             if let (Some(name), Some(value)) = (name.to_str(), value.to_str()) {
                 host.environment.insert(name.to_owned(), value.to_owned());
             } else {
@@ -176,7 +187,7 @@ fn foreign(spec: &Spec) -> impl Iterator<Item = HostPath> {
 
 impl FromIterator<(OsString, OsString)> for Environment {
     fn from_iter<I: IntoIterator<Item = (OsString, OsString)>>(variables: I) -> Self {
-        Self(variables.into_iter().collect())
+        Self { variables: variables.into_iter().collect(), executable: None }
     }
 }
 
@@ -215,7 +226,7 @@ mod tests {
     #[test]
     fn variables_that_are_not_text_are_named_only() {
         let mut environment = Environment::of(&[(HOME, "/home/u"), ("A", "b")]);
-        environment.0.insert("ODD".into(), OsString::from_vec(vec![0xff]));
+        environment.variables.insert("ODD".into(), OsString::from_vec(vec![0xff]));
         let host = environment.host().expect("home is set");
         assert_eq!(host.odd_variables, ["ODD"]);
         assert_eq!(host.environment.get("A").map(String::as_str), Some("b"));

@@ -20,7 +20,16 @@ pub mod config;
 pub mod env;
 pub mod recovery;
 pub mod redaction;
+pub mod sandbox;
 pub mod target;
 pub mod why;
 pub mod work;
 pub mod workshop;
+
+pub use caller::{Caller, CallerError};
+pub use config::key::Key;
+pub use sandbox::{Finished, Output, SandboxBuilder, SandboxError};
+pub use sandtable_merge::Approvals;
+pub use sandtable_merge::outcome::{MergeOutcome, Outcome};
+pub use sandtable_sandbox::model::spec::Network;
+pub use work::Bring;

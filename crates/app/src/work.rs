@@ -60,7 +60,22 @@ pub enum Along {
     History,
 }
 
+impl Caller {
+    /// Brings the work of a sandbox or of a snapshot to where it belongs, and `sandtable undo` takes it back. What needs an
+    /// approval is in the answer, and then nothing was done.
+    pub fn bring(&self, name: &str, bring: Bring) -> Result<MergeOutcome, CallerError> {
+        self.recover(&mut |_| {});
+        let work = Work::of(self, Some(name), &mut |_| {})?;
+        work.bring(self, &work.request(self, bring)?, &mut |_| {})
+    }
+}
+
 impl Bring {
+    /// A merge into the repository, as a commit on its branch.
+    pub fn merge() -> Self {
+        Self::by(Mode::Merge)
+    }
+
     /// All of the work, with nothing approved.
     pub fn by(mode: Mode) -> Self {
         Self {

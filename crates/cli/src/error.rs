@@ -136,6 +136,7 @@ impl From<CallerError> for CliError {
             CallerError::NoSandbox { root } => Self::NoSandbox { root },
             CallerError::HostPath(error) => Self::HostPath(error),
             CallerError::Policy { source, .. } => Self::Json(source),
+            CallerError::NoExecutable => Self::Resolve(Box::new(resolve::Error::NoExecutable)),
             CallerError::NoDirectory { path, source } => Self::NoDirectory { path, source },
             CallerError::HalfDone { directory, began } => Self::HalfDone { directory, began },
         }

@@ -64,6 +64,7 @@ fn network(world: &World, flags: &[(Key, Raw)]) -> String {
     let network = world.load(flags).expect("known values").spec.network;
     let from = match network.origin {
         Origin::Flag { .. } => "flag".to_owned(),
+        Origin::Program => "program".to_owned(),
         Origin::Variable { name } => name,
         Origin::ProjectFile { .. } => "project".to_owned(),
         Origin::Profile { name } => format!("profile {name}"),

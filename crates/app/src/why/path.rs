@@ -105,6 +105,7 @@ fn change(at: &BoxPath, mount: Option<&Mount>) -> Option<String> {
         (
             _,
             Origin::Flag { .. }
+            | Origin::Program
             | Origin::Variable { .. }
             | Origin::ProjectFile { .. }
             | Origin::UserFile { .. },

@@ -9,11 +9,23 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(tag = "from", rename_all = "snake_case")]
 pub enum Origin {
-    Flag { name: String },
-    Variable { name: String },
-    ProjectFile { path: PathBuf },
-    Profile { name: String },
-    UserFile { path: PathBuf },
+    Flag {
+        name: String,
+    },
+    /// A program that uses the library.
+    Program,
+    Variable {
+        name: String,
+    },
+    ProjectFile {
+        path: PathBuf,
+    },
+    Profile {
+        name: String,
+    },
+    UserFile {
+        path: PathBuf,
+    },
     Default,
 }
 
@@ -21,6 +33,7 @@ impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Flag { name } => write!(f, "flag {name}"),
+            Self::Program => f.write_str("program"),
             Self::Variable { name } => write!(f, "variable {name}"),
             Self::ProjectFile { path } => write!(f, "project file {}", path.display()),
             Self::Profile { name } => write!(f, "profile {name}"),

@@ -98,7 +98,7 @@ pub(super) fn choose(spec: &Spec, host: &Host, facts: &dyn Facts) -> Result<Chos
 /// call, so what it says counts where it can.
 fn containers_only(spec: &Spec) -> Option<&'static str> {
     let request = &spec.container;
-    let typed = |origin: &Origin| matches!(origin, Origin::Flag { .. });
+    let typed = |origin: &Origin| matches!(origin, Origin::Flag { .. } | Origin::Program);
     if request.flags.iter().any(|flag| typed(&flag.origin)) {
         return Some("--engine-flags");
     }
