@@ -202,6 +202,21 @@ fn what_would_be_lost_is_named_and_the_way_back_refused() {
         let refused = env.sandtable().directory(&source).args(["undo", "a"]).ended();
         assert!(refused.code != 0 && refused.stderr.contains("`f`"), "{mode}: {}", refused.stderr);
         let _said = done(&env, &source, &["exec", "-q", "a", "--", "test", "-p", "f"]);
+        // What the source has is in no layer.
+        let replaced = [
+            ("README", "rm README; mkfifo README"),
+            ("docs", "rm -r docs; mkfifo docs"),
+            ("build.sh", "rm build.sh; mkdir build.sh; mkfifo build.sh/p"),
+        ];
+        for (path, script) in replaced {
+            env.run_script(&source, &["-q", "--name", "b", "--mode", mode], "echo one > g")
+                .expect_code(0)
+                .unused();
+            let _said = done(&env, &source, &["exec", "-q", "b", "--", "sh", "-c", script]);
+            let refused = env.sandtable().directory(&source).args(["undo", "b"]).ended();
+            assert!(refused.code != 0 && refused.stderr.contains(path), "{mode}: {}", refused.stderr);
+            let _said = done(&env, &source, &["rm", "--force", "b"]);
+        }
     }
 }
 

@@ -12,7 +12,7 @@ use sandtable_store::meta::{Direction, HeadChange, MetaError, Move, OperationDra
 use sandtable_store::path::RelPath;
 use sandtable_store::rollback::Outcome;
 use sandtable_store::snapshot;
-use sandtable_store::state::{LeftOut, State};
+use sandtable_store::state::{LeftOut, State, StateError, What};
 use sandtable_store::store::Store;
 
 use super::super::directory::{Part, SandboxDirectory, Sandboxes};
@@ -156,6 +156,21 @@ pub(super) struct Going<'a> {
     pub(super) along: &'a [RelPath],
 }
 
+/// Whether a state has something where `path` is, or a file above it. What the tree below the layer has is in no layer, so it
+/// is the state that is asked.
+fn has_in_place_of(state: &State, store: &Store, path: &RelPath) -> Result<bool, StateError> {
+    for above in std::iter::successors(Some(path.clone()), RelPath::parent).filter(|above| !above.is_root()) {
+        match state.lookup(store.objects(), &above)?.map(|node| node.what) {
+            Some(What::File(_) | What::Symlink(_)) => return Ok(true),
+            Some(What::Directory(_)) => return Ok(above == *path),
+            // What lies in a repository within is no business of the state.
+            Some(What::Gitlink(_)) => return Ok(false),
+            None => {}
+        }
+    }
+    Ok(false)
+}
+
 /// Puts a layer in the place of the sandbox's own that turns its base into another state. What no state holds is in the
 /// new one too.
 pub(super) fn replace(
@@ -165,6 +180,15 @@ pub(super) fn replace(
     going: Going<'_>,
 ) -> Result<Outcome, Error> {
     let Going { base, to, along } = going;
+    let mut paths = Vec::new();
+    for path in along {
+        if has_in_place_of(to.1, store, path).map_err(board::Error::from)? {
+            paths.push(path.clone());
+        }
+    }
+    if !paths.is_empty() {
+        return Err(Error::InTheWay { name: record.name.clone(), paths });
+    }
     let lower = open(record.ground().as_path())?;
     let options = Options { lower: Some(lower.as_fd()), ..Options::default() };
     let upper = directory.layer(WORKSPACE, Part::Upper);
