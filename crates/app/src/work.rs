@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use sandtable_merge::outcome::{MergeOutcome, Note};
 use sandtable_merge::{
-    Approvals, BaseHead, Binding, Come, CommitText, Effect, History, Identity, MergeRequest, Mode, Planned,
-    RelPath, Way, beyond_git, merge_watched, policy_name,
+    Approvals, BaseHead, Beyond, Binding, Come, CommitText, Effect, History, Identity, MergeRequest, Mode,
+    Planned, RelPath, Way, beyond_git, merge_watched, policy_name,
 };
 use sandtable_sandbox::board::{self, LeftOut, Snapshot, Store, diff};
 use sandtable_sandbox::model::id::SandboxName;
@@ -168,7 +168,7 @@ impl Work {
     pub fn changes(&self, options: &diff::Options) -> Result<diff::Diff, CallerError> {
         let state = |snapshot: &Snapshot| self.store.state(&snapshot.id).map_err(board::Error::from);
         let found = diff::diff(self.store.objects(), &state(&self.base)?, &state(&self.newest)?, options);
-        Ok(found.map_err(board::Error::from)?)
+        Ok(found.map_err(board::Error::from)?.beside(&self.left_out))
     }
 
     /// The request that brings it over, which [`undo`](crate::back) can take back. A target in which something is half done
@@ -202,9 +202,17 @@ impl Work {
                 trailers: self.trailers.clone(),
             },
             log: Some(back::log(&self.store, &target)),
-            beyond_git: beyond_git(&self.store, &self.base.id, &self.newest.id)?,
+            beyond_git: self.beyond_git()?,
+            unrecorded: self.left_out.clone(),
             target,
         })
+    }
+
+    /// What git cannot hold of it, without what seems to be removed because no state holds what is there.
+    fn beyond_git(&self) -> Result<Vec<Beyond>, CallerError> {
+        let mut found = beyond_git(&self.store, &self.base.id, &self.newest.id)?;
+        found.retain(|beyond| beyond.new.is_some() || !self.left_out.may_have(&beyond.path));
+        Ok(found)
     }
 
     fn history(&self, along: Along, mode: &Mode) -> Result<Option<History>, CallerError> {

@@ -223,7 +223,7 @@ pub struct LeftOut {
 impl LeftOut {
     /// Whether git has no way to keep it.
     pub(super) fn is_beyond_git(&self) -> bool {
-        !matches!(self.why, LeftOutWhy::Selection | LeftOutWhy::Ignored)
+        !matches!(self.why, LeftOutWhy::Selection | LeftOutWhy::Ignored | LeftOutWhy::Unrecorded)
     }
 }
 
@@ -235,6 +235,8 @@ pub enum LeftOutWhy {
     Selection,
     /// The repository ignores such files.
     Ignored,
+    /// It seems to be removed, but something is there that could not be recorded.
+    Unrecorded,
     /// A directory that has, or had, no file in it: git knows none.
     EmptyDirectory,
     /// Permissions other than the executable bit.

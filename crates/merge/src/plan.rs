@@ -40,6 +40,8 @@ const ROUNDS: usize = 8;
 #[derive(Debug, Default)]
 pub(super) struct Report {
     pub(super) left_out: Vec<LeftOut>,
+    /// What of it was left out because the snapshot does not hold what is there.
+    pub(super) unrecorded: Vec<RelPath>,
     /// Whether something was left to be compared with the target.
     pub(super) compared: bool,
     pub(super) held: Vec<Finding>,

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use sandtable_sandbox::model::path::HostPath;
 use sandtable_store::id::ObjectId;
 use sandtable_store::store::Store;
-use sandtable_store::{RelPath, hex};
+use sandtable_store::{RelPath, hex, state};
 use serde::{Deserialize, Serialize};
 
 use super::approval::Binding;
@@ -47,9 +47,10 @@ pub(super) struct Made<'a> {
 }
 
 impl Recorded {
-    /// What a request did, with what it made of a branch, if it made a commit.
-    pub(super) fn of(request: &MergeRequest, made: Option<&Made<'_>>) -> Self {
+    /// What a request did without the paths that it spared, with what it made of a branch, if it made a commit.
+    pub(super) fn of(request: &MergeRequest, spared: &[RelPath], made: Option<&Made<'_>>) -> Self {
         let names = |paths: &[RelPath]| paths.iter().map(digits).collect();
+        let exclude = [request.exclude.as_slice(), spared].concat();
         Self {
             schema: SCHEMA,
             base: request.base,
@@ -58,7 +59,7 @@ impl Recorded {
             branch: made.map(|made| made.branch.to_owned()),
             first: made.is_some_and(|made| made.first),
             only: names(&request.only),
-            exclude: names(&request.exclude),
+            exclude: names(&exclude),
             hunks: request.hunks.iter().map(|(path, numbers)| (digits(path), numbers.clone())).collect(),
         }
     }
@@ -152,6 +153,7 @@ impl Recorded {
             drifted: BTreeSet::new(),
             commit: CommitText::default(),
             log: None,
+            unrecorded: state::LeftOut::default(),
             beyond_git: Vec::new(),
         }
     }

@@ -5,8 +5,8 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use sandtable_sandbox::model::path::HostPath;
-use sandtable_store::RelPath;
 use sandtable_store::id::ObjectId;
+use sandtable_store::{RelPath, state};
 use serde::Serialize;
 
 use super::approval::Binding;
@@ -45,6 +45,8 @@ pub struct MergeRequest {
     /// Paths that somebody changed in the source while the sandbox ran: no side is taken on them.
     pub drifted: BTreeSet<RelPath>,
     pub commit: CommitText,
+    /// What was there and the snapshot does not hold: that is no reason to remove what the target has there.
+    pub unrecorded: state::LeftOut,
     /// What of the work git cannot hold, in the order of paths. A plain directory gets it; else it is named in the answer.
     pub beyond_git: Vec<Beyond>,
     /// Where it is written down, as a part of it; nowhere for a caller who keeps no log.

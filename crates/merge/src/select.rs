@@ -56,7 +56,7 @@ impl Selector<'_> {
         let snapshot = self.scratch.tree_of(&self.request.snapshot)?;
         let snapshot = self.with_submodules(&snapshot, moved)?;
         let all = self.scratch.changes(&base, &snapshot)?;
-        let asked = self.asked_for(all.clone(), report)?;
+        let asked = self.asked_for(self.recorded(all.clone(), report), report)?;
         let chosen = self.chosen(asked, report)?;
         let tracked = self.tracked(chosen, &snapshot, report)?;
         refuse_long(&tracked)?;
@@ -107,6 +107,16 @@ impl Selector<'_> {
             }
         }
         Ok(found)
+    }
+
+    /// Without what seems to be removed because the snapshot does not hold what is there.
+    fn recorded(&self, mut changes: Vec<Change>, report: &mut Report) -> Vec<Change> {
+        let seems =
+            |change: &mut Change| change.new.is_none() && self.request.unrecorded.may_have(&change.path);
+        let spared: Vec<RelPath> = changes.extract_if(.., seems).map(|change| change.path).collect();
+        report.leave_out(spared.iter(), LeftOutWhy::Unrecorded);
+        report.unrecorded = spared;
+        changes
     }
 
     /// `--only` and `--exclude`, and an error for one that names nothing.

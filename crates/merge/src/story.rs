@@ -60,15 +60,15 @@ pub fn merge_watched(
                 Effect::Plan => planned,
                 Effect::Deliver => {
                     let id = new_id();
+                    let (plan, spared) = (&plan, &*report.unrecorded);
                     let delivery =
-                        Delivery { id: &id, means, place: &place, plan: &plan, attention: &attention };
+                        Delivery { id: &id, means, place: &place, plan, spared, attention: &attention };
                     let (outcome, notes) = delivered(deliver::deliver(&delivery, request), &attention);
                     report.notes.extend(notes);
                     if let Some(work) = request.binding.work.as_deref().filter(|_| outcome.is_success()) {
                         Shown::forget(&place, work);
                     }
-                    report.way_back =
-                        Some(id).filter(|_| outcome.is_success() && can_go_back(&plan, request));
+                    report.way_back = Some(id).filter(|_| outcome.is_success() && can_go_back(plan, request));
                     outcome
                 }
             };
@@ -158,8 +158,9 @@ fn turned(means: &Means, request: &Undo, way: Way) -> Result<Turn, Error> {
             };
             let to = Move { new, message: format!("sandtable: {word} of {}", request.commit.short(12)) };
             let id = new_id();
-            let delivery = Delivery { id: &id, means, place: &place, plan: &plan, attention: &attention };
-            let outcome = Outcome::FastForward { branch: branch_of(&plan), commit: Some(new) };
+            let (plan, spared) = (&plan, &[][..]);
+            let delivery = Delivery { id: &id, means, place: &place, plan, spared, attention: &attention };
+            let outcome = Outcome::FastForward { branch: branch_of(plan), commit: Some(new) };
             let moved = delivery.move_branch(&to, request.log.as_ref());
             let (outcome, told) = delivered(moved.map(|((), rest)| (outcome, rest)), &attention);
             notes.extend(told);

@@ -52,8 +52,8 @@ pub(crate) fn run(app: &App, args: &DiffArgs) -> Result<ExitCode, CliError> {
     if from.store.dir() != to.store.dir() {
         return Err(CliError::TwoSources);
     }
-    let found = app.board()?.diff_snapshots(&from, &to)?;
     let left = left_out(&to)?;
+    let found = app.board()?.diff_snapshots(&from, &to)?.beside(&left);
     if args.json {
         let (old, new) = (from.snapshot.id.to_string(), to.snapshot.id.to_string());
         app.ui.json(&Record::new(&old, &new, &found).without(&left.skipped))?;

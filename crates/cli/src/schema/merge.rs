@@ -113,6 +113,7 @@ fn every_outcome_of_a_merge_has_the_shape_its_schema_promises() {
             changes: vec![Delivered::from(&change(b"x")), Delivered::from(&change(b"\xff"))],
             left_out: vec![
                 LeftOut { path: path.clone(), why: LeftOutWhy::Ignored },
+                LeftOut { path: path.clone(), why: LeftOutWhy::Unrecorded },
                 LeftOut { path: path.clone(), why: LeftOutWhy::EmptyDirectory },
                 LeftOut { path: path.clone(), why: LeftOutWhy::Permissions },
                 LeftOut { path, why: LeftOutWhy::Attributes },

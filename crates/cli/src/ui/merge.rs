@@ -57,12 +57,14 @@ fn left_out(text: &mut String, outcome: &MergeOutcome) {
         let why = match left.why {
             LeftOutWhy::Selection => continue,
             LeftOutWhy::Ignored => "the repository ignores it",
+            LeftOutWhy::Unrecorded => "it is no removal: what is there now could not be recorded",
             LeftOutWhy::EmptyDirectory => "a directory without files",
             LeftOutWhy::Permissions => "permissions other than the executable bit",
             LeftOutWhy::Attributes => "extended attributes",
         };
-        beyond += usize::from(left.why != LeftOutWhy::Ignored);
-        if left.why == LeftOutWhy::Ignored || beyond <= LISTED {
+        let always = matches!(left.why, LeftOutWhy::Ignored | LeftOutWhy::Unrecorded);
+        beyond += usize::from(!always);
+        if always || beyond <= LISTED {
             line(text, &format!("left out {}: {why}", escape::path(&left.path)));
         }
     }

@@ -87,13 +87,15 @@ pub(super) struct Delivery<'a> {
     pub(super) means: &'a Means,
     pub(super) place: &'a Place,
     pub(super) plan: &'a Plan,
+    /// What was not brought because the snapshot does not hold what is there: nor is it taken back.
+    pub(super) spared: &'a [RelPath],
     pub(super) attention: &'a Attention,
 }
 
 /// Delivers a plan in the way that was asked for.
 pub(super) fn deliver(delivery: &Delivery<'_>, request: &MergeRequest) -> Result<Standing<Outcome>, Stop> {
     let log = |made: Option<&Made<'_>>| {
-        request.log.as_ref().map(|log| LogEntry::new(log, &Recorded::of(request, made)))
+        request.log.as_ref().map(|log| LogEntry::new(log, &Recorded::of(request, delivery.spared, made)))
     };
     match &request.mode {
         Mode::Merge => delivery.merge(request, &log),

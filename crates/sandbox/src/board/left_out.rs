@@ -41,6 +41,7 @@ pub(crate) fn joined(one: LeftOut, other: LeftOut) -> LeftOut {
     let mut all = one;
     let known: BTreeSet<RelPath> = all.skipped.iter().map(|entry| entry.path.clone()).collect();
     all.skipped.extend(other.skipped.into_iter().filter(|entry| !known.contains(&entry.path)));
+    all.skipped.sort_unstable();
     all.count = all.count.max(other.count).max(all.skipped.len() as u64);
     all
 }

@@ -26,7 +26,7 @@ pub(crate) use walk::side_by_side;
 use crate::id::ObjectId;
 use crate::object::{ObjectKind, ReadError, ReadObjects};
 use crate::path::RelPath;
-use crate::state::{State, StateError};
+use crate::state::{LeftOut, State, StateError};
 
 /// How long lines are counted and contents compared, unless somebody says otherwise.
 const TIME: Duration = Duration::from_secs(8);
@@ -80,6 +80,15 @@ pub struct Diff {
     pub changes: Vec<Change>,
     /// There may be more, or lines that were not counted.
     pub truncated: bool,
+}
+
+impl Diff {
+    /// Without what seems to be removed because the second state does not hold what is there.
+    #[must_use]
+    pub fn beside(mut self, left_out: &LeftOut) -> Self {
+        self.changes.retain(|change| change.new.is_some() || !left_out.may_have(&change.path));
+        self
+    }
 }
 
 /// One path that differs.

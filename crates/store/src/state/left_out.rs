@@ -43,6 +43,15 @@ impl LeftOut {
         Self { ignored, exclude, count, skipped }
     }
 
+    /// Whether something may be at `path`, or at a path above it, that the state does not hold: then that the state has
+    /// nothing there does not mean that it was removed. The list may be cut off, and ends where the paths do.
+    pub fn may_have(&self, path: &RelPath) -> bool {
+        let listed = |path: &RelPath| self.skipped.binary_search_by(|entry| entry.path.cmp(path)).is_ok();
+        let unlisted = self.count > self.skipped.len() as u64
+            && self.skipped.last().is_none_or(|last| *path > last.path);
+        unlisted || std::iter::successors(Some(path.clone()), RelPath::parent).any(|above| listed(&above))
+    }
+
     /// Writes it; the name belongs into [`State::left_out`](super::State::left_out).
     pub fn write(&self, sink: &dyn WriteObjects) -> Result<ObjectId, WriteError> {
         sink.write(ObjectKind::Blob, self.to_text().as_bytes())

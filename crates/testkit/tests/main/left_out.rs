@@ -137,3 +137,33 @@ fn a_repository_gets_what_git_holds_and_the_rest_is_named() {
         merge.stdout
     );
 }
+
+/// What cannot be recorded looks like a removal in a state: a file that became too large, a directory that is a pipe now.
+#[test]
+fn what_could_not_be_recorded_is_not_removed() {
+    let Some(env) = TestEnv::of_the_executable() else { return };
+    let source = plain(&env, "p");
+    let before = tree(&source);
+    let script = "truncate -s 5G a; rm -r d; mkfifo d; rm e/deep/file; echo 1 > new";
+    env.run_script(&source, &["-q", "--name", "x"], script).expect_code(0).unused();
+    let diff = env.sandtable().directory(&source).args(["diff", "x", "--name-status"]).ended().expect_code(0);
+    assert_eq!(diff.stdout, "D\te/deep/file\nA\tnew\n");
+    let apply = env.sandtable().directory(&source).args(["apply", "x"]).ended().expect_code(0);
+    for path in ["a", "d/one", "d/two"] {
+        assert!(apply.stdout.contains(&format!("left out {path}: it is no removal")), "{}", apply.stdout);
+    }
+    let applied = tree(&source);
+    for path in ["a", "d", "d/one", "d/two"] {
+        assert_eq!(applied[path], before[path], "{path}");
+    }
+    assert!(applied.contains_key("new") && !applied.contains_key("e/deep/file"));
+    env.sandtable().directory(&source).args(["undo"]).ended().expect_code(0).unused();
+    assert_eq!(tree(&source), before);
+
+    let source = env.repository("r");
+    let script = "truncate -s 5G README; rm -r docs; mkfifo docs; echo 1 > new";
+    env.run_script(&source, &["-q", "--name", "y"], script).expect_code(0).unused();
+    env.sandtable().directory(&source).args(["merge", "y"]).ended().expect_code(0).unused();
+    assert_eq!(env.git(&source, &["diff", "--name-status", "HEAD~", "HEAD"]), "A\tnew\n");
+    assert_eq!(env.git(&source, &["status", "--porcelain"]), "");
+}

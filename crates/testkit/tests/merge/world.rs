@@ -10,8 +10,8 @@ use sandtable_merge::{
     Way, merge,
 };
 use sandtable_sandbox::model::path::HostPath;
-use sandtable_store::RelPath;
 use sandtable_store::id::ObjectId;
+use sandtable_store::{RelPath, state};
 use sandtable_testkit::env::PATH;
 use sandtable_testkit::fingerprint::Fingerprint;
 use sandtable_testkit::process::{Ended, Run};
@@ -209,6 +209,7 @@ impl World {
             drifted: BTreeSet::new(),
             commit: CommitText { message: "Work".to_owned(), ..CommitText::default() },
             log: None,
+            unrecorded: state::LeftOut::default(),
             beyond_git: Vec::new(),
         }
     }
