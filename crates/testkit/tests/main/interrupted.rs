@@ -376,8 +376,8 @@ fn limits_are_errors_and_not_the_end_of_the_supervisor() {
         let script = format!("ulimit {limit}; exec \"$0\" {args}");
         env.run("bash").args(["-c", &script]).arg(env.binary()).directory(&source).ended()
     };
-    // A file that is too large is an error of that file, also of the supervisor's own.
-    let written = limited("-f 8", "run --name a -- sh -c 'exit 7'");
+    // A file that is too large, here the database, is an error of that file, also of the supervisor's own.
+    let written = limited("-f 16", "run --name a -- sh -c 'exit 7'");
     assert_eq!(written.code, 7, "{}", written.stderr);
     // As many threads as there may be, whichever number that is.
     for command in ["snapshot", "run --rm -- true", "exec a -- true", "merge a"] {
