@@ -147,6 +147,21 @@ fn files_are_small() {
     assert_none("at most 500 lines of code and 800 lines in all", &found);
 }
 
+/// What grows beyond its limit has taken in what belongs into another crate.
+#[test]
+fn crates_are_no_larger_than_their_task() {
+    for (name, most) in [("cli", 8_000), ("sandbox", 24_000)] {
+        let files = product().into_iter().filter(|file| file.is_below(&format!("crates/{name}")));
+        let is_line = |line: &&str| !line.trim().is_empty();
+        let lines: usize = files.map(|file| file.code().map(|(_, line)| line).filter(is_line).count()).sum();
+        println!("{name}: {lines} lines of code");
+        assert!(
+            (1_000..=most).contains(&lines),
+            "{name} has {lines} lines of code, at most {most} are its limit"
+        );
+    }
+}
+
 #[test]
 fn nothing_is_left_to_do() {
     let words =
