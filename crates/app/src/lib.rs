@@ -1,6 +1,6 @@
 //! What every surface of Sandtable needs, whether it is a command line or something else.
 //!
-//! A [`Caller`](caller::Caller) is a user on this machine. [`config`] puts flags, variables ([`env`]) and files together to one
+//! A [`Caller`] is a user on this machine. [`config`] puts flags, variables ([`mod@env`]) and files together to one
 //! request, whose every value knows where it came from; the caller resolves it, with the tools it asks for ([`workshop`]).
 //! [`why`] says which line of the result decides about one thing. No answer shows what [`redaction`] takes out.
 //!
