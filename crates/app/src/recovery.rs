@@ -42,7 +42,7 @@ pub enum Error {
     #[error("an interrupted {what} in `{}` waits for git: {lock}", target.display())]
     GitAtWork { what: &'static str, target: PathBuf, lock: GitLock },
     #[error("an interrupted {what} in `{}` could be neither put back nor completed", target.display())]
-    Directory { what: &'static str, target: PathBuf, source: Box<board::rollback::Error> },
+    Directory { what: &'static str, target: PathBuf, source: Box<board::rollback::RollbackError> },
     #[error(
         "an interrupted {what} in `{}` waits for that directory, which is not there, or is another one; if it is gone for good \
          remove `{}`",
@@ -138,10 +138,10 @@ fn of_directory(found: board::rollback::Recovered, journal: &Path) -> Option<Res
         Ok(board::rollback::Recovery::Missing) => {
             return Some(Err(Error::Missing { what, target, record, identity }));
         }
-        Err(board::rollback::Error::Unreadable) if target.as_os_str().is_empty() => {
+        Err(board::rollback::RollbackError::Unreadable) if target.as_os_str().is_empty() => {
             return Some(Err(Error::Unreadable(record)));
         }
-        Err(board::rollback::Error::GitAtWork) => {
+        Err(board::rollback::RollbackError::GitAtWork) => {
             let lock = GitLock::found(target.join(".git/index.lock"));
             return Some(Err(Error::GitAtWork { what, target, lock }));
         }

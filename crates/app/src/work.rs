@@ -165,7 +165,7 @@ impl Work {
     }
 
     /// What was done, between the two states.
-    pub fn changes(&self, options: &diff::Options) -> Result<diff::Diff, CallerError> {
+    pub fn changes(&self, options: &diff::DiffOptions) -> Result<diff::Diff, CallerError> {
         let state = |snapshot: &Snapshot| self.store.state(&snapshot.id).map_err(board::Error::from);
         let found = diff::diff(self.store.objects(), &state(&self.base)?, &state(&self.newest)?, options);
         Ok(found.map_err(board::Error::from)?.beside(&self.left_out))

@@ -87,7 +87,7 @@ pub(crate) enum CliError {
     #[error("option `{option}` means nothing here: the sandbox of a proof is gone afterwards")]
     NotForProof { option: &'static str },
     #[error("cannot show what differs")]
-    Render(#[source] board::diff::render::Error),
+    Render(#[source] board::diff::render::RenderError),
     #[error(transparent)]
     Name(#[from] NameError),
     #[error("option `--directory` needs an absolute path inside the sandbox")]

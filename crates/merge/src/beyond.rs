@@ -47,7 +47,8 @@ impl Beyond {
 /// What lies between two snapshots and is in neither of their trees, in the order of paths.
 pub fn beyond_git(store: &Store, base: &ObjectId, snapshot: &ObjectId) -> Result<Vec<Beyond>, board::Error> {
     let (from, to) = (store.state(base)?, store.state(snapshot)?);
-    let options = diff::Options { renames: Renames::Ignore, file_bytes: 0, ..diff::Options::default() };
+    let options =
+        diff::DiffOptions { renames: Renames::Ignore, file_bytes: 0, ..diff::DiffOptions::default() };
     let found = diff::diff(store.objects(), &from, &to, &options)?;
     let mut beyond = BTreeSet::new();
     let mut emptied = BTreeSet::new();

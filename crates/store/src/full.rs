@@ -56,7 +56,7 @@ mod tests {
     #[test]
     fn wherever_it_is_in_the_chain() {
         let full = || io::Error::from(Errno::NOSPC);
-        let write = |source| checkout::Error::Write { path: RelPath::root(), source };
+        let write = |source| checkout::CheckoutError::Write { path: RelPath::root(), source };
         let sqlite = |code| {
             let source = rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(code), None);
             StoreError::Meta(MetaError::Database { path: PathBuf::from("/s/meta.db"), source })

@@ -20,30 +20,30 @@ const DEEPEST: usize = 16;
 /// Why a tree could not be removed completely.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot remove `{}`", path.display())]
-pub struct Error {
+pub struct RemoveError {
     pub path: PathBuf,
     #[source]
     pub source: io::Error,
 }
 
 /// Removes the directory `path` and everything in it. The caller must own it, and nothing may use it.
-pub fn remove_tree(path: &Path) -> std::result::Result<(), Error> {
-    remove(path, b"").map_err(|errno| Error { path: path.to_owned(), source: errno.into() })
+pub fn remove_tree(path: &Path) -> std::result::Result<(), RemoveError> {
+    remove(path, b"").map_err(|errno| RemoveError { path: path.to_owned(), source: errno.into() })
 }
 
 /// Removes everything in the directory `path` but its entry `last`, and keeps the directory.
-pub fn clear_tree(path: &Path, last: &str) -> std::result::Result<(), Error> {
+pub fn clear_tree(path: &Path, last: &str) -> std::result::Result<(), RemoveError> {
     let cleared = match open_writable(CWD, path.as_os_str().as_bytes()) {
         Err(Errno::NOENT) => Ok(()),
         Err(errno) => Err(errno),
         Ok(top) => clear_all(top.as_fd(), last.as_bytes()),
     };
-    cleared.map_err(|errno| Error { path: path.to_owned(), source: errno.into() })
+    cleared.map_err(|errno| RemoveError { path: path.to_owned(), source: errno.into() })
 }
 
 /// Removes the directory `path` like [`remove_tree`], but its entry `last` goes when everything else has gone: a lock that protects it.
-pub fn remove_tree_and_last(path: &Path, last: &str) -> std::result::Result<(), Error> {
-    remove(path, last.as_bytes()).map_err(|errno| Error { path: path.to_owned(), source: errno.into() })
+pub fn remove_tree_and_last(path: &Path, last: &str) -> std::result::Result<(), RemoveError> {
+    remove(path, last.as_bytes()).map_err(|errno| RemoveError { path: path.to_owned(), source: errno.into() })
 }
 
 /// Removes whatever `name` in `parent` is, if it is there; a symbolic link itself.

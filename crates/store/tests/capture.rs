@@ -52,7 +52,7 @@ impl Trees {
 
     fn base(&self) -> State {
         let rules = Rules::default();
-        let options = snapshot::Options::all(&rules, &NEVER);
+        let options = snapshot::SnapshotOptions::all(&rules, &NEVER);
         take(open_named(&self.lower("")).unwrap().as_fd(), self.store(), &options, None).unwrap().state
     }
 
@@ -307,7 +307,7 @@ fn the_git_layer_is_kept_with_its_marks() {
     let again = Trees::new();
     let upper = open_named(&again.upper("")).unwrap();
     let kept = captured.outcome.state.layer.unwrap();
-    write_git(&trees.memory, &kept, upper.as_fd(), &layer::write::Options::default()).unwrap();
+    write_git(&trees.memory, &kept, upper.as_fd(), &layer::write::LayerWriteOptions::default()).unwrap();
     assert_eq!(again.capture(Ignored::All).outcome.state.layer, Some(kept));
     let path = sandtable_store::RelPath::new(paths[10].as_str()).unwrap();
     let node = state.lookup(&trees.memory, &path).unwrap().unwrap();

@@ -19,7 +19,9 @@ use sandtable_store::RelPath;
 use sandtable_store::dir::open_named;
 use sandtable_store::id::HashKind;
 use sandtable_store::ignore::Rules;
-use sandtable_store::layer::{CaptureOptions, Git, Lower, Options, Outcome, Run, Watch, capture, read};
+use sandtable_store::layer::{
+    CaptureOptions, Git, LayerOptions, LayerOutcome, Lower, Run, Watch, capture, read,
+};
 use sandtable_store::object::Memory;
 use sandtable_store::snapshot::{self, Ignored, Store};
 use sandtable_store::state::{Limits, State, Walk};
@@ -53,7 +55,7 @@ fn random_layers_are_read_safely() {
             grow(side, &outside.path, &mut dice);
         }
         outside.forget_events();
-        let options = Options { git: Git::List, limit: 1 + dice.roll(400) };
+        let options = LayerOptions { git: Git::List, limit: 1 + dice.roll(400) };
         let lower = Lower::new(sides[1..].iter().map(|side| open_named(side).unwrap()).collect());
         let upper = open_named(&sides[0]).unwrap();
         let outcome = read(upper.as_fd(), &lower, &options).unwrap();
@@ -76,7 +78,7 @@ fn random_layers_are_read_safely() {
 fn capture_on(memory: &Memory, lower: &Path, upper: &OwnedFd) -> State {
     let (rules, never) = (Rules::default(), AtomicBool::new(false));
     let store = Store { objects: memory, sink: memory };
-    let whole = snapshot::Options::all(&rules, &never);
+    let whole = snapshot::SnapshotOptions::all(&rules, &never);
     let base = snapshot::take(open_named(lower).unwrap().as_fd(), store, &whole, None).unwrap().state;
     let options = CaptureOptions {
         ignored: Ignored::All,
@@ -89,7 +91,7 @@ fn capture_on(memory: &Memory, lower: &Path, upper: &OwnedFd) -> State {
     capture(upper.as_fd(), &base, store, Run { options: &options, cache: None }).unwrap().outcome.state
 }
 
-fn check(outcome: &Outcome, options: &Options) {
+fn check(outcome: &LayerOutcome, options: &LayerOptions) {
     let findings = outcome.changes.len() + outcome.skipped.len() + outcome.foreign.len();
     assert!(findings <= options.limit);
     for change in &outcome.changes {

@@ -11,7 +11,7 @@ use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, FileType, Mode, makedev, mkfifoat, mknodat};
-use sandtable_store::layer::{ForeignReason, Git, GitState, Options, Outcome};
+use sandtable_store::layer::{ForeignReason, Git, GitState, LayerOptions, LayerOutcome};
 use support::{lines, make_chain, remove_chain, set, skipped, whiteout};
 
 struct Trees {
@@ -44,11 +44,11 @@ impl Trees {
         write(&self.lower(path), text);
     }
 
-    fn read(&self) -> Outcome {
-        self.read_with(&Options::default())
+    fn read(&self) -> LayerOutcome {
+        self.read_with(&LayerOptions::default())
     }
 
-    fn read_with(&self, options: &Options) -> Outcome {
+    fn read_with(&self, options: &LayerOptions) -> LayerOutcome {
         support::read(&self.upper(""), &[&self.pins(""), &self.lower("")], options)
     }
 }
@@ -269,7 +269,7 @@ fn git_is_one_flag_unless_asked_for() {
     write(&trees.upper(".git/objects/aa/bb"), "");
     let outcome = trees.read();
     assert_eq!((outcome.git, lines(&outcome)), (GitState::Changed, vec!["M sub/.git/HEAD".to_owned()]));
-    let listed = trees.read_with(&Options { git: Git::List, ..Options::default() });
+    let listed = trees.read_with(&LayerOptions { git: Git::List, ..LayerOptions::default() });
     assert_eq!((listed.git, lines(&listed).len()), (GitState::Changed, 2));
 }
 
@@ -279,7 +279,7 @@ fn a_limit_ends_the_walk() {
     for n in 0..20 {
         write(&trees.upper(format!("f{n:02}")), "");
     }
-    let limited = |limit| trees.read_with(&Options { limit, ..Options::default() });
+    let limited = |limit| trees.read_with(&LayerOptions { limit, ..LayerOptions::default() });
     assert!(!limited(20).truncated);
     let cut = limited(5);
     assert_eq!((cut.truncated, cut.changes.len()), (true, 5));

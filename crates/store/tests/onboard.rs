@@ -16,7 +16,7 @@ use sandtable_store::ignore::Rules;
 use sandtable_store::object::Memory;
 use sandtable_store::objects::{Loose, Objects};
 use sandtable_store::snapshot::{
-    Ignored, IndexUse, Onboarded, Onboarding, Options, Settings, SizeOf, SkipReason, Store, onboard,
+    Ignored, IndexUse, Onboarded, Onboarding, Settings, SizeOf, SkipReason, SnapshotOptions, Store, onboard,
 };
 use sandtable_store::source::attributes::Conversion;
 use sandtable_store::source::index::Unusable;
@@ -68,7 +68,7 @@ fn plain() -> Settings {
 
 fn onboarded(root: &Path, memory: &Memory, settings: &Settings, sizes: Option<&dyn SizeOf>) -> Onboarded {
     let rules = Rules::default();
-    let options = Options { ignored: Ignored::None, ..Options::all(&rules, &NEVER) };
+    let options = SnapshotOptions { ignored: Ignored::None, ..SnapshotOptions::all(&rules, &NEVER) };
     let store = Store { objects: memory, sink: memory };
     onboard(root, store, Onboarding { options, settings, sizes, index: None, cache: None }).unwrap()
 }
@@ -306,7 +306,7 @@ fn what_moved_meanwhile_is_taken_from_git() {
     let moment = Stamp::now();
     repository.write("young", "as old as the command\n");
     let before = Before::look(repository.dir.path(), moment, HashKind::Sha1).unwrap();
-    let listing = scan(repository.dir.path(), &source::Options::new(&NEVER)).unwrap();
+    let listing = scan(repository.dir.path(), &source::SourceOptions::new(&NEVER)).unwrap();
     repository.write("edited", "new edited\n");
     fs_err::remove_file(repository.at("removed")).unwrap();
     fs_err::rename(repository.at("renamed"), repository.at("other")).unwrap();
@@ -318,7 +318,7 @@ fn what_moved_meanwhile_is_taken_from_git() {
     let outcome = onboarded(repository.dir.path(), &memory, &plain(), Some(&users)).outcome;
     assert!(before.is_since(outcome.counts.newest_ns));
     let state = outcome.state;
-    let after = scan(repository.dir.path(), &source::Options::new(&NEVER)).unwrap();
+    let after = scan(repository.dir.path(), &source::SourceOptions::new(&NEVER)).unwrap();
     let corrections = before.corrections((&listing, &after), &users);
     let named: Vec<String> = corrections.keys().map(RelPath::display_escaped).collect();
     assert_eq!(named, ["dir/deep/gone", "edited", "more", "other", "removed", "renamed"]);

@@ -25,7 +25,7 @@ use sandtable_store::dir::{open_named, stat_fd};
 use sandtable_store::id::HashKind;
 use sandtable_store::ignore::Rules;
 use sandtable_store::layer::{
-    CaptureOptions, Captured, ForeignReason, Git, Options, Outcome, Run, Watch, capture, pins,
+    CaptureOptions, Captured, ForeignReason, Git, LayerOptions, LayerOutcome, Run, Watch, capture, pins,
 };
 use sandtable_store::object::Memory;
 use sandtable_store::snapshot::{self, Ignored, Store};
@@ -113,7 +113,7 @@ static NEVER: AtomicBool = AtomicBool::new(false);
 fn cold(memory: &Memory, dir: &Path) -> State {
     let rules = Rules::default();
     let store = Store { objects: memory, sink: memory };
-    let options = snapshot::Options::all(&rules, &NEVER);
+    let options = snapshot::SnapshotOptions::all(&rules, &NEVER);
     snapshot::take(open_named(dir).unwrap().as_fd(), store, &options, None).unwrap().state
 }
 
@@ -272,7 +272,7 @@ fn mounts_are_not_entered() {
         assert_eq!(lines(&outcome), ["A m/f"]);
         assert_eq!(skipped(&outcome), ["Mount d/file", "Mount d/new", "LowerMount m"]);
         let never = std::sync::atomic::AtomicBool::new(false);
-        let options = sandtable_store::source::Options::new(&never);
+        let options = sandtable_store::source::SourceOptions::new(&never);
         let listing = sandtable_store::source::scan(&overlay.at("lower"), &options).unwrap();
         assert_eq!(listing.submounts(), [RelPath::new("m").unwrap()]);
         assert!(listing.entries().all(|(path, _)| path.name() != Some(b"secret")));
@@ -316,8 +316,8 @@ impl Overlay {
         Mounted(self.at("merged"))
     }
 
-    fn read(&self) -> Outcome {
-        let options = Options { git: Git::List, ..Options::default() };
+    fn read(&self) -> LayerOutcome {
+        let options = LayerOptions { git: Git::List, ..LayerOptions::default() };
         support::read(&self.at("upper"), &[&self.at("pins"), &self.at("lower")], &options)
     }
 }

@@ -17,19 +17,25 @@ use sandtable_store::dir::open_named;
 use sandtable_store::id::HashKind;
 use sandtable_store::ignore::{EntryKind, Rules, Verdict};
 use sandtable_store::object::{Memory, ObjectKind, ReadObjects as _};
-use sandtable_store::snapshot::{self, Error, Ignored, Options, Outcome, SkipReason, Store, take};
+use sandtable_store::snapshot::{
+    self, Ignored, SkipReason, SnapshotError, SnapshotOptions, SnapshotOutcome, Store, take,
+};
 use sandtable_store::state::{Limits, Walk, What};
 use support::git::{git, git_tree, git_with};
 use support::{Dice, setting};
 
 static NEVER: AtomicBool = AtomicBool::new(false);
 
-fn snapshot(dir: &Path, memory: &Memory, ignored: Ignored) -> Outcome {
+fn snapshot(dir: &Path, memory: &Memory, ignored: Ignored) -> SnapshotOutcome {
     let rules = Rules::default();
-    snapshot_with(dir, memory, &Options { ignored, ..Options::all(&rules, &NEVER) }).unwrap()
+    snapshot_with(dir, memory, &SnapshotOptions { ignored, ..SnapshotOptions::all(&rules, &NEVER) }).unwrap()
 }
 
-fn snapshot_with(dir: &Path, memory: &Memory, options: &Options<'_>) -> Result<Outcome, Error> {
+fn snapshot_with(
+    dir: &Path,
+    memory: &Memory,
+    options: &SnapshotOptions<'_>,
+) -> Result<SnapshotOutcome, SnapshotError> {
     let store = Store { objects: memory, sink: memory };
     take(open_named(dir).unwrap().as_fd(), store, options, None)
 }
@@ -223,11 +229,11 @@ fn obeyed(repository: &Path, dir: &Path) -> Vec<PathBuf> {
     ["", "a", "b"].into_iter().filter(read).map(|place| Path::new(place).join(".gitignore")).collect()
 }
 
-fn skipped(outcome: &Outcome) -> Vec<(String, SkipReason)> {
+fn skipped(outcome: &SnapshotOutcome) -> Vec<(String, SkipReason)> {
     outcome.skipped.iter().map(|skipped| (skipped.path.display_escaped(), skipped.why)).collect()
 }
 
-fn paths(memory: &Memory, outcome: &Outcome) -> Vec<String> {
+fn paths(memory: &Memory, outcome: &SnapshotOutcome) -> Vec<String> {
     let mut paths = Vec::new();
     let mut walk = Walk::new(memory, &outcome.state, Limits::default()).unwrap();
     while let Some(visit) = walk.next().unwrap() {
@@ -388,16 +394,16 @@ fn limits_and_the_wish_to_stop_are_heeded() {
     }
     let memory = Memory::new(HashKind::Sha1);
     let rules = Rules::default();
-    let options = Options { entry_limit: 10, ..Options::all(&rules, &NEVER) };
-    assert!(matches!(snapshot_with(dir.path(), &memory, &options), Err(Error::TooMany(10))));
+    let options = SnapshotOptions { entry_limit: 10, ..SnapshotOptions::all(&rules, &NEVER) };
+    assert!(matches!(snapshot_with(dir.path(), &memory, &options), Err(SnapshotError::TooMany(10))));
     let at_once = AtomicBool::new(true);
     assert!(matches!(
-        snapshot_with(dir.path(), &memory, &Options::all(&rules, &at_once)),
-        Err(Error::Cancelled)
+        snapshot_with(dir.path(), &memory, &SnapshotOptions::all(&rules, &at_once)),
+        Err(SnapshotError::Cancelled)
     ));
     let told = std::sync::Mutex::new(Vec::new());
     let progress = |counts: &snapshot::Counts| told.lock().unwrap().push(counts.entries);
-    let options = Options { progress: &progress, ..Options::all(&rules, &NEVER) };
+    let options = SnapshotOptions { progress: &progress, ..SnapshotOptions::all(&rules, &NEVER) };
     snapshot_with(dir.path(), &memory, &options).unwrap();
     assert_eq!(*told.lock().unwrap(), [20]);
 }
@@ -458,7 +464,7 @@ fn what_is_checked_out_is_what_was_snapshotted() {
         let memory = Memory::new(HashKind::Sha1);
         let state = snapshot(dir.path(), &memory, Ignored::All).state;
         let target = open_named(copy.path()).unwrap();
-        let done = checkout(&memory, &state, target.as_fd(), &checkout::Options::default()).unwrap();
+        let done = checkout(&memory, &state, target.as_fd(), &checkout::CheckoutOptions::default()).unwrap();
         assert_eq!(done.skipped, [], "round {round}");
         assert_eq!(snapshot(copy.path(), &memory, Ignored::All).state, state, "round {round}");
     }

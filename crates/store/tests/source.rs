@@ -19,7 +19,8 @@ use sandtable_store::name_pattern::Pattern;
 use sandtable_store::object::Memory;
 use sandtable_store::snapshot;
 use sandtable_store::source::{
-    Drift, DriftKind, Error, Listing, Options, Owners, Sightings, Stamp, drift, find_secrets, scan, scan_with,
+    Drift, DriftKind, Listing, Owners, Sightings, SourceError, SourceOptions, Stamp, drift, find_secrets,
+    scan, scan_with,
 };
 
 static GO_ON: AtomicBool = AtomicBool::new(false);
@@ -46,12 +47,12 @@ fn quiet_source(files: &[&str]) -> (tempfile::TempDir, Stamp, Listing) {
     }
     std::thread::sleep(Duration::from_millis(25));
     let moment = Stamp::now();
-    let listing = scan(dir.path(), &Options::new(&GO_ON)).unwrap();
+    let listing = scan(dir.path(), &SourceOptions::new(&GO_ON)).unwrap();
     (dir, moment, listing)
 }
 
 fn moved(before: Option<&Listing>, root: &Path, moment: Stamp) -> Vec<(DriftKind, String)> {
-    let drift = drift(before, root, moment, &Options::new(&GO_ON)).unwrap();
+    let drift = drift(before, root, moment, &SourceOptions::new(&GO_ON)).unwrap();
     drift.into_iter().map(|Drift { path, kind }| (kind, path.display_escaped())).collect()
 }
 
@@ -67,7 +68,7 @@ fn a_scan_records_what_stat_says_and_follows_nothing() {
     write(dir.path(), "a/b/f", "four");
     symlink("a", dir.path().join("link")).unwrap();
     fs_err::set_permissions(dir.path().join("a/b/f"), PermissionsExt::from_mode(0o640)).unwrap();
-    let listing = scan(dir.path(), &Options::new(&GO_ON)).unwrap();
+    let listing = scan(dir.path(), &SourceOptions::new(&GO_ON)).unwrap();
     let mut paths: Vec<_> = listing.entries().map(|(path, _)| path.display_escaped()).collect();
     paths.sort();
     assert_eq!(paths, ["a", "a/b", "a/b/f", "link"]);
@@ -88,7 +89,7 @@ fn a_scan_notes_secrets_and_strangers() {
     symlink("/elsewhere", dir.path().join("ID_RSA")).unwrap();
     let secrets = patterns(&[".env*", "id_rsa*", "!*.example"]);
     let strict = Owners { users: &[], groups: Some(&[]) };
-    let options = Options { secrets: &secrets, owners: Some(strict), cancel: &GO_ON };
+    let options = SourceOptions { secrets: &secrets, owners: Some(strict), cancel: &GO_ON };
     let listing = scan(dir.path(), &options).unwrap();
     let expected = [path(".env"), path("ID_RSA"), path("d/.env.local")];
     assert_eq!(listing.secrets(), expected);
@@ -97,7 +98,7 @@ fn a_scan_notes_secrets_and_strangers() {
     let me = fs_err::metadata(dir.path()).unwrap();
     let (uid, gid) = (std::os::unix::fs::MetadataExt::uid(&me), std::os::unix::fs::MetadataExt::gid(&me));
     let owners = Some(Owners { users: &[uid], groups: Some(&[gid]) });
-    assert!(scan(dir.path(), &Options { owners, ..options }).unwrap().outsiders().is_empty());
+    assert!(scan(dir.path(), &SourceOptions { owners, ..options }).unwrap().outsiders().is_empty());
 }
 
 #[test]
@@ -105,9 +106,12 @@ fn a_cancelled_scan_says_so() {
     let dir = tempfile::tempdir().unwrap();
     write(dir.path(), "f", "");
     let cancel = AtomicBool::new(true);
-    assert!(matches!(scan(dir.path(), &Options::new(&cancel)), Err(Error::Cancelled)));
-    assert!(matches!(find_secrets(dir.path(), &[], &cancel), Err(Error::Cancelled)));
-    assert!(matches!(scan(&dir.path().join("none"), &Options::new(&GO_ON)), Err(Error::Open { .. })));
+    assert!(matches!(scan(dir.path(), &SourceOptions::new(&cancel)), Err(SourceError::Cancelled)));
+    assert!(matches!(find_secrets(dir.path(), &[], &cancel), Err(SourceError::Cancelled)));
+    assert!(matches!(
+        scan(&dir.path().join("none"), &SourceOptions::new(&GO_ON)),
+        Err(SourceError::Open { .. })
+    ));
 }
 
 #[test]
@@ -118,7 +122,7 @@ fn a_deep_and_odd_source_is_scanned_whole() {
     support::make_chain(dir.path(), b"dd", depth);
     let odd = dir.path().join(std::ffi::OsStr::from_bytes(b"\xff\n"));
     fs_err::write(odd, "").unwrap();
-    let listing = scan(dir.path(), &Options::new(&GO_ON)).unwrap();
+    let listing = scan(dir.path(), &SourceOptions::new(&GO_ON)).unwrap();
     assert_eq!(listing.len(), depth + 2, "each level, the leaf and the odd name");
     assert_eq!(find_secrets(dir.path(), &patterns(&["le?f"]), &GO_ON).unwrap().len(), 1);
     assert!(listing.get(&RelPath::new(b"\xff\n".to_vec()).unwrap()).is_some());
@@ -194,7 +198,7 @@ fn what_went_before_the_scan_came_is_seen_by_its_directory() {
     std::thread::sleep(Duration::from_millis(25));
     let moment = Stamp::now();
     fs_err::remove_file(dir.path().join("d/f")).unwrap();
-    let before = scan(dir.path(), &Options::new(&GO_ON)).unwrap();
+    let before = scan(dir.path(), &SourceOptions::new(&GO_ON)).unwrap();
     assert_eq!(moved(Some(&before), dir.path(), moment), list(&[(Contents, "d")]));
 }
 
@@ -233,7 +237,7 @@ fn a_large_source_takes_little_memory() {
     for n in 0..4000 {
         write(dir.path(), &format!("d{}/file-number-{n}.c", n % 50), "");
     }
-    let listing = scan(dir.path(), &Options::new(&GO_ON)).unwrap();
+    let listing = scan(dir.path(), &SourceOptions::new(&GO_ON)).unwrap();
     let each = listing.memory() / listing.len();
     assert!(each <= 96, "{each} bytes for each entry");
 }
@@ -241,10 +245,10 @@ fn a_large_source_takes_little_memory() {
 /// Records the state of `root` as `session` does beside a command.
 fn record(root: &Path, sightings: &Sightings) {
     let rules = Rules::default();
-    let options = snapshot::Options {
+    let options = snapshot::SnapshotOptions {
         ignored: snapshot::Ignored::None,
         sightings: Some(sightings),
-        ..snapshot::Options::all(&rules, &GO_ON)
+        ..snapshot::SnapshotOptions::all(&rules, &GO_ON)
     };
     let memory = Memory::new(HashKind::Sha1);
     let store = snapshot::Store { objects: &memory, sink: &memory };
@@ -272,7 +276,7 @@ fn what_a_recording_has_seen_need_not_be_looked_at_again() {
     record(dir.path(), &sightings);
     // The root, `a` and `a/b`; what is left out, or holds what is left out, is looked at by the scan.
     assert_eq!(sightings.len(), 3);
-    let options = Options::new(&GO_ON);
+    let options = SourceOptions::new(&GO_ON);
     assert_eq!(
         looks(&scan_with(dir.path(), &options, &sightings).unwrap()),
         looks(&scan(dir.path(), &options).unwrap())

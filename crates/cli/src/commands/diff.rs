@@ -98,7 +98,7 @@ fn show(app: &App, args: &DiffArgs, store: &Store, found: &Diff) -> Result<(), C
     } else if args.form.name_status {
         render::name_status(&mut out, found, colour).map_err(CliError::Answer)?;
     } else {
-        let options = render::Options { colour, ..render::Options::default() };
+        let options = render::RenderOptions { colour, ..render::RenderOptions::default() };
         let done = render::unified(&mut out, store.objects(), found, &options).map_err(CliError::Render)?;
         if done.truncated || found.truncated {
             app.ui.warning("diff-cut-off", "there is more than is shown");

@@ -18,15 +18,16 @@ pub(super) enum Whole {
 }
 
 /// Says what could not be written as it was recorded.
-pub(super) fn not_written(app: &App, skipped: &[checkout::Skipped], whole: Whole) {
-    let line = |entry: &checkout::Skipped| format!("`{}` {}", entry.path.display_escaped(), entry.why);
+pub(super) fn not_written(app: &App, skipped: &[checkout::CheckoutSkipped], whole: Whole) {
+    let line =
+        |entry: &checkout::CheckoutSkipped| format!("`{}` {}", entry.path.display_escaped(), entry.why);
     for text in capped(skipped, line, whole) {
         app.ui.warning("not-written", &text);
     }
 }
 
 /// Names what stayed because the state was recorded without it, and where edits are that were made meanwhile.
-pub(super) fn spared(app: &App, outcome: &rollback::Outcome, whole: Whole) {
+pub(super) fn spared(app: &App, outcome: &rollback::RollbackOutcome, whole: Whole) {
     let line = |path: &RelPath| {
         format!("edits made during the operation were saved as `{}`", path.display_escaped())
     };

@@ -23,7 +23,7 @@ use super::{Board, Error, FORGET, Found, Ignored, Subject, Taken, Taking};
 pub struct Turned {
     pub from: ObjectId,
     pub to: ObjectId,
-    pub outcome: rollback::Outcome,
+    pub outcome: rollback::RollbackOutcome,
     /// What the state it is in now does not hold.
     pub left_out: LeftOut,
 }
@@ -31,7 +31,11 @@ pub struct Turned {
 impl Board {
     /// Writes exactly the state of a snapshot into `target`: a directory that is empty, not there, or one that a
     /// state was written into before, of which whatever is there now is recorded first.
-    pub fn checkout_snapshot(&self, found: &Found, target: &Path) -> Result<rollback::Outcome, Error> {
+    pub fn checkout_snapshot(
+        &self,
+        found: &Found,
+        target: &Path,
+    ) -> Result<rollback::RollbackOutcome, Error> {
         if self.of_source(target)?.is_some() {
             return Err(Error::IsSource(target.to_owned()));
         }
@@ -57,7 +61,7 @@ impl Board {
             // The disk is waited for meanwhile: for a small state that takes longer than the files.
             let sync = || found.store.meta().sync();
             let synced = help(scope, sync);
-            let options = checkout::Options::default();
+            let options = checkout::CheckoutOptions::default();
             let written = checkout_journalled(found.store.objects(), &state, &site, &options);
             let synced = match synced {
                 Some(synced) => synced.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
@@ -68,11 +72,11 @@ impl Board {
         if written.is_err() && !known {
             note(&found.store, &subject, FORGET, HeadChange::Remove)?;
         }
-        let checkout::Outcome { files, directories, symlinks, skipped, .. } =
+        let checkout::CheckoutOutcome { files, directories, symlinks, skipped, .. } =
             written.map_err(|error| turn_error(target, error))?;
         synced?;
         let written = files + directories + symlinks;
-        Ok(rollback::Outcome { written, skipped, ..rollback::Outcome::default() })
+        Ok(rollback::RollbackOutcome { written, skipped, ..rollback::RollbackOutcome::default() })
     }
 
     /// Brings `worktree` back to the state of a snapshot. What is there now is recorded first, so that nothing is
@@ -98,7 +102,7 @@ impl Board {
         }
         let outcome = if step.over.only_recorded() {
             store.meta().record(&step, SystemTime::now(), "{}")?;
-            rollback::Outcome::default()
+            rollback::RollbackOutcome::default()
         } else {
             let (from, to) = (store.state(&step.from)?, store.state(&step.to)?);
             let entry = Entry::step(&subject, direction, (step.from, step.to));
@@ -124,12 +128,12 @@ fn back_to(found: &Found, worktree: &Path, journal: &Journal<'_>) -> Result<Turn
     Ok(Turned { from: snapshot.id, to: found.snapshot.id, outcome, left_out })
 }
 
-pub(super) fn turn_error(directory: &Path, error: rollback::Error) -> Error {
+pub(super) fn turn_error(directory: &Path, error: rollback::RollbackError) -> Error {
     let path = directory.to_owned();
     match error {
-        rollback::Error::Changed(paths) => Error::Changed { root: path, paths },
-        rollback::Error::Write(source) => Error::Checkout { path, source },
-        rollback::Error::Incomplete(source) => Error::Incomplete { path, source: *source },
+        rollback::RollbackError::Changed(paths) => Error::Changed { root: path, paths },
+        rollback::RollbackError::Write(source) => Error::Checkout { path, source },
+        rollback::RollbackError::Incomplete(source) => Error::Incomplete { path, source: *source },
         source => Error::Rollback { path, source },
     }
 }

@@ -46,21 +46,21 @@ pub enum Error {
     #[error("cannot read the repository in `{}`", path.display())]
     Repository { path: PathBuf, source: RepositoryError },
     #[error("cannot write the state into `{}`", path.display())]
-    Checkout { path: PathBuf, source: checkout::Error },
+    Checkout { path: PathBuf, source: checkout::CheckoutError },
     #[error("`{}` was changed since its state was recorded", .paths.first().map(RelPath::display_escaped).unwrap_or_default())]
     Changed { root: PathBuf, paths: Vec<RelPath> },
     #[error("the state `{0}` that this needs was removed from the store")]
     Collected(ObjectId),
     #[error("cannot bring `{}` to that state", path.display())]
-    Rollback { path: PathBuf, source: rollback::Error },
+    Rollback { path: PathBuf, source: rollback::RollbackError },
     #[error("`{}` is in its new state, but the last steps are left to the next command", path.display())]
-    Incomplete { path: PathBuf, source: rollback::Error },
+    Incomplete { path: PathBuf, source: rollback::RollbackError },
     #[error("signal {signal} came, and `{}` is as it was", path.display())]
     Interrupted { path: PathBuf, signal: i32 },
     #[error("signal {signal} came too late to put `{}` back: it is in its new state", path.display())]
     InterruptedLate { path: PathBuf, signal: i32 },
     #[error("cannot compare the two states")]
-    Diff(#[from] diff::Error),
+    Diff(#[from] diff::DiffError),
     #[error("the state is damaged")]
     State(#[from] StateError),
 }
@@ -211,8 +211,9 @@ mod tests {
     fn a_full_disk_is_no_reason_to_set_a_store_aside() {
         let path = PathBuf::from("/d");
         for errno in [Errno::NOSPC, Errno::DQUOT] {
-            let written = checkout::Error::Write { path: RelPath::root(), source: errno.into() };
-            let journal = rollback::Error::Journal(std::io::Error::other(StoreError::Io(errno.into())));
+            let written = checkout::CheckoutError::Write { path: RelPath::root(), source: errno.into() };
+            let journal =
+                rollback::RollbackError::Journal(std::io::Error::other(StoreError::Io(errno.into())));
             for error in [
                 Error::Checkout { path: path.clone(), source: written },
                 Error::Rollback { path: path.clone(), source: journal },

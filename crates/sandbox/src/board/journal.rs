@@ -158,25 +158,25 @@ impl<'a> Journal<'a> {
         directory: &Path,
         (states, entry): ((&State, &State), &Entry),
         verify: Verify<'_>,
-    ) -> Result<rollback::Outcome, Error> {
+    ) -> Result<rollback::RollbackOutcome, Error> {
         let dir = open(directory)?;
         let id = new_id();
         let site = Site { root: dir.as_fd(), path: directory, journal: self.dir.as_fd(), id: &id };
         let (from, to) = states;
         let note = serde_json::to_string(&Noted { id: id.clone(), entry }).expect("plain data");
         let attention = Attention::hold();
-        let options = rollback::Options {
+        let options = rollback::RollbackOptions {
             verify,
             cancelled: &|| attention.signal().is_some(),
             note: Some(&note),
             done: &|| entry.write(self.store, &id).map_err(std::io::Error::other),
-            ..rollback::Options::default()
+            ..rollback::RollbackOptions::default()
         };
         let turned = rollback::rollback(self.store.objects(), rollback::Move { from, to }, &site, &options);
         match (turned, attention.signal()) {
             (Ok(outcome), None) => Ok(outcome),
             (Ok(_), Some(signal)) => Err(Error::InterruptedLate { path: directory.to_owned(), signal }),
-            (Err(rollback::Error::Cancelled), Some(signal)) => {
+            (Err(rollback::RollbackError::Cancelled), Some(signal)) => {
                 Err(Error::Interrupted { path: directory.to_owned(), signal })
             }
             (Err(error), _) => Err(turn_error(directory, error)),
@@ -285,7 +285,7 @@ pub(crate) fn turn(
     directory: &Path,
     change: ((&State, &State), &Entry),
     verify: Verify<'_>,
-) -> Result<rollback::Outcome, Error> {
+) -> Result<rollback::RollbackOutcome, Error> {
     Journal::open(store, directory)?.turn(directory, change, verify)
 }
 
@@ -389,7 +389,7 @@ mod tests {
         let taking = Taking::of(Ignored::All, "snapshot", &hearing);
         let unreadable = |done: Result<(), Error>| {
             assert!(
-                matches!(done, Err(Error::Rollback { source: rollback::Error::Unreadable, .. })),
+                matches!(done, Err(Error::Rollback { source: rollback::RollbackError::Unreadable, .. })),
                 "{done:?}"
             );
         };

@@ -14,7 +14,7 @@ impl Board {
     /// What differs between two snapshots of one store.
     pub fn diff_snapshots(&self, from: &Found, to: &Found) -> Result<Diff, Error> {
         let (old, new) = (from.state()?, to.state()?);
-        Ok(diff::diff(from.store.objects(), &old, &new, &diff::Options::default())?)
+        Ok(diff::diff(from.store.objects(), &old, &new, &diff::DiffOptions::default())?)
     }
 }
 
@@ -23,9 +23,14 @@ pub fn format_diff_for_display(
     objects: &dyn ReadObjects,
     found: &Diff,
     colour: render::Colour,
-) -> Result<String, render::Error> {
+) -> Result<String, render::RenderError> {
     let mut out = Vec::new();
-    render::unified(&mut out, objects, found, &render::Options { colour, ..render::Options::default() })?;
+    render::unified(
+        &mut out,
+        objects,
+        found,
+        &render::RenderOptions { colour, ..render::RenderOptions::default() },
+    )?;
     Ok(String::from_utf8_lossy(&out).into_owned())
 }
 

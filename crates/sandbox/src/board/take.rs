@@ -15,7 +15,8 @@ use sandtable_store::meta::{Durability, Snapshot};
 use sandtable_store::object::commit::Consistency;
 use sandtable_store::objects::{Loose, Objects};
 use sandtable_store::snapshot::{
-    self, Counts, Ignored, Onboarding, Options, Outcome, Settings, SizeOf, Store as Ends, onboard,
+    self, Counts, Ignored, Onboarding, Settings, SizeOf, SnapshotOptions, SnapshotOutcome, Store as Ends,
+    onboard,
 };
 use sandtable_store::source::index::Index;
 use sandtable_store::source::repository::Repository;
@@ -78,7 +79,7 @@ impl std::fmt::Debug for Taking<'_> {
 pub struct Taken {
     pub snapshot: Snapshot,
     pub parent: Option<ObjectId>,
-    pub outcome: Outcome,
+    pub outcome: SnapshotOutcome,
 }
 
 impl Board {
@@ -203,7 +204,7 @@ fn corrected(
 ) -> Result<State, Error> {
     let never = AtomicBool::new(false);
     let (Ok(after), Some(users)) =
-        (scan(source, &source::Options::new(&never)), user_objects(source, batch.store().hash_kind()))
+        (scan(source, &source::SourceOptions::new(&never)), user_objects(source, batch.store().hash_kind()))
     else {
         return Ok(*state);
     };
@@ -261,7 +262,7 @@ pub(crate) struct Words<'a> {
 
 impl<'a> Words<'a> {
     /// Of a directory that was looked at as it was asked for.
-    fn of(subject: &'a Subject, outcome: &Outcome, taking: &'a Taking<'a>) -> Self {
+    fn of(subject: &'a Subject, outcome: &SnapshotOutcome, taking: &'a Taking<'a>) -> Self {
         let consistency = if outcome.changed.count == 0 { Consistency::Stable } else { Consistency::Torn };
         Self { subject, parent: None, consistency, ignored: taking.ignored, taking }
     }
@@ -271,7 +272,7 @@ impl<'a> Words<'a> {
 pub(crate) fn commit(
     store: &Store,
     batch: Batch<'_>,
-    outcome: &Outcome,
+    outcome: &SnapshotOutcome,
     words: &Words<'_>,
 ) -> Result<Snapshot, Error> {
     let skipped = (outcome.counts.skipped, outcome.skipped.as_slice());
@@ -310,7 +311,7 @@ pub(crate) fn look_alone(
     cache: &Subject,
     root: &Path,
     taking: &Taking<'_>,
-) -> Result<Outcome, Error> {
+) -> Result<SnapshotOutcome, Error> {
     let store = batch.store();
     let of_directory =
         |errno: rustix::io::Errno| Error::Directory { path: root.to_owned(), source: errno.into() };
@@ -321,8 +322,11 @@ pub(crate) fn look_alone(
     let mut new = store.new_cache(&name, place, old.as_ref()).map_err(|error| Error::Store(error.into()))?;
     let rules = Rules::default();
     let counted = |counts: &Counts| taking.hearing.counted(counts);
-    let options =
-        Options { cache: old.as_ref(), progress: &counted, ..Options::all(&rules, taking.hearing.cancel()) };
+    let options = SnapshotOptions {
+        cache: old.as_ref(),
+        progress: &counted,
+        ..SnapshotOptions::all(&rules, taking.hearing.cancel())
+    };
     let ends = Ends { objects: batch, sink: batch };
     let outcome = snapshot::take(dir.as_fd(), ends, &options, Some(&mut new.writer))
         .map_err(|source| Error::Snapshot { path: root.to_owned(), source: Box::new(source.into()) })?;
@@ -337,7 +341,7 @@ pub(crate) fn look(
     subject: &Subject,
     root: &Path,
     taking: &Taking<'_>,
-) -> Result<Outcome, Error> {
+) -> Result<SnapshotOutcome, Error> {
     let store = batch.store();
     let of_directory = |source| Error::Directory { path: root.to_owned(), source };
     let meta = open_named(root).and_then(|dir| stat_fd(dir.as_fd()));
@@ -348,13 +352,13 @@ pub(crate) fn look(
     let mut new = store.new_cache(&name, place, old.as_ref()).map_err(|error| Error::Store(error.into()))?;
     let rules = Rules::default();
     let counted = |counts: &Counts| taking.hearing.counted(counts);
-    let options = Options {
+    let options = SnapshotOptions {
         ignored: taking.ignored,
         cache: old.as_ref(),
         progress: &counted,
         began: taking.began,
         sightings: taking.sightings,
-        ..Options::all(&rules, taking.hearing.cancel())
+        ..SnapshotOptions::all(&rules, taking.hearing.cancel())
     };
     // Git may convert the ends of lines: then an id of its index is believed only if the sizes agree.
     let settings = Settings { excludes: taking.rules.to_vec(), ..Settings::default() };

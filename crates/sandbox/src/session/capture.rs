@@ -15,7 +15,7 @@ use std::thread::JoinHandle;
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use sandtable_store::layer::tree::Pair;
 use sandtable_store::layer::{self, Lower};
-use sandtable_store::source::{self, Drift, Listing, Options, Owners, Sightings, Stamp};
+use sandtable_store::source::{self, Drift, Listing, Owners, Sightings, SourceOptions, Stamp};
 
 use super::directory::{Part, SandboxDirectory};
 use super::error::Error;
@@ -93,7 +93,7 @@ impl Watch {
         let (root, cancel) = (self.root.clone(), Arc::clone(&self.cancel));
         // A source that cannot be looked over now is looked over after the command, and told of then.
         let look = self.look.clone();
-        let scan = move || look.set(source::scan(&root, &Options::new(&cancel)).ok());
+        let scan = move || look.set(source::scan(&root, &SourceOptions::new(&cancel)).ok());
         self.scan = std::thread::Builder::new().spawn(scan).ok();
         if self.scan.is_none() {
             self.look.set(None);
@@ -126,13 +126,13 @@ impl Watch {
         Ok(capture)
     }
 
-    fn look_again(&self) -> Result<Listing, source::Error> {
+    fn look_again(&self) -> Result<Listing, source::SourceError> {
         let (users, groups) = ([self.identity.uid], [self.identity.gid]);
         // Every usual group exists in root's private range.
         let groups = (self.identity.uid != 0).then_some(&groups[..]);
         let owners = Owners { users: &users, groups };
         let go_on = AtomicBool::new(false);
-        let options = Options { secrets: secret_names(), owners: Some(owners), cancel: &go_on };
+        let options = SourceOptions { secrets: secret_names(), owners: Some(owners), cancel: &go_on };
         source::scan_with(&self.root, &options, &self.sightings)
     }
 }
@@ -221,14 +221,14 @@ fn read_layer(
     source: &HostPath,
     layer: &str,
     pins: Pins,
-) -> Result<layer::Outcome, layer::Error> {
+) -> Result<layer::LayerOutcome, layer::LayerError> {
     let upper = open(&directory.layer(layer, Part::Upper))?;
     let mut lower = Vec::new();
     if pins == Pins::Present {
         lower.push(open(&directory.layer(layer, Part::Pins))?);
     }
     lower.push(open(source)?);
-    layer::read(upper.as_fd(), &Lower::new(lower), &layer::Options::default())
+    layer::read(upper.as_fd(), &Lower::new(lower), &layer::LayerOptions::default())
 }
 
 /// What a copy holds that it did not when it was made.
@@ -237,7 +237,7 @@ fn read_copy(
     source: &HostPath,
     entry: &CopyEntry,
     resolved: &ResolvedSpec,
-) -> Result<layer::Outcome, layer::Error> {
+) -> Result<layer::LayerOutcome, layer::LayerError> {
     let (copy, from) = (open(copy)?, open(source)?);
     let hidden = Hidden::of(resolved);
     let is_workspace = *source == resolved.source.root;
@@ -247,16 +247,16 @@ fn read_copy(
         finished: entry.finished(),
         left_out: &|path, kind| is_workspace && hidden.picks(path, kind),
     };
-    layer::tree::compare(pair, &layer::Options::default())
+    layer::tree::compare(pair, &layer::LayerOptions::default())
 }
 
-fn open(path: &HostPath) -> Result<OwnedFd, layer::Error> {
+fn open(path: &HostPath) -> Result<OwnedFd, layer::LayerError> {
     openat(CWD, path.as_path(), OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
-        .map_err(|errno| layer::Error::Open(errno.into()))
+        .map_err(|errno| layer::LayerError::Open(errno.into()))
 }
 
 /// Adds what one layer holds. Layers of toolchains are caches of the sandbox: counted, not listed.
-fn add(changes: &mut Changes, mount: &Mount, layer: &str, found: layer::Outcome) {
+fn add(changes: &mut Changes, mount: &Mount, layer: &str, found: layer::LayerOutcome) {
     let target = mount.target.to_string();
     let beside = (layer != WORKSPACE).then_some(&target);
     if found.git == layer::GitState::Changed {

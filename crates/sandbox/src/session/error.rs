@@ -93,7 +93,7 @@ pub enum Error {
     Capture {
         name: SandboxName,
         #[source]
-        source: sandtable_store::layer::Error,
+        source: sandtable_store::layer::LayerError,
     },
     #[error("nothing is recorded of what the sandbox `{0}` stands on")]
     NoBase(SandboxName),
@@ -119,13 +119,13 @@ pub enum Error {
     Snapshot {
         name: SandboxName,
         #[source]
-        source: sandtable_store::snapshot::Error,
+        source: sandtable_store::snapshot::SnapshotError,
     },
     #[error("cannot write the layer of the sandbox `{name}`")]
     Layer {
         name: SandboxName,
         #[source]
-        source: sandtable_store::layer::write::Error,
+        source: sandtable_store::layer::write::LayerWriteError,
     },
     /// No state holds these, so that they cannot be replaced without being lost.
     #[error(
@@ -144,14 +144,14 @@ pub enum Error {
         source: FreezeError,
     },
     #[error("cannot find what is to be hidden")]
-    Secrets(#[source] sandtable_store::source::Error),
+    Secrets(#[source] sandtable_store::source::SourceError),
     #[error("cannot hide a file")]
-    Hide(#[source] sandtable_store::layer::pins::Error),
+    Hide(#[source] sandtable_store::layer::pins::PinsError),
     #[error("cannot copy `{}`", path.display())]
     Copy {
         path: PathBuf,
         #[source]
-        source: sandtable_store::copy::Error,
+        source: sandtable_store::copy::CopyError,
     },
     #[error("cannot unpack the image `{}`", path.display())]
     Image {
@@ -335,7 +335,7 @@ impl Error {
                 "if a command of the sandbox has taken the permissions from it, `chmod u+rwx {}` gives them back",
                 path.display()
             )),
-            Self::Capture { name, source: sandtable_store::layer::Error::Open(source) }
+            Self::Capture { name, source: sandtable_store::layer::LayerError::Open(source) }
                 if is_closed(source) =>
             {
                 Some(format!(

@@ -85,7 +85,7 @@ pub(super) fn copies(
             continue;
         }
         let target = place.join(layer);
-        let options = copy::Options {
+        let options = copy::CopyOptions {
             leave_out: &|_, _| false,
             progress: &|now| watcher.copying(CopyNews::Going { files: now.files, bytes: now.bytes }),
             cancelled: &|| interrupt.signal().is_some() || watcher.is_alone(),
@@ -116,7 +116,7 @@ pub(super) fn copy_workspace(resolved: &ResolvedSpec, target: &HostPath) -> Resu
         _ => None,
     });
     let Some(workspace) = workspace else { return Ok(()) };
-    let options = copy::Options { leave_out: &|_, _| false, progress: &|_| {}, cancelled: &|| false };
+    let options = copy::CopyOptions { leave_out: &|_, _| false, progress: &|_| {}, cancelled: &|| false };
     copy_one(&workspace, resolved, target, &options).map(drop)
 }
 
@@ -132,19 +132,19 @@ fn copy_one(
     copied: &Copied<'_>,
     resolved: &ResolvedSpec,
     target: &HostPath,
-    options: &copy::Options<'_>,
-) -> Result<copy::Outcome, Error> {
+    options: &copy::CopyOptions<'_>,
+) -> Result<copy::CopyOutcome, Error> {
     let Copied { source, layer, identity } = copied;
     fs::create_dir(target.as_path()).map_err(Error::state("make", target.as_path()))?;
     let hidden = Hidden::of(resolved);
-    let options = copy::Options {
+    let options = copy::CopyOptions {
         leave_out: &|path, kind| *layer == WORKSPACE && hidden.picks(path, kind),
         progress: options.progress,
         cancelled: options.cancelled,
     };
     let (from, to) = (opened(source, *identity)?, opened(target, None)?);
     copy(from.as_fd(), to.as_fd(), &options).map_err(|error| match error {
-        copy::Error::Cancelled => Error::Interrupted,
+        copy::CopyError::Cancelled => Error::Interrupted,
         error => Error::Copy { path: source.as_path().to_owned(), source: error },
     })
 }

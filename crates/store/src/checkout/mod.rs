@@ -4,7 +4,7 @@
 //! files, then symlinks, and the modes and times of directories at last. So nothing that a state says can lead outside,
 //! whoever else writes to the directory meanwhile. A name that stands for `.git` somewhere makes a state refused.
 //!
-//! What could not be written as it is said in [`Outcome::skipped`]. After an error, or when told to stop, what was
+//! What could not be written as it is said in [`CheckoutOutcome::skipped`]. After an error, or when told to stop, what was
 //! written is taken away again, as far as it still is what was written. Ownership is not part of a state.
 
 mod make;
@@ -26,7 +26,7 @@ use crate::path::RelPath;
 use crate::state::{Limits, State, StateError};
 
 /// How to write.
-pub struct Options<'a> {
+pub struct CheckoutOptions<'a> {
     pub times: Times,
     pub limits: Limits,
     /// How many threads write.
@@ -37,7 +37,7 @@ pub struct Options<'a> {
     pub cancelled: &'a (dyn Fn() -> bool + Sync),
 }
 
-impl std::fmt::Debug for Options<'_> {
+impl std::fmt::Debug for CheckoutOptions<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { times, limits, workers, .. } = self;
         f.debug_struct("Options")
@@ -48,7 +48,7 @@ impl std::fmt::Debug for Options<'_> {
     }
 }
 
-impl Default for Options<'_> {
+impl Default for CheckoutOptions<'_> {
     fn default() -> Self {
         Self {
             times: Times::Recorded,
@@ -69,24 +69,24 @@ pub struct Progress {
 
 /// What was written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Outcome {
+pub struct CheckoutOutcome {
     pub files: u64,
     pub directories: u64,
     pub symlinks: u64,
     pub bytes: u64,
     /// What is not there as the state has it, sorted by path.
-    pub skipped: Vec<Skipped>,
+    pub skipped: Vec<CheckoutSkipped>,
 }
 
 /// An entry that was not written, or not with all it has.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Skipped {
+pub struct CheckoutSkipped {
     pub path: RelPath,
-    pub why: SkipReason,
+    pub why: CheckoutSkipReason,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum SkipReason {
+pub enum CheckoutSkipReason {
     /// Written, but without something.
     Without(Lost),
     /// Another repository, of which only the commit is known: an empty directory stands for it.
@@ -97,7 +97,7 @@ pub enum SkipReason {
     NotStored,
 }
 
-impl SkipReason {
+impl CheckoutSkipReason {
     pub const ALL: [Self; 5] = [
         Self::Without(Lost::SpecialBits),
         Self::Without(Lost::Attributes),
@@ -118,7 +118,7 @@ impl SkipReason {
     }
 }
 
-impl std::fmt::Display for SkipReason {
+impl std::fmt::Display for CheckoutSkipReason {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Without(Lost::SpecialBits) => "was written without its special permission bits",
@@ -132,7 +132,7 @@ impl std::fmt::Display for SkipReason {
 
 /// Why a state could not be written.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum CheckoutError {
     #[error("the directory is not empty: `{}` is in it", .0.display_escaped())]
     NotEmpty(RelPath),
     #[error("cannot write `{}`", path.display_escaped())]
@@ -154,8 +154,8 @@ pub fn checkout(
     objects: &dyn ReadObjects,
     state: &State,
     target: BorrowedFd<'_>,
-    options: &Options<'_>,
-) -> Result<Outcome, Error> {
+    options: &CheckoutOptions<'_>,
+) -> Result<CheckoutOutcome, CheckoutError> {
     must_be_empty(target)?;
     let done = work::run(objects, state, target, options);
     if done.is_err() {
@@ -165,25 +165,27 @@ pub fn checkout(
     done
 }
 
-pub(crate) fn must_be_empty(target: BorrowedFd<'_>) -> Result<(), Error> {
+pub(crate) fn must_be_empty(target: BorrowedFd<'_>) -> Result<(), CheckoutError> {
     let root = RelPath::root();
     let found = reopen(target).and_then(|again| names(again.as_fd()));
     let found = found.map_err(|errno| write_error(&root, errno))?;
-    found.first().map_or(Ok(()), |first| Err(Error::NotEmpty(root.join(&first.bytes).unwrap_or(root))))
+    found
+        .first()
+        .map_or(Ok(()), |first| Err(CheckoutError::NotEmpty(root.join(&first.bytes).unwrap_or(root))))
 }
 
-pub(crate) fn write_error(path: &RelPath, errno: rustix::io::Errno) -> Error {
-    Error::Write { path: path.clone(), source: errno.into() }
+pub(crate) fn write_error(path: &RelPath, errno: rustix::io::Errno) -> CheckoutError {
+    CheckoutError::Write { path: path.clone(), source: errno.into() }
 }
 
 /// What is there could not be looked at.
-pub(crate) fn read_error(path: &RelPath, errno: rustix::io::Errno) -> Error {
-    Error::Look { path: path.clone(), source: errno.into() }
+pub(crate) fn read_error(path: &RelPath, errno: rustix::io::Errno) -> CheckoutError {
+    CheckoutError::Look { path: path.clone(), source: errno.into() }
 }
 
-pub(crate) fn make_error(path: &RelPath, error: MakeError) -> Error {
+pub(crate) fn make_error(path: &RelPath, error: MakeError) -> CheckoutError {
     match error {
-        MakeError::Read(source) => Error::Read { path: path.clone(), source },
+        MakeError::Read(source) => CheckoutError::Read { path: path.clone(), source },
         MakeError::Io(errno) => write_error(path, errno),
     }
 }

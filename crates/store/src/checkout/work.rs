@@ -12,7 +12,10 @@ use rustix::io::Errno;
 
 use super::make::{Lost, MakeError, Maker};
 use super::way::{Near, Way};
-use super::{Error, Options, Outcome, Progress, SkipReason, Skipped, make_error, write_error};
+use super::{
+    CheckoutError, CheckoutOptions, CheckoutOutcome, CheckoutSkipReason, CheckoutSkipped, Progress,
+    make_error, write_error,
+};
 use crate::id::ObjectId;
 use crate::object::name::git_refuses;
 use crate::object::{ReadError, ReadObjects};
@@ -28,8 +31,8 @@ pub(super) fn run(
     objects: &dyn ReadObjects,
     state: &State,
     target: BorrowedFd<'_>,
-    options: &Options<'_>,
-) -> Result<Outcome, Error> {
+    options: &CheckoutOptions<'_>,
+) -> Result<CheckoutOutcome, CheckoutError> {
     let contents = state.root().read_root(objects)?;
     let work = Work {
         objects,
@@ -56,7 +59,7 @@ pub(super) fn run(
 struct Work<'a> {
     objects: &'a dyn ReadObjects,
     target: BorrowedFd<'a>,
-    options: &'a Options<'a>,
+    options: &'a CheckoutOptions<'a>,
     maker: Maker<'a>,
     queue: Mutex<Queue>,
     changed: Condvar,
@@ -94,8 +97,8 @@ struct Queue {
     directories: u64,
     /// Directories whose symlinks, modes and times come last.
     unsettled: Vec<Rest>,
-    skipped: Vec<Skipped>,
-    failed: Option<Error>,
+    skipped: Vec<CheckoutSkipped>,
+    failed: Option<CheckoutError>,
 }
 
 impl Work<'_> {
@@ -127,7 +130,7 @@ impl Work<'_> {
     }
 
     /// Leaves what came of a task to all, but for the part that the thread goes on with itself.
-    fn done(&self, result: Result<Vec<Task>, Error>) -> Option<Task> {
+    fn done(&self, result: Result<Vec<Task>, CheckoutError>) -> Option<Task> {
         let mut queue = self.lock();
         let mut mine = None;
         match result {
@@ -148,7 +151,7 @@ impl Work<'_> {
         mine
     }
 
-    fn perform(&self, near: &mut Near<'_>, task: Task) -> Result<Vec<Task>, Error> {
+    fn perform(&self, near: &mut Near<'_>, task: Task) -> Result<Vec<Task>, CheckoutError> {
         match task {
             Task::Directory { way, below, own } => {
                 if way.depth() > self.options.limits.depth {
@@ -173,7 +176,7 @@ impl Work<'_> {
         near: &mut Near<'_>,
         way: &Arc<Way>,
         (entries, own): (Vec<Entry>, Own),
-    ) -> Result<Vec<Task>, Error> {
+    ) -> Result<Vec<Task>, CheckoutError> {
         let many = entries.len() as u64;
         if self.entries.fetch_add(many, Ordering::Relaxed) + many > self.options.limits.entries {
             return Err(StateError::TooMany.into());
@@ -183,7 +186,7 @@ impl Work<'_> {
         // Directories come first: two names that the file system takes for one must not mix a tree and a file.
         for Entry { name, node } in entries {
             if git_refuses(&name) {
-                return Err(Error::Git(way.path_of(&name)));
+                return Err(CheckoutError::Git(way.path_of(&name)));
             }
             self.ask()?;
             let own = node.own;
@@ -210,23 +213,25 @@ impl Work<'_> {
     }
 
     /// Whether it shall go on.
-    fn ask(&self) -> Result<(), Error> {
-        if (self.options.cancelled)() { Err(Error::Cancelled) } else { Ok(()) }
+    fn ask(&self) -> Result<(), CheckoutError> {
+        if (self.options.cancelled)() { Err(CheckoutError::Cancelled) } else { Ok(()) }
     }
 
-    fn files(&self, way: &Way, parent: BorrowedFd<'_>, files: &[Leaf]) -> Result<(), Error> {
+    fn files(&self, way: &Way, parent: BorrowedFd<'_>, files: &[Leaf]) -> Result<(), CheckoutError> {
         files.iter().try_for_each(|file| {
             self.ask()?;
             self.file(way, parent, file)
         })
     }
 
-    fn file(&self, way: &Way, parent: BorrowedFd<'_>, file: &Leaf) -> Result<(), Error> {
+    fn file(&self, way: &Way, parent: BorrowedFd<'_>, file: &Leaf) -> Result<(), CheckoutError> {
         let Leaf { name, id, own } = file;
         let (bytes, lost) = match self.maker.file(parent, name, (id, own)) {
-            Err(MakeError::Io(Errno::EXIST)) => return self.skip(way.path_of(name), SkipReason::NameTaken),
+            Err(MakeError::Io(Errno::EXIST)) => {
+                return self.skip(way.path_of(name), CheckoutSkipReason::NameTaken);
+            }
             Err(MakeError::Read(ReadError::Missing(missing))) if missing == *id => {
-                return self.skip(way.path_of(name), SkipReason::NotStored);
+                return self.skip(way.path_of(name), CheckoutSkipReason::NotStored);
             }
             made => made.map_err(|error| make_error(&way.path_of(name), error))?,
         };
@@ -242,31 +247,31 @@ impl Work<'_> {
         parent: BorrowedFd<'_>,
         (way, name): (&Arc<Way>, &[u8]),
         (below, own): (Directory, Own),
-    ) -> Result<Option<Task>, Error> {
+    ) -> Result<Option<Task>, CheckoutError> {
         let path = || way.path_of(name);
         // For its owner only, until everything is in it.
         match mkdirat(parent, name, Mode::RWXU) {
-            Err(Errno::EXIST) => self.skip(path(), SkipReason::NameTaken).map(|()| None),
+            Err(Errno::EXIST) => self.skip(path(), CheckoutSkipReason::NameTaken).map(|()| None),
             Err(errno) => Err(write_error(&path(), errno)),
             Ok(()) => {
                 self.lock().directories += 1;
-                let way = way.to(name).ok_or_else(|| Error::Git(path()))?;
+                let way = way.to(name).ok_or_else(|| CheckoutError::Git(path()))?;
                 Ok(Some(Task::Directory { way, below, own }))
             }
         }
     }
 
     /// A directory stands where another repository was.
-    fn repository(&self, parent: BorrowedFd<'_>, way: &Way, name: &[u8]) -> Result<(), Error> {
+    fn repository(&self, parent: BorrowedFd<'_>, way: &Way, name: &[u8]) -> Result<(), CheckoutError> {
         match mkdirat(parent, name, Mode::from_raw_mode(0o777)) {
-            Err(Errno::EXIST) => self.skip(way.path_of(name), SkipReason::NameTaken),
+            Err(Errno::EXIST) => self.skip(way.path_of(name), CheckoutSkipReason::NameTaken),
             Err(errno) => Err(write_error(&way.path_of(name), errno)),
-            Ok(()) => self.skip(way.path_of(name), SkipReason::Repository),
+            Ok(()) => self.skip(way.path_of(name), CheckoutSkipReason::Repository),
         }
     }
 
     /// Settles a directory at once if nothing more will come and everybody can still go through it.
-    fn leave(&self, here: BorrowedFd<'_>, rest: Rest) -> Result<(), Error> {
+    fn leave(&self, here: BorrowedFd<'_>, rest: Rest) -> Result<(), CheckoutError> {
         let at_once = rest.links.is_empty() && rest.own.bits & 0o700 == 0o700 && !rest.way.is_root();
         if at_once {
             return self.settle(here, &rest);
@@ -275,14 +280,14 @@ impl Work<'_> {
         Ok(())
     }
 
-    fn settle(&self, here: BorrowedFd<'_>, rest: &Rest) -> Result<(), Error> {
+    fn settle(&self, here: BorrowedFd<'_>, rest: &Rest) -> Result<(), CheckoutError> {
         let lost = self.maker.settle(here, &rest.own);
         let lost = lost.map_err(|errno| write_error(&rest.way.path(), errno))?;
-        lost.into_iter().try_for_each(|lost| self.skip(rest.way.path(), SkipReason::Without(lost)))
+        lost.into_iter().try_for_each(|lost| self.skip(rest.way.path(), CheckoutSkipReason::Without(lost)))
     }
 
     /// Symlinks, then the directories that had to wait, the deepest first.
-    fn finish(self) -> Result<Outcome, Error> {
+    fn finish(self) -> Result<CheckoutOutcome, CheckoutError> {
         let mut queue = std::mem::take(&mut *self.lock());
         if let Some(error) = queue.failed.take() {
             return Err(error);
@@ -302,7 +307,7 @@ impl Work<'_> {
         }
         queue.skipped.append(&mut self.lock().skipped);
         queue.skipped.sort_unstable();
-        Ok(Outcome {
+        Ok(CheckoutOutcome {
             files: self.files.into_inner(),
             bytes: self.bytes.into_inner(),
             directories: queue.directories,
@@ -311,22 +316,22 @@ impl Work<'_> {
         })
     }
 
-    fn link(&self, way: &Way, parent: BorrowedFd<'_>, link: &Leaf) -> Result<(), Error> {
+    fn link(&self, way: &Way, parent: BorrowedFd<'_>, link: &Leaf) -> Result<(), CheckoutError> {
         self.ask()?;
         let Leaf { name, id, own } = link;
         match self.maker.symlink(parent, name, (id, own)) {
-            Err(MakeError::Io(Errno::EXIST)) => self.skip(way.path_of(name), SkipReason::NameTaken),
+            Err(MakeError::Io(Errno::EXIST)) => self.skip(way.path_of(name), CheckoutSkipReason::NameTaken),
             made => self.lost(way, name, made.map_err(|error| make_error(&way.path_of(name), error))?),
         }
     }
 
-    fn lost(&self, way: &Way, name: &[u8], lost: Vec<Lost>) -> Result<(), Error> {
-        lost.into_iter().try_for_each(|lost| self.skip(way.path_of(name), SkipReason::Without(lost)))
+    fn lost(&self, way: &Way, name: &[u8], lost: Vec<Lost>) -> Result<(), CheckoutError> {
+        lost.into_iter().try_for_each(|lost| self.skip(way.path_of(name), CheckoutSkipReason::Without(lost)))
     }
 
     #[expect(clippy::unnecessary_wraps, reason = "reads well at the end of a function that can fail")]
-    fn skip(&self, path: RelPath, why: SkipReason) -> Result<(), Error> {
-        self.lock().skipped.push(Skipped { path, why });
+    fn skip(&self, path: RelPath, why: CheckoutSkipReason) -> Result<(), CheckoutError> {
+        self.lock().skipped.push(CheckoutSkipped { path, why });
         Ok(())
     }
 
@@ -335,7 +340,7 @@ impl Work<'_> {
     }
 }
 
-fn open(near: &mut Near<'_>, way: &Arc<Way>) -> Result<OwnedFd, Error> {
+fn open(near: &mut Near<'_>, way: &Arc<Way>) -> Result<OwnedFd, CheckoutError> {
     near.open(way).map_err(|errno| write_error(&way.path(), errno))
 }
 

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use rustix::fs::{SeekFrom, fstat, ftruncate, seek};
 use rustix::io::{Errno, Result, pread, pwrite, retry_on_intr};
 
-use super::Error;
+use super::CopyError;
 use super::work::{Work, read, write};
 use crate::os::{copy_range, share_content};
 use crate::path::RelPath;
@@ -21,7 +21,7 @@ pub(super) fn copy(
     from: &OwnedFd,
     to: &OwnedFd,
     path: &RelPath,
-) -> std::result::Result<u64, Error> {
+) -> std::result::Result<u64, CopyError> {
     let size = fstat(from).map_err(|errno| read(path, errno))?.st_size.cast_unsigned();
     if size == 0 {
         return Ok(0);
@@ -40,7 +40,7 @@ pub(super) fn copy(
         at = start;
         while at < end {
             if (work.options.cancelled)() {
-                return Err(Error::Cancelled);
+                return Err(CopyError::Cancelled);
             }
             match carrier.some(at, (end - at).min(STEP)).map_err(|errno| write(path, errno))? {
                 // The file became shorter meanwhile.

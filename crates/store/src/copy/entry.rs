@@ -10,7 +10,7 @@ use rustix::fs::{
 use rustix::io::{Errno, Result};
 
 use super::work::{Work, is_gone, read, write};
-use super::{Error, content};
+use super::{CopyError, content};
 use crate::dir::{Kind, Meta, Mounts, open_below, open_file_with};
 use crate::os::make_pipe;
 use crate::path::RelPath;
@@ -41,7 +41,7 @@ impl Site<'_> {
 }
 
 impl Work<'_> {
-    pub(super) fn entry(&self, site: &Site<'_>) -> std::result::Result<Made, Error> {
+    pub(super) fn entry(&self, site: &Site<'_>) -> std::result::Result<Made, CopyError> {
         let Site { to, path, meta, .. } = *site;
         let made = |result: Result<()>| result.map_err(|errno| write(path, errno));
         match meta.kind {
@@ -69,7 +69,7 @@ impl Work<'_> {
         Ok(Made::Done)
     }
 
-    fn file(&self, site: &Site<'_>) -> std::result::Result<(), Error> {
+    fn file(&self, site: &Site<'_>) -> std::result::Result<(), CopyError> {
         let Site { path, meta, .. } = *site;
         let from = match open_file_with(site.from, site.name(), meta, Mounts::Cross) {
             Err(errno) if is_gone(errno) => return Ok(()),
@@ -88,7 +88,7 @@ impl Work<'_> {
     }
 
     /// A new file, or nothing if it is another name of one that was copied.
-    fn create(&self, site: &Site<'_>) -> std::result::Result<Option<OwnedFd>, Error> {
+    fn create(&self, site: &Site<'_>) -> std::result::Result<Option<OwnedFd>, CopyError> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let new = || {
             let file = openat(site.to, site.name(), flags, Mode::RUSR | Mode::WUSR);

@@ -12,11 +12,11 @@ fn nothing(_: &RelPath, _: Kind) -> bool {
     false
 }
 
-fn options() -> Options<'static> {
-    Options { leave_out: &nothing, progress: &|_| (), cancelled: &|| false }
+fn options() -> CopyOptions<'static> {
+    CopyOptions { leave_out: &nothing, progress: &|_| (), cancelled: &|| false }
 }
 
-fn copied(source: &Path, target: &Path, options: &Options<'_>) -> Result<Outcome, Error> {
+fn copied(source: &Path, target: &Path, options: &CopyOptions<'_>) -> Result<CopyOutcome, CopyError> {
     let (from, to) = (open_named(source).unwrap(), open_named(target).unwrap());
     copy(from.as_fd(), to.as_fd(), options)
 }
@@ -83,7 +83,7 @@ fn what_is_left_out_or_cannot_be_copied_is_not_there() {
     std::os::unix::net::UnixListener::bind(source.path().join("socket")).unwrap();
     let leave_out = |path: &RelPath, kind: Kind| kind == Kind::Directory && path.as_bytes() == b"secret";
     let outcome =
-        copied(source.path(), target.path(), &Options { leave_out: &leave_out, ..options() }).unwrap();
+        copied(source.path(), target.path(), &CopyOptions { leave_out: &leave_out, ..options() }).unwrap();
     let made = open_named(target.path()).unwrap();
     let found: Vec<_> = crate::dir::names(made.as_fd()).unwrap().into_iter().map(|name| name.bytes).collect();
     assert_eq!(found, [b"keep".to_vec(), b"pipe".to_vec()]);
@@ -105,9 +105,9 @@ fn it_tells_how_far_it_is_and_stops_when_told() {
     let stopped = copied(
         source.path(),
         target.path(),
-        &Options { progress: &progress, cancelled: &cancelled, ..options() },
+        &CopyOptions { progress: &progress, cancelled: &cancelled, ..options() },
     );
-    assert!(matches!(stopped, Err(Error::Cancelled)), "{stopped:?}");
+    assert!(matches!(stopped, Err(CopyError::Cancelled)), "{stopped:?}");
     assert!((10..50).contains(&most.load(Ordering::Relaxed)));
 }
 

@@ -8,7 +8,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use rustix::io::Errno;
 
-use super::{Error, Options, Progress, Skipped, entry};
+use super::{CopyError, CopyOptions, CopySkipped, Progress, entry};
 use crate::dir::{Meta, Mounts, names, open_below, open_below_with, stat_at, stat_fd};
 use crate::path::RelPath;
 use crate::workers::help;
@@ -19,8 +19,8 @@ const THREADS: std::ops::RangeInclusive<usize> = 2..=8;
 pub(super) fn run(
     source: BorrowedFd<'_>,
     target: BorrowedFd<'_>,
-    options: &Options<'_>,
-) -> Result<(Progress, Vec<Skipped>), Error> {
+    options: &CopyOptions<'_>,
+) -> Result<(Progress, Vec<CopySkipped>), CopyError> {
     let top = stat_fd(source).map_err(|errno| read(&RelPath::root(), errno))?;
     let state = State { queue: vec![(RelPath::root(), top)], ..State::default() };
     let work = Work {
@@ -53,7 +53,7 @@ pub(super) fn run(
 pub(super) struct Work<'a> {
     pub(super) source: BorrowedFd<'a>,
     pub(super) target: BorrowedFd<'a>,
-    pub(super) options: &'a Options<'a>,
+    pub(super) options: &'a CopyOptions<'a>,
     /// Whether the file system may still turn out to share blocks.
     pub(super) clones: AtomicBool,
     state: Mutex<State>,
@@ -72,8 +72,8 @@ struct State {
     /// Directories whose entries are there; their modes and times come last.
     done: Vec<(RelPath, Meta)>,
     copied: Progress,
-    skipped: Vec<Skipped>,
-    failed: Option<Error>,
+    skipped: Vec<CopySkipped>,
+    failed: Option<CopyError>,
 }
 
 impl Work<'_> {
@@ -111,7 +111,7 @@ impl Work<'_> {
     }
 
     /// Copies the entries of one directory; gives its directories, which exist but are empty.
-    fn directory(&self, path: &RelPath) -> Result<Vec<(RelPath, Meta)>, Error> {
+    fn directory(&self, path: &RelPath) -> Result<Vec<(RelPath, Meta)>, CopyError> {
         let opened = open_below_with(self.source, path, Mounts::Cross);
         let from = match opened {
             Ok(from) => from,
@@ -127,7 +127,7 @@ impl Work<'_> {
         let mut below = Vec::new();
         for name in names(from.as_fd()).map_err(|errno| read(path, errno))? {
             if (self.options.cancelled)() {
-                return Err(Error::Cancelled);
+                return Err(CopyError::Cancelled);
             }
             let path = path.join(&name.bytes).expect("a directory lists single names");
             let meta = match stat_at(from.as_fd(), &name.bytes) {
@@ -145,7 +145,7 @@ impl Work<'_> {
     }
 
     pub(super) fn skip(&self, path: &RelPath, why: &'static str) {
-        self.lock().skipped.push(Skipped { path: path.clone(), why });
+        self.lock().skipped.push(CopySkipped { path: path.clone(), why });
     }
 
     pub(super) fn copied(&self, bytes: u64) {
@@ -167,7 +167,7 @@ impl Work<'_> {
 }
 
 /// Gives the directories their modes and times, the deepest first: whatever is made in one moves its time.
-fn finish(target: BorrowedFd<'_>, mut done: Vec<(RelPath, Meta)>) -> Result<(), Error> {
+fn finish(target: BorrowedFd<'_>, mut done: Vec<(RelPath, Meta)>) -> Result<(), CopyError> {
     done.sort_unstable_by(|(a, _), (b, _)| b.cmp(a));
     for (path, meta) in done {
         let opened = open_below(target, &path).map_err(|errno| write(&path, errno))?;
@@ -181,10 +181,10 @@ pub(super) fn is_gone(errno: Errno) -> bool {
     matches!(errno, Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::STALE)
 }
 
-pub(super) fn read(path: &RelPath, errno: Errno) -> Error {
-    Error::Read { path: path.clone(), source: errno.into() }
+pub(super) fn read(path: &RelPath, errno: Errno) -> CopyError {
+    CopyError::Read { path: path.clone(), source: errno.into() }
 }
 
-pub(super) fn write(path: &RelPath, errno: Errno) -> Error {
-    Error::Write { path: path.clone(), source: errno.into() }
+pub(super) fn write(path: &RelPath, errno: Errno) -> CopyError {
+    CopyError::Write { path: path.clone(), source: errno.into() }
 }

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::io::Write;
 
-use super::render::{Error, Options, hunk};
+use super::render::{RenderError, RenderOptions, hunk};
 use super::text::{Comparison, Group, Line, is_binary};
 
 /// Texts above this are taken as a whole.
@@ -43,7 +43,12 @@ impl<'a> Hunks<'a> {
     }
 
     /// Writes one of them as a patch has it.
-    pub fn show(&self, number: usize, out: &mut dyn Write, options: &Options) -> Result<(), Error> {
+    pub fn show(
+        &self,
+        number: usize,
+        out: &mut dyn Write,
+        options: &RenderOptions,
+    ) -> Result<(), RenderError> {
         let Some(group) = self.groups.get(number) else { return Ok(()) };
         hunk(out, &self.compared, group, options)
     }
@@ -86,7 +91,7 @@ mod tests {
         let second = hunks.taken(&BTreeSet::from([1]));
         assert_eq!(second, text.replace("\n25\n", "\ntwenty-five\n").into_bytes());
         let mut shown = Vec::new();
-        hunks.show(0, &mut shown, &Options::default()).unwrap();
+        hunks.show(0, &mut shown, &RenderOptions::default()).unwrap();
         let shown = String::from_utf8(shown).unwrap();
         assert!(shown.starts_with("@@ -1,7 +1,7 @@\n") && shown.contains("+three\n"), "{shown}");
         assert!(Hunks::of(b"a\0", b"b").is_none());

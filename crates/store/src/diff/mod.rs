@@ -33,7 +33,7 @@ const TIME: Duration = Duration::from_secs(8);
 
 /// How far to go.
 #[derive(Clone, Copy, Debug)]
-pub struct Options {
+pub struct DiffOptions {
     /// Whether removed and added files are paired.
     pub renames: Renames,
     /// Contents larger than this are not compared line by line; with 0 none is looked at, and no lines are counted.
@@ -48,7 +48,7 @@ pub struct Options {
     pub until: Option<Instant>,
 }
 
-impl Default for Options {
+impl Default for DiffOptions {
     fn default() -> Self {
         Self {
             renames: Renames::Find,
@@ -61,7 +61,7 @@ impl Default for Options {
     }
 }
 
-impl Options {
+impl DiffOptions {
     fn is_over(&self) -> bool {
         self.until.is_some_and(|until| Instant::now() >= until)
     }
@@ -159,7 +159,7 @@ pub enum Flag {
 
 /// Why two states could not be compared.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum DiffError {
     #[error(transparent)]
     State(#[from] StateError),
     #[error(transparent)]
@@ -167,7 +167,12 @@ pub enum Error {
 }
 
 /// What differs between two states.
-pub fn diff(objects: &dyn ReadObjects, from: &State, to: &State, options: &Options) -> Result<Diff, Error> {
+pub fn diff(
+    objects: &dyn ReadObjects,
+    from: &State,
+    to: &State,
+    options: &DiffOptions,
+) -> Result<Diff, DiffError> {
     let mut diff = walk::changes(objects, from, to, options)?;
     if options.renames == Renames::Find {
         rename::pair(objects, &mut diff, options)?;
@@ -208,7 +213,11 @@ enum Measured {
 }
 
 /// Sizes, whether it is text, and how many lines came and went.
-fn measure(objects: &dyn ReadObjects, change: &mut Change, options: &Options) -> Result<Measured, Error> {
+fn measure(
+    objects: &dyn ReadObjects,
+    change: &mut Change,
+    options: &DiffOptions,
+) -> Result<Measured, DiffError> {
     for side in [&mut change.old, &mut change.new].into_iter().flatten() {
         if let Some(id) = side.content() {
             match objects.header(id) {
@@ -243,7 +252,7 @@ fn measure(objects: &dyn ReadObjects, change: &mut Change, options: &Options) ->
 fn content(
     objects: &dyn ReadObjects,
     side: Option<&Side>,
-    options: &Options,
+    options: &DiffOptions,
 ) -> Result<Option<Vec<u8>>, ReadError> {
     let Some((side, id)) = side.and_then(|side| Some((side, side.content()?))) else {
         return Ok(Some(Vec::new()));

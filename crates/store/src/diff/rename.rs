@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::similar::{ALIKE, Bag, could_be_alike};
-use super::{Change, ChangeKind, Diff, EntryType, Error, Options, content};
+use super::{Change, ChangeKind, Diff, DiffError, DiffOptions, EntryType, content};
 use crate::id::ObjectId;
 use crate::object::{ReadError, ReadObjects};
 
@@ -18,7 +18,11 @@ const PIECES: usize = 2_000_000;
 const LOOKS: usize = 50_000_000;
 
 /// Replaces pairs of a removal and an addition by a rename.
-pub(super) fn pair(objects: &dyn ReadObjects, diff: &mut Diff, options: &Options) -> Result<(), Error> {
+pub(super) fn pair(
+    objects: &dyn ReadObjects,
+    diff: &mut Diff,
+    options: &DiffOptions,
+) -> Result<(), DiffError> {
     let one_sided = |change: &Change| matches!(change.kind, ChangeKind::Added | ChangeKind::Removed);
     let (candidates, mut rest): (Vec<Change>, Vec<Change>) =
         std::mem::take(&mut diff.changes).into_iter().partition(|change| {
@@ -41,7 +45,7 @@ pub(super) fn pair(objects: &dyn ReadObjects, diff: &mut Diff, options: &Options
     Ok(())
 }
 
-fn sizes(objects: &dyn ReadObjects, list: &mut [Option<Change>]) -> Result<(), Error> {
+fn sizes(objects: &dyn ReadObjects, list: &mut [Option<Change>]) -> Result<(), DiffError> {
     for side in list.iter_mut().flatten().flat_map(|change| [&mut change.old, &mut change.new]).flatten() {
         let Some(id) = side.id else { continue };
         match objects.header(&id) {
@@ -87,8 +91,8 @@ fn alike(
     objects: &dyn ReadObjects,
     removed: &mut [Option<Change>],
     added: &mut [Option<Change>],
-    options: &Options,
-) -> Result<Vec<Change>, Error> {
+    options: &DiffOptions,
+) -> Result<Vec<Change>, DiffError> {
     let (old, new) = (bags(objects, removed, options)?, bags(objects, added, options)?);
     let (mut scores, mut looks) = (Vec::new(), LOOKS);
     for (from, (old_size, old_bag)) in &old {
@@ -123,8 +127,8 @@ fn alike(
 fn bags(
     objects: &dyn ReadObjects,
     list: &[Option<Change>],
-    options: &Options,
-) -> Result<BTreeMap<usize, (u64, Bag)>, Error> {
+    options: &DiffOptions,
+) -> Result<BTreeMap<usize, (u64, Bag)>, DiffError> {
     let (mut bags, mut pieces) = (BTreeMap::new(), 0);
     for (index, change) in list.iter().enumerate() {
         let Some(side) = change.as_ref().and_then(|change| change.old.as_ref().or(change.new.as_ref()))

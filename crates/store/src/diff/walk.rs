@@ -1,6 +1,6 @@
 //! Goes through two states side by side, down only where they differ.
 
-use super::{Change, ChangeKind, Diff, EntryType, Error, Flag, Options, Side};
+use super::{Change, ChangeKind, Diff, DiffError, DiffOptions, EntryType, Flag, Side};
 use crate::object::ReadObjects;
 use crate::path::RelPath;
 use crate::state::{Directory, Entry, Node, Own, State, What};
@@ -14,8 +14,8 @@ pub(super) fn changes(
     objects: &dyn ReadObjects,
     from: &State,
     to: &State,
-    options: &Options,
-) -> Result<Diff, Error> {
+    options: &DiffOptions,
+) -> Result<Diff, DiffError> {
     let mut walk = Walk { diff: Diff::default(), waiting: Vec::new(), path_bytes: options.path_bytes };
     if from.root().same(&to.root()) {
         return Ok(walk.diff);

@@ -22,8 +22,8 @@ use crate::object::ObjectKind;
 use crate::object::name::{git_refuses, git_refuses_symlink};
 use crate::path::RelPath;
 use crate::snapshot::{
-    self, Error, FileReader, Findings, Holes, Ignored, Linked, Nothing, SkipReason, Small, Store, attributes,
-    judge, link, small_file,
+    self, FileReader, Findings, Holes, Ignored, Linked, Nothing, SkipReason, Small, SnapshotError, Store,
+    attributes, judge, link, small_file,
 };
 use crate::source::Stamp;
 use crate::statcache::{self, Block, Cached, CachedDirectory, InStore, Key, Look, Settled, StatCache};
@@ -58,7 +58,7 @@ pub enum Watch {
 /// A captured layer.
 #[derive(Clone, Debug)]
 pub struct Captured {
-    pub outcome: snapshot::Outcome,
+    pub outcome: snapshot::SnapshotOutcome,
     /// Attributes that must not be obeyed; sorted by path.
     pub foreign: Vec<Foreign>,
     /// Whether there is anything of the top-level `.git` in the layer.
@@ -71,12 +71,12 @@ pub fn capture(
     base: &State,
     store: Store<'_>,
     run: Run<'_, '_>,
-) -> Result<Captured, Error> {
+) -> Result<Captured, SnapshotError> {
     let moment = match run.options.watch {
         Watch::Still => Stamp::now(),
         Watch::Live => Stamp::after_all(),
     };
-    let read = |errno: Errno| Error::Read { path: RelPath::root(), source: errno.into() };
+    let read = |errno: Errno| SnapshotError::Read { path: RelPath::root(), source: errno.into() };
     let mut capture = Capture {
         upper: Descent::new(upper, HANDLES).map_err(read)?,
         editor: Editor::new(store.objects, store.sink, base)?,
@@ -87,7 +87,7 @@ pub fn capture(
         path: RelPath::root(),
         frames: Vec::new(),
         findings: Findings::default(),
-        foreign: findings::Findings::new(super::Options::default()),
+        foreign: findings::Findings::new(super::LayerOptions::default()),
         holes: Holes::default(),
         linked: Linked::default(),
         layer: None,
@@ -131,15 +131,15 @@ struct Frame<'a> {
 }
 
 impl<'a> Capture<'a, '_> {
-    fn run(mut self) -> Result<Captured, Error> {
+    fn run(mut self) -> Result<Captured, SnapshotError> {
         while let Some(frame) = self.frames.last_mut() {
             if self.options.cancel.load(Ordering::Relaxed) {
-                return Err(Error::Cancelled);
+                return Err(SnapshotError::Cancelled);
             }
             if frame.block.is_full()
                 && let Some(cache) = &mut self.cache
             {
-                cache.directory(frame.key, &mut frame.block).map_err(Error::Cache)?;
+                cache.directory(frame.key, &mut frame.block).map_err(SnapshotError::Cache)?;
             }
             match frame.names.next() {
                 Some(name) => self.entry(&name.bytes)?,
@@ -150,13 +150,19 @@ impl<'a> Capture<'a, '_> {
         let (counts, skipped, changed) = self.findings.into_lists();
         let foreign = self.foreign.into_outcome().foreign;
         let git = if self.layer.is_some() { GitState::Changed } else { GitState::Untouched };
-        let outcome =
-            snapshot::Outcome { state, counts, skipped, changed, borrowed: Vec::new(), exclude: Vec::new() };
+        let outcome = snapshot::SnapshotOutcome {
+            state,
+            counts,
+            skipped,
+            changed,
+            borrowed: Vec::new(),
+            exclude: Vec::new(),
+        };
         Ok(Captured { outcome, foreign, git })
     }
 
     /// Starts reading the directory that was just entered, on both sides.
-    fn begin(&mut self, place: Place, rules: Rules, key: Key) -> Result<(), Error> {
+    fn begin(&mut self, place: Place, rules: Rules, key: Key) -> Result<(), SnapshotError> {
         let Marks { hides, foreign, .. } =
             marks(self.upper.fd(), Kind::Directory, place).map_err(|errno| self.failed(errno))?;
         self.foreign.foreign(&self.path, foreign);
@@ -169,10 +175,10 @@ impl<'a> Capture<'a, '_> {
         Ok(())
     }
 
-    fn end(&mut self) -> Result<(), Error> {
+    fn end(&mut self) -> Result<(), SnapshotError> {
         let mut frame = self.frames.pop().expect("a directory is left once");
         if let Some(cache) = &mut self.cache {
-            cache.directory(frame.key, &mut frame.block).map_err(Error::Cache)?;
+            cache.directory(frame.key, &mut frame.block).map_err(SnapshotError::Cache)?;
         }
         if !self.frames.is_empty() {
             self.upper.leave()?;
@@ -182,7 +188,7 @@ impl<'a> Capture<'a, '_> {
         Ok(())
     }
 
-    fn entry(&mut self, name: &[u8]) -> Result<(), Error> {
+    fn entry(&mut self, name: &[u8]) -> Result<(), SnapshotError> {
         if name == b".git" && self.path.is_root() {
             let (layer, findings) = opaque::store(self.upper.fd(), name, self.store)?;
             self.layer = Some(layer);
@@ -202,10 +208,10 @@ impl<'a> Capture<'a, '_> {
                 self.skip(why);
             }
             Err(Stop::Entry(Nothing::Failed(source))) => {
-                return Err(Error::Read { path: self.path.clone(), source });
+                return Err(SnapshotError::Read { path: self.path.clone(), source });
             }
             Err(Stop::Entry(Nothing::Write(error))) => return Err(StateError::Write(error).into()),
-            Err(Stop::Entry(Nothing::Cancelled)) => return Err(Error::Cancelled),
+            Err(Stop::Entry(Nothing::Cancelled)) => return Err(SnapshotError::Cancelled),
             Err(Stop::All(error)) => return Err(error),
         }
         if self.frames.len() == depth {
@@ -268,7 +274,7 @@ impl<'a> Capture<'a, '_> {
         self.see(&meta);
         let hides = super::attribute::hides(self.upper.fd()).map_err(judge)?;
         let below = if hides == Hides::Everything { Below::Drop } else { Below::Keep };
-        self.editor.enter(name, below).map_err(Error::State)?;
+        self.editor.enter(name, below).map_err(SnapshotError::State)?;
         self.editor.set_own(Own::new(&meta, attributes));
         self.begin(place, rules, key)?;
         Ok(())
@@ -336,7 +342,7 @@ impl<'a> Capture<'a, '_> {
     }
 
     /// The rules of this directory are in the layer or, if that says nothing, in the base.
-    fn rules(&mut self, above: Rules, names: &[Name]) -> Result<Rules, Error> {
+    fn rules(&mut self, above: Rules, names: &[Name]) -> Result<Rules, SnapshotError> {
         if self.options.ignored != Ignored::None {
             return Ok(above);
         }
@@ -366,7 +372,7 @@ impl<'a> Capture<'a, '_> {
         Ok(rules.unwrap_or(above))
     }
 
-    fn blob(&self, id: &ObjectId) -> Result<Option<Vec<u8>>, Error> {
+    fn blob(&self, id: &ObjectId) -> Result<Option<Vec<u8>>, SnapshotError> {
         let (_, size) = self.store.objects.header(id).map_err(StateError::Read)?;
         if size > ignore::FILE_LIMIT {
             return Ok(None);
@@ -408,15 +414,15 @@ impl<'a> Capture<'a, '_> {
         self.frames.last().expect("an entry is looked at inside a directory")
     }
 
-    fn failed(&self, errno: Errno) -> Error {
-        Error::Read { path: self.path.clone(), source: errno.into() }
+    fn failed(&self, errno: Errno) -> SnapshotError {
+        SnapshotError::Read { path: self.path.clone(), source: errno.into() }
     }
 }
 
 /// Ends the look at one entry, or at everything.
 enum Stop {
     Entry(Nothing),
-    All(Error),
+    All(SnapshotError),
 }
 
 impl From<Nothing> for Stop {
@@ -425,8 +431,8 @@ impl From<Nothing> for Stop {
     }
 }
 
-impl From<Error> for Stop {
-    fn from(error: Error) -> Self {
+impl From<SnapshotError> for Stop {
+    fn from(error: SnapshotError) -> Self {
         Self::All(error)
     }
 }

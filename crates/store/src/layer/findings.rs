@@ -1,8 +1,8 @@
 //! Collects what a reader finds, within limits.
 
 use super::attribute::ForeignReason;
-use super::outcome::{Change, Foreign, GitState, Outcome, SkipReason, Skipped};
-use super::{Git, Options};
+use super::outcome::{Change, Foreign, GitState, LayerOutcome, LayerSkipReason, LayerSkipped};
+use super::{Git, LayerOptions};
 use crate::path::RelPath;
 
 /// Paths are whole in the outcome, so a very deep tree makes them long: this bounds their sum.
@@ -10,16 +10,16 @@ const PATH_BYTES: usize = 64 << 20;
 
 #[derive(Debug)]
 pub(super) struct Findings {
-    options: Options,
-    outcome: Outcome,
+    options: LayerOptions,
+    outcome: LayerOutcome,
     changes: u64,
     room: usize,
     bytes: usize,
 }
 
 impl Findings {
-    pub(super) fn new(options: Options) -> Self {
-        Self { options, outcome: Outcome::default(), changes: 0, room: options.limit, bytes: PATH_BYTES }
+    pub(super) fn new(options: LayerOptions) -> Self {
+        Self { options, outcome: LayerOutcome::default(), changes: 0, room: options.limit, bytes: PATH_BYTES }
     }
 
     /// How many changes there were so far, listed or not.
@@ -44,9 +44,9 @@ impl Findings {
         }
     }
 
-    pub(super) fn skip(&mut self, path: &RelPath, why: SkipReason) {
+    pub(super) fn skip(&mut self, path: &RelPath, why: LayerSkipReason) {
         if self.has_room(path) {
-            self.outcome.skipped.push(Skipped { path: path.clone(), why });
+            self.outcome.skipped.push(LayerSkipped { path: path.clone(), why });
         }
     }
 
@@ -58,7 +58,7 @@ impl Findings {
         }
     }
 
-    pub(super) fn into_outcome(mut self) -> Outcome {
+    pub(super) fn into_outcome(mut self) -> LayerOutcome {
         self.outcome.changes.sort_unstable();
         self.outcome.skipped.sort_unstable();
         self.outcome.skipped.dedup();

@@ -12,8 +12,8 @@ use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use rustix::io::{Errno, Result};
 
 use super::attribute::{Hides, hides, is_marked_whiteout};
-use super::outcome::SkipReason;
-use super::{Error, is_unreadable};
+use super::outcome::LayerSkipReason;
+use super::{LayerError, is_unreadable};
 use crate::dir::{Descent, Kind, Meta, Moved, names, open_file, reopen, stat_at};
 use crate::path::RelPath;
 
@@ -85,7 +85,7 @@ impl View {
     }
 
     /// Goes down, with every layer that merges there. What could not be entered is left out and named.
-    pub(super) fn enter(&mut self, name: &[u8]) -> Result<Option<SkipReason>> {
+    pub(super) fn enter(&mut self, name: &[u8]) -> Result<Option<LayerSkipReason>> {
         let mut trouble = None;
         let depth = self.depth;
         self.depth += 1;
@@ -93,8 +93,8 @@ impl View {
             match layer.enter(name) {
                 Ok(Entered::Merges) => {}
                 Ok(Entered::Ends) => break,
-                Ok(Entered::Mount) => trouble = Some(SkipReason::LowerMount),
-                Err(errno) if is_unreadable(errno) => trouble = Some(SkipReason::LowerUnreadable),
+                Ok(Entered::Mount) => trouble = Some(LayerSkipReason::LowerMount),
+                Err(errno) if is_unreadable(errno) => trouble = Some(LayerSkipReason::LowerUnreadable),
                 Err(errno) => return Err(errno),
             }
         }
@@ -196,9 +196,9 @@ pub(super) fn count_below(
     view: &mut View,
     name: &[u8],
     path: &RelPath,
-    skip: &mut impl FnMut(SkipReason),
-) -> std::result::Result<u64, Error> {
-    let failed = |errno: Errno| Error::Lower { path: path.clone(), source: errno.into() };
+    skip: &mut impl FnMut(LayerSkipReason),
+) -> std::result::Result<u64, LayerError> {
+    let failed = |errno: Errno| LayerError::Lower { path: path.clone(), source: errno.into() };
     let mut count = 0;
     let mut pending: Vec<Vec<Vec<u8>>> = Vec::new();
     let mut next = Some(name.to_vec());
@@ -207,7 +207,7 @@ pub(super) fn count_below(
             view.enter(&name).map_err(failed)?.map(&mut *skip);
             let entries = match view.entries() {
                 Err(errno) if is_unreadable(errno) => {
-                    skip(SkipReason::LowerUnreadable);
+                    skip(LayerSkipReason::LowerUnreadable);
                     Vec::new()
                 }
                 result => result.map_err(failed)?,

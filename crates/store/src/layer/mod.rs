@@ -9,7 +9,7 @@
 //! The upper directory is foreign. Nothing in it is followed: a symlink is compared by its target text, a
 //! pipe, socket or device is never opened, a mount is not entered. Attributes that would make an overlay
 //! take content from another path (`redirect`, `metacopy`) are never obeyed, because the mounts made here
-//! never write them; they are listed in [`Outcome::foreign`].
+//! never write them; they are listed in [`LayerOutcome::foreign`].
 //!
 //! Ownership and times are not compared: a copy has new ones by nature.
 
@@ -36,14 +36,16 @@ pub use attribute::ForeignReason;
 pub use capture::{CaptureOptions, Captured, Run, Watch, capture};
 pub use covers::covers;
 pub use lower::Lower;
-pub use outcome::{Change, ChangeKind, EntryType, Foreign, GitState, Outcome, SkipReason, Skipped};
+pub use outcome::{
+    Change, ChangeKind, EntryType, Foreign, GitState, LayerOutcome, LayerSkipReason, LayerSkipped,
+};
 
 use crate::dir::Moved;
 use crate::path::RelPath;
 
 /// How to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Options {
+pub struct LayerOptions {
     /// What to do with the top-level `.git`.
     pub git: Git,
     /// After how many findings to stop; the outcome is then marked truncated.
@@ -59,7 +61,7 @@ pub enum Git {
     List,
 }
 
-impl Default for Options {
+impl Default for LayerOptions {
     fn default() -> Self {
         Self { git: Git::Collapse, limit: 1_000_000 }
     }
@@ -67,7 +69,7 @@ impl Default for Options {
 
 /// Why a layer could not be read.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum LayerError {
     #[error("cannot open the layer")]
     Open(#[source] io::Error),
     #[error("cannot read `{}` in the layer", path.display_escaped())]
@@ -82,7 +84,11 @@ pub enum Error {
 ///
 /// To be called while nothing has the layer mounted: a change during the walk is detected where it matters
 /// for safety, but makes the outcome meaningless.
-pub fn read(upper: BorrowedFd<'_>, lower: &Lower, options: &Options) -> Result<Outcome, Error> {
+pub fn read(
+    upper: BorrowedFd<'_>,
+    lower: &Lower,
+    options: &LayerOptions,
+) -> Result<LayerOutcome, LayerError> {
     reader::Reader::new(upper, lower, *options)?.run()
 }
 

@@ -16,8 +16,8 @@ use crate::id::ObjectId;
 use crate::object::{EntryMode, ObjectKind, ReadObjects, Tree, TreeEntry};
 use crate::path::RelPath;
 use crate::snapshot::{
-    Error, FILE_LIMIT, FileReader, Findings, Holes, Linked, Nothing, SkipReason, Store, attributes, judge,
-    link,
+    FILE_LIMIT, FileReader, Findings, Holes, Linked, Nothing, SkipReason, SnapshotError, Store, attributes,
+    judge, link,
 };
 use crate::state::{Attributes, Entry, Node, Own, State, StateError, What, write_directory};
 
@@ -75,7 +75,7 @@ pub(crate) fn store(
     upper: BorrowedFd<'_>,
     name: &[u8],
     store: Store<'_>,
-) -> Result<(ObjectId, Findings), Error> {
+) -> Result<(ObjectId, Findings), SnapshotError> {
     let mut keeper = Keeper {
         upper,
         store,
@@ -120,7 +120,7 @@ struct Frame {
 const HANDLES: usize = 32;
 
 impl Keeper<'_> {
-    fn run(&mut self) -> Result<State, Error> {
+    fn run(&mut self) -> Result<State, SnapshotError> {
         loop {
             let frame = self.frames.last_mut().expect("the first is left by returning");
             if let Some(name) = frame.names.next() {
@@ -147,15 +147,17 @@ impl Keeper<'_> {
         }
     }
 
-    fn entry(&mut self, name: &[u8]) -> Result<(), Error> {
+    fn entry(&mut self, name: &[u8]) -> Result<(), SnapshotError> {
         self.path.push(name).expect("a directory lists single names");
         let depth = self.frames.len();
         match self.look(name) {
             Ok(()) => {}
             Err(Nothing::Skip(why)) => self.findings.skip(self.path.clone(), why),
-            Err(Nothing::Failed(source)) => return Err(Error::Read { path: self.path.clone(), source }),
+            Err(Nothing::Failed(source)) => {
+                return Err(SnapshotError::Read { path: self.path.clone(), source });
+            }
             Err(Nothing::Write(error)) => return Err(StateError::Write(error).into()),
-            Err(Nothing::Cancelled) => return Err(Error::Cancelled),
+            Err(Nothing::Cancelled) => return Err(SnapshotError::Cancelled),
         }
         if self.frames.len() == depth {
             self.path.pop();
@@ -235,7 +237,7 @@ impl Keeper<'_> {
         frame.dir.as_ref().expect("the last is open").as_fd()
     }
 
-    fn failed(&self, errno: Errno) -> Error {
-        Error::Read { path: self.path.clone(), source: errno.into() }
+    fn failed(&self, errno: Errno) -> SnapshotError {
+        SnapshotError::Read { path: self.path.clone(), source: errno.into() }
     }
 }

@@ -8,11 +8,11 @@ use crate::path::RelPath;
 
 /// Everything that was found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Outcome {
+pub struct LayerOutcome {
     /// Sorted by path.
     pub changes: Vec<Change>,
     /// Entries that could not be judged, or not completely; sorted by path.
-    pub skipped: Vec<Skipped>,
+    pub skipped: Vec<LayerSkipped>,
     /// Attributes that the overlay did not leave there or that must not be obeyed; sorted by path.
     pub foreign: Vec<Foreign>,
     /// Whether the top-level `.git`, or anything below it, changed.
@@ -54,13 +54,13 @@ pub enum EntryType {
 
 /// An entry that was not judged, or not completely.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Skipped {
+pub struct LayerSkipped {
     pub path: RelPath,
-    pub why: SkipReason,
+    pub why: LayerSkipReason,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum SkipReason {
+pub enum LayerSkipReason {
     Fifo,
     Socket,
     Device,
@@ -103,7 +103,7 @@ impl From<Kind> for EntryType {
     }
 }
 
-impl fmt::Display for SkipReason {
+impl fmt::Display for LayerSkipReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Fifo => "is a named pipe",

@@ -18,7 +18,7 @@ use crate::path::RelPath;
 /// Why a whiteout could not be written.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot hide `{}`", path.display_escaped())]
-pub struct Error {
+pub struct PinsError {
     pub path: RelPath,
     #[source]
     pub source: io::Error,
@@ -32,9 +32,9 @@ pub fn write_whiteouts(
     pins: BorrowedFd<'_>,
     lower: Option<BorrowedFd<'_>>,
     paths: &[RelPath],
-) -> std::result::Result<(), Error> {
+) -> std::result::Result<(), PinsError> {
     for path in paths {
-        hide(pins, lower, path).map_err(|errno| Error { path: path.clone(), source: errno.into() })?;
+        hide(pins, lower, path).map_err(|errno| PinsError { path: path.clone(), source: errno.into() })?;
     }
     Ok(())
 }

@@ -11,8 +11,8 @@ use super::attribute::{Hides, Marks, Place, marks};
 use super::compare::{Comparer, Content, Site, links, specials};
 use super::findings::Findings;
 use super::lower::{Below, Lower, View, count_below};
-use super::outcome::{Change, ChangeKind, Outcome, SkipReason};
-use super::{Error, Options, is_unreadable};
+use super::outcome::{Change, ChangeKind, LayerOutcome, LayerSkipReason};
+use super::{LayerError, LayerOptions, is_unreadable};
 use crate::dir::{Descent, Kind, Meta, Name, names, open_file, stat_at};
 use crate::path::RelPath;
 
@@ -49,8 +49,12 @@ enum Ties {
 }
 
 impl Reader {
-    pub(super) fn new(upper: BorrowedFd<'_>, lower: &Lower, options: Options) -> Result<Self, Error> {
-        let open = |errno: Errno| Error::Open(errno.into());
+    pub(super) fn new(
+        upper: BorrowedFd<'_>,
+        lower: &Lower,
+        options: LayerOptions,
+    ) -> Result<Self, LayerError> {
+        let open = |errno: Errno| LayerError::Open(errno.into());
         Ok(Self {
             upper: Descent::new(upper, lower.handles_each()).map_err(open)?,
             lower: View::new(lower).map_err(open)?,
@@ -61,7 +65,7 @@ impl Reader {
         })
     }
 
-    pub(super) fn run(mut self) -> Result<Outcome, Error> {
+    pub(super) fn run(mut self) -> Result<LayerOutcome, LayerError> {
         self.begin(Place::Top, Ties::Merged, None)?;
         while let Some(frame) = self.frames.last_mut() {
             match frame.names.next() {
@@ -76,7 +80,7 @@ impl Reader {
     }
 
     /// Starts judging the directory that was just entered.
-    fn begin(&mut self, place: Place, mut ties: Ties, new_since: Option<u64>) -> Result<(), Error> {
+    fn begin(&mut self, place: Place, mut ties: Ties, new_since: Option<u64>) -> Result<(), LayerError> {
         let Marks { hides, foreign, .. } =
             marks(self.upper.fd(), Kind::Directory, place).map_err(|errno| self.failed(errno))?;
         self.findings.foreign(&self.path, foreign);
@@ -93,7 +97,7 @@ impl Reader {
     }
 
     /// Leaves the directory whose names are all judged.
-    fn end(&mut self) -> Result<(), Error> {
+    fn end(&mut self) -> Result<(), LayerError> {
         let frame = self.frames.pop().expect("a directory is left once");
         if frame.new_since == Some(self.findings.changes()) {
             self.change(ChangeKind::Added, Kind::Directory, 0);
@@ -108,12 +112,12 @@ impl Reader {
         Ok(())
     }
 
-    fn entry(&mut self, name: &[u8]) -> Result<(), Error> {
+    fn entry(&mut self, name: &[u8]) -> Result<(), LayerError> {
         self.path.push(name).expect("a directory lists single names");
         let depth = self.frames.len();
         match stat_at(self.upper.fd(), name) {
             Err(errno) => self.set_aside(errno)?,
-            Ok(meta) if meta.is_mount => self.skip(SkipReason::Mount),
+            Ok(meta) if meta.is_mount => self.skip(LayerSkipReason::Mount),
             Ok(meta) => self.judge(name, &meta)?,
         }
         if self.frames.len() == depth {
@@ -122,7 +126,7 @@ impl Reader {
         Ok(())
     }
 
-    fn judge(&mut self, name: &[u8], meta: &Meta) -> Result<(), Error> {
+    fn judge(&mut self, name: &[u8], meta: &Meta) -> Result<(), LayerError> {
         let old = self.old(name)?;
         match meta.kind {
             Kind::Directory => self.directory(name, meta, old.as_ref()),
@@ -136,25 +140,25 @@ impl Reader {
     }
 
     /// What is under this name in the lower layers.
-    fn old(&mut self, name: &[u8]) -> Result<Option<Below>, Error> {
+    fn old(&mut self, name: &[u8]) -> Result<Option<Below>, LayerError> {
         if self.frame().ties == Ties::None {
             return Ok(None);
         }
         match self.lower.lookup(name) {
             Ok(Some(below)) if below.meta.is_mount && below.meta.kind != Kind::Directory => {
-                self.skip(SkipReason::LowerMount);
+                self.skip(LayerSkipReason::LowerMount);
                 Ok(None)
             }
             Ok(below) => Ok(below),
             Err(errno) if is_unreadable(errno) => {
-                self.skip(SkipReason::LowerUnreadable);
+                self.skip(LayerSkipReason::LowerUnreadable);
                 Ok(None)
             }
             Err(errno) => Err(self.failed_below(errno)),
         }
     }
 
-    fn directory(&mut self, name: &[u8], meta: &Meta, old: Option<&Below>) -> Result<(), Error> {
+    fn directory(&mut self, name: &[u8], meta: &Meta, old: Option<&Below>) -> Result<(), LayerError> {
         let (ties, new_since) = match old {
             None => (Ties::None, Some(self.findings.changes())),
             Some(old) if old.meta.kind == Kind::Directory => {
@@ -181,7 +185,7 @@ impl Reader {
         self.begin(self.frame().place, ties, new_since)
     }
 
-    fn file(&mut self, name: &[u8], meta: &Meta, old: Option<&Below>) -> Result<(), Error> {
+    fn file(&mut self, name: &[u8], meta: &Meta, old: Option<&Below>) -> Result<(), LayerError> {
         let file = match open_file(self.upper.fd(), name, meta) {
             Ok(file) => Some(file),
             Err(errno) => {
@@ -216,7 +220,7 @@ impl Reader {
         Ok(())
     }
 
-    fn symlink(&mut self, name: &[u8], meta: &Meta, old: Option<&Below>) -> Result<(), Error> {
+    fn symlink(&mut self, name: &[u8], meta: &Meta, old: Option<&Below>) -> Result<(), LayerError> {
         let Some(old) = old else {
             self.change(ChangeKind::Added, meta.kind, 0);
             return Ok(());
@@ -235,7 +239,7 @@ impl Reader {
 
     /// Never opened. A new one is only named as skipped; one that took the place of something else is also
     /// a change, since that something is gone.
-    fn special(&mut self, name: &[u8], meta: &Meta, old: Option<&Below>) -> Result<(), Error> {
+    fn special(&mut self, name: &[u8], meta: &Meta, old: Option<&Below>) -> Result<(), LayerError> {
         if let Some(old) = old {
             if old.meta.kind == meta.kind && specials(meta, &old.meta) == Content::Same {
                 self.compare_mode(meta, old);
@@ -244,14 +248,14 @@ impl Reader {
             self.replaced(name, meta, old)?;
         }
         self.skip(match meta.kind {
-            Kind::Fifo => SkipReason::Fifo,
-            Kind::Socket => SkipReason::Socket,
-            _ => SkipReason::Device,
+            Kind::Fifo => LayerSkipReason::Fifo,
+            Kind::Socket => LayerSkipReason::Socket,
+            _ => LayerSkipReason::Device,
         });
         Ok(())
     }
 
-    fn whiteout(&mut self, name: &[u8], old: Option<&Below>) -> Result<(), Error> {
+    fn whiteout(&mut self, name: &[u8], old: Option<&Below>) -> Result<(), LayerError> {
         match old {
             Some(old) => self.removed(name, old.meta.kind),
             None => Ok(()),
@@ -259,10 +263,10 @@ impl Reader {
     }
 
     /// Names every entry of the lower directory that an opaque upper one does not have.
-    fn hidden(&mut self, shown: &[Name]) -> Result<(), Error> {
+    fn hidden(&mut self, shown: &[Name]) -> Result<(), LayerError> {
         let entries = match self.lower.entries() {
             Err(errno) if is_unreadable(errno) => {
-                self.skip(SkipReason::LowerUnreadable);
+                self.skip(LayerSkipReason::LowerUnreadable);
                 return Ok(());
             }
             result => result.map_err(|errno| self.failed_below(errno))?,
@@ -277,13 +281,13 @@ impl Reader {
         Ok(())
     }
 
-    fn removed(&mut self, name: &[u8], kind: Kind) -> Result<(), Error> {
+    fn removed(&mut self, name: &[u8], kind: Kind) -> Result<(), LayerError> {
         let below = self.count(name, kind)?;
         self.change(ChangeKind::Removed, kind, below);
         Ok(())
     }
 
-    fn replaced(&mut self, name: &[u8], meta: &Meta, old: &Below) -> Result<(), Error> {
+    fn replaced(&mut self, name: &[u8], meta: &Meta, old: &Below) -> Result<(), LayerError> {
         let below = self.count(name, old.meta.kind)?;
         let kind = if meta.kind == old.meta.kind { ChangeKind::Modified } else { ChangeKind::TypeChanged };
         self.change(kind, meta.kind, below);
@@ -294,8 +298,8 @@ impl Reader {
         match content {
             Content::Different => return self.change(ChangeKind::Modified, meta.kind, 0),
             Content::Same => {}
-            Content::LowerUnreadable => self.skip(SkipReason::LowerUnreadable),
-            Content::LowerMoved => self.skip(SkipReason::Moved),
+            Content::LowerUnreadable => self.skip(LayerSkipReason::LowerUnreadable),
+            Content::LowerMoved => self.skip(LayerSkipReason::Moved),
         }
         self.compare_mode(meta, old);
     }
@@ -306,7 +310,7 @@ impl Reader {
         }
     }
 
-    fn count(&mut self, name: &[u8], kind: Kind) -> Result<u64, Error> {
+    fn count(&mut self, name: &[u8], kind: Kind) -> Result<u64, LayerError> {
         if kind != Kind::Directory {
             return Ok(0);
         }
@@ -315,11 +319,11 @@ impl Reader {
     }
 
     /// Sorts an error about one entry of the upper: named and passed over, or the end of the walk.
-    fn set_aside(&mut self, errno: Errno) -> Result<(), Error> {
+    fn set_aside(&mut self, errno: Errno) -> Result<(), LayerError> {
         match errno {
-            errno if is_unreadable(errno) => self.skip(SkipReason::Unreadable),
+            errno if is_unreadable(errno) => self.skip(LayerSkipReason::Unreadable),
             Errno::NOENT | Errno::STALE | Errno::LOOP | Errno::NOTDIR | Errno::XDEV | Errno::NXIO => {
-                self.skip(SkipReason::Moved);
+                self.skip(LayerSkipReason::Moved);
             }
             errno => return Err(self.failed(errno)),
         }
@@ -330,7 +334,7 @@ impl Reader {
         self.findings.change(Change { path: self.path.clone(), kind, entry: entry.into(), below });
     }
 
-    fn skip(&mut self, why: SkipReason) {
+    fn skip(&mut self, why: LayerSkipReason) {
         self.findings.skip(&self.path, why);
     }
 
@@ -338,11 +342,11 @@ impl Reader {
         self.frames.last().expect("an entry is judged inside a directory")
     }
 
-    fn failed(&self, errno: Errno) -> Error {
-        Error::Upper { path: self.path.clone(), source: errno.into() }
+    fn failed(&self, errno: Errno) -> LayerError {
+        LayerError::Upper { path: self.path.clone(), source: errno.into() }
     }
 
-    fn failed_below(&self, errno: Errno) -> Error {
-        Error::Lower { path: self.path.clone(), source: errno.into() }
+    fn failed_below(&self, errno: Errno) -> LayerError {
+        LayerError::Lower { path: self.path.clone(), source: errno.into() }
     }
 }

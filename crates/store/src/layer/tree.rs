@@ -15,8 +15,8 @@ use rustix::io::Errno;
 
 use super::compare::{Comparer, Content, Site, links, specials};
 use super::findings::Findings;
-use super::outcome::{Change, ChangeKind, Outcome, SkipReason};
-use super::{Error, Options, is_unreadable};
+use super::outcome::{Change, ChangeKind, LayerOutcome, LayerSkipReason};
+use super::{LayerError, LayerOptions, is_unreadable};
 use crate::dir::{
     Kind, Meta, Mounts, Name, birth_at, names, open_below, open_below_with, open_file, stat_at, stat_fd,
 };
@@ -40,7 +40,7 @@ impl fmt::Debug for Pair<'_> {
 }
 
 /// What the copy shows that it did not when it was finished. To be called while nothing is at work in it.
-pub fn compare(pair: Pair<'_>, options: &Options) -> Result<Outcome, Error> {
+pub fn compare(pair: Pair<'_>, options: &LayerOptions) -> Result<LayerOutcome, LayerError> {
     let mut walk = Walk {
         pair,
         comparer: Comparer::new(),
@@ -97,7 +97,7 @@ struct SourceSide {
 }
 
 impl Walk<'_> {
-    fn directory(&mut self, directory: Directory) -> Result<(), Error> {
+    fn directory(&mut self, directory: Directory) -> Result<(), LayerError> {
         let past = directory.past;
         self.path = directory.path;
         let Some(sides) = self.open(past)? else { return Ok(()) };
@@ -123,7 +123,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    fn open(&mut self, past: Past) -> Result<Option<Sides>, Error> {
+    fn open(&mut self, past: Past) -> Result<Option<Sides>, LayerError> {
         let opened = open_below(self.pair.copy, &self.path).and_then(|copy| {
             let (meta, copy_names) = (stat_fd(copy.as_fd())?, names(copy.as_fd())?);
             Ok((copy, meta, copy_names))
@@ -143,20 +143,20 @@ impl Walk<'_> {
         let source = match source {
             Ok(source) => Some(source),
             Err(errno) if is_unreadable(errno) => {
-                self.skip(SkipReason::LowerUnreadable);
+                self.skip(LayerSkipReason::LowerUnreadable);
                 None
             }
             // The user removed or exchanged it meanwhile.
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => None,
-            Err(errno) => return Err(Error::Lower { path: self.path.clone(), source: errno.into() }),
+            Err(errno) => return Err(LayerError::Lower { path: self.path.clone(), source: errno.into() }),
         };
         Ok(Some(Sides { copy, copy_names, copy_touched, past, source }))
     }
 
-    fn entry(&mut self, sides: &Sides, name: &[u8]) -> Result<(), Error> {
+    fn entry(&mut self, sides: &Sides, name: &[u8]) -> Result<(), LayerError> {
         let meta = match stat_at(sides.copy.as_fd(), name) {
             Ok(meta) if meta.is_mount => {
-                self.skip(SkipReason::Mount);
+                self.skip(LayerSkipReason::Mount);
                 return Ok(());
             }
             Ok(meta) => meta,
@@ -198,13 +198,13 @@ impl Walk<'_> {
             // Listed when it is walked: what is in it speaks for it.
             Kind::Directory => self.walk_later(Past::New),
             Kind::File | Kind::Symlink => self.change(ChangeKind::Added, meta.kind, 0),
-            Kind::Fifo => self.skip(SkipReason::Fifo),
-            Kind::Socket => self.skip(SkipReason::Socket),
-            Kind::Character | Kind::Block => self.skip(SkipReason::Device),
+            Kind::Fifo => self.skip(LayerSkipReason::Fifo),
+            Kind::Socket => self.skip(LayerSkipReason::Socket),
+            Kind::Character | Kind::Block => self.skip(LayerSkipReason::Device),
         }
     }
 
-    fn compare(&mut self, ours: Site<'_>, theirs: Site<'_>) -> Result<(), Error> {
+    fn compare(&mut self, ours: Site<'_>, theirs: Site<'_>) -> Result<(), LayerError> {
         let content = match ours.meta.kind {
             Kind::Directory => Ok(Content::Same),
             Kind::File => open_file(ours.dir, ours.name, ours.meta)
@@ -218,8 +218,8 @@ impl Walk<'_> {
                 return Ok(());
             }
             Ok(Content::Same) => {}
-            Ok(Content::LowerUnreadable) => self.skip(SkipReason::LowerUnreadable),
-            Ok(Content::LowerMoved) => self.skip(SkipReason::Moved),
+            Ok(Content::LowerUnreadable) => self.skip(LayerSkipReason::LowerUnreadable),
+            Ok(Content::LowerMoved) => self.skip(LayerSkipReason::Moved),
             Err(errno) => return self.set_aside(errno),
         }
         if ours.meta.mode != theirs.meta.mode {
@@ -230,7 +230,7 @@ impl Walk<'_> {
 
     /// An entry of the source that the copy has not: gone from the copy, unless it came to the source later,
     /// was left out, or is of a kind that is not copied.
-    fn missing(&mut self, dir: BorrowedFd<'_>, name: &[u8]) -> Result<(), Error> {
+    fn missing(&mut self, dir: BorrowedFd<'_>, name: &[u8]) -> Result<(), LayerError> {
         let Ok(meta) = stat_at(dir, name) else { return Ok(()) };
         let never_copied = matches!(meta.kind, Kind::Socket | Kind::Character | Kind::Block);
         // Where the user was at work since, its birth tells whether it was there before.
@@ -245,7 +245,7 @@ impl Walk<'_> {
     }
 
     /// How many files, symlinks and the like lie below the source's directory at the current path.
-    fn count(&self) -> Result<u64, Error> {
+    fn count(&self) -> Result<u64, LayerError> {
         let (mut count, mut pending) = (0, vec![self.path.clone()]);
         while let Some(path) = pending.pop() {
             let listed = open_below_with(self.pair.source, &path, Mounts::Cross)
@@ -253,7 +253,7 @@ impl Walk<'_> {
             let (dir, names) = match listed {
                 Ok(listed) => listed,
                 Err(errno) if is_unreadable(errno) || errno == Errno::NOENT => continue,
-                Err(errno) => return Err(Error::Lower { path, source: errno.into() }),
+                Err(errno) => return Err(LayerError::Lower { path, source: errno.into() }),
             };
             for name in names {
                 match stat_at(dir.as_fd(), &name.bytes).map(|meta| meta.kind) {
@@ -272,13 +272,13 @@ impl Walk<'_> {
         self.pair.finished.may_precede(meta.ctime_ns)
     }
 
-    fn set_aside(&mut self, errno: Errno) -> Result<(), Error> {
+    fn set_aside(&mut self, errno: Errno) -> Result<(), LayerError> {
         match errno {
-            errno if is_unreadable(errno) => self.skip(SkipReason::Unreadable),
+            errno if is_unreadable(errno) => self.skip(LayerSkipReason::Unreadable),
             Errno::NOENT | Errno::STALE | Errno::LOOP | Errno::NOTDIR | Errno::XDEV | Errno::NXIO => {
-                self.skip(SkipReason::Moved);
+                self.skip(LayerSkipReason::Moved);
             }
-            errno => return Err(Error::Upper { path: self.path.clone(), source: errno.into() }),
+            errno => return Err(LayerError::Upper { path: self.path.clone(), source: errno.into() }),
         }
         Ok(())
     }
@@ -287,7 +287,7 @@ impl Walk<'_> {
         self.findings.change(Change { path: self.path.clone(), kind, entry: entry.into(), below });
     }
 
-    fn skip(&mut self, why: SkipReason) {
+    fn skip(&mut self, why: LayerSkipReason) {
         self.findings.skip(&self.path, why);
     }
 }

@@ -11,8 +11,8 @@ use super::aside::{At, Exchanged, exchange, new_name, old_name, put};
 use super::disk::{self, Tree};
 use super::plan::{Holder, Plan, Step};
 use super::verify::{Verify, is_directory};
-use super::{Error, Outcome};
-use crate::checkout::{Lost, Maker, SkipReason, Skipped, Way, make_error, write_error};
+use super::{RollbackError, RollbackOutcome};
+use crate::checkout::{CheckoutSkipReason, CheckoutSkipped, Lost, Maker, Way, make_error, write_error};
 use crate::dir::Kind;
 use crate::state::{Node, Own, What};
 
@@ -32,24 +32,25 @@ pub(super) struct Apply<'a> {
 
 impl Apply<'_> {
     /// Whether to go on.
-    pub(super) fn heed(&self) -> Result<(), Error> {
-        if (self.cancelled)() { Err(Error::Cancelled) } else { Ok(()) }
+    pub(super) fn heed(&self) -> Result<(), RollbackError> {
+        if (self.cancelled)() { Err(RollbackError::Cancelled) } else { Ok(()) }
     }
 
     /// Makes all new files and symlinks aside.
-    pub(super) fn stage(&self, plan: &Plan) -> Result<Vec<Skipped>, Error> {
+    pub(super) fn stage(&self, plan: &Plan) -> Result<Vec<CheckoutSkipped>, RollbackError> {
         let mut skipped = Vec::new();
         for (index, step) in plan.steps.iter().enumerate() {
             self.heed()?;
             let lost = self.stage_one(index, step)?;
-            let reason = |lost| Skipped { path: step.way.path(), why: SkipReason::Without(lost) };
+            let reason =
+                |lost| CheckoutSkipped { path: step.way.path(), why: CheckoutSkipReason::Without(lost) };
             skipped.extend(lost.into_iter().map(reason));
             (self.progress)();
         }
         Ok(skipped)
     }
 
-    fn stage_one(&self, index: usize, step: &Step) -> Result<Vec<Lost>, Error> {
+    fn stage_one(&self, index: usize, step: &Step) -> Result<Vec<Lost>, RollbackError> {
         match &step.post {
             Some(post) => self.make(&new_name(index), post, &step.way),
             None => Ok(Vec::new()),
@@ -57,7 +58,7 @@ impl Apply<'_> {
     }
 
     /// Makes a file or a symlink aside; of a directory nothing.
-    pub(super) fn make(&self, name: &str, node: &Node, way: &Way) -> Result<Vec<Lost>, Error> {
+    pub(super) fn make(&self, name: &str, node: &Node, way: &Way) -> Result<Vec<Lost>, RollbackError> {
         let Node { what, own } = node;
         let made = match what {
             What::File(id) => self.maker.file(self.staging, name.as_bytes(), (id, own)).map(|(_, lost)| lost),
@@ -69,8 +70,8 @@ impl Apply<'_> {
 
     /// Puts everything in place: what goes, the deepest first; directories and files; symlinks; then what directories
     /// say of themselves.
-    pub(super) fn apply(&self, plan: &Plan) -> Result<Outcome, Error> {
-        let mut outcome = Outcome::default();
+    pub(super) fn apply(&self, plan: &Plan) -> Result<RollbackOutcome, RollbackError> {
+        let mut outcome = RollbackOutcome::default();
         self.unlock(&plan.locked)?;
         for (index, step) in plan.steps.iter().enumerate().rev() {
             self.heed()?;
@@ -92,7 +93,7 @@ impl Apply<'_> {
     }
 
     /// Lets the owner into directories again.
-    pub(super) fn unlock(&self, locked: &[Arc<Way>]) -> Result<(), Error> {
+    pub(super) fn unlock(&self, locked: &[Arc<Way>]) -> Result<(), RollbackError> {
         self.tree.look_again();
         for way in locked {
             self.tree.unlock(way).map_err(|errno| write_error(&way.path(), errno))?;
@@ -104,12 +105,13 @@ impl Apply<'_> {
     pub(super) fn settle_all<'h>(
         &self,
         holders: impl DoubleEndedIterator<Item = &'h Holder>,
-    ) -> Result<Vec<Skipped>, Error> {
+    ) -> Result<Vec<CheckoutSkipped>, RollbackError> {
         let mut skipped = Vec::new();
         self.tree.look_again();
         for holder in holders.rev() {
             let lost = self.settle(holder).map_err(|errno| write_error(&holder.way.path(), errno))?;
-            let reason = |lost| Skipped { path: holder.way.path(), why: SkipReason::Without(lost) };
+            let reason =
+                |lost| CheckoutSkipped { path: holder.way.path(), why: CheckoutSkipReason::Without(lost) };
             skipped.extend(lost.into_iter().map(reason));
             (self.progress)();
         }
@@ -117,8 +119,8 @@ impl Apply<'_> {
     }
 
     /// Takes away what is not replaced in one step.
-    fn clear(&self, index: usize, step: &Step, outcome: &mut Outcome) -> Result<(), Error> {
-        let write = |errno| Error::from(write_error(&step.way.path(), errno));
+    fn clear(&self, index: usize, step: &Step, outcome: &mut RollbackOutcome) -> Result<(), RollbackError> {
+        let write = |errno| RollbackError::from(write_error(&step.way.path(), errno));
         let Some(pre) = &step.pre else { return Ok(()) };
         let was = is_directory(pre);
         if step.post.as_ref().is_some_and(|post| is_directory(post) == was) {
@@ -151,8 +153,8 @@ impl Apply<'_> {
     }
 
     /// Takes the old file aside. One that somebody changed gets its place back.
-    fn take_out(&self, index: usize, step: &Step, place: At<'_>) -> Result<(), Error> {
-        let write = |errno| Error::from(write_error(&step.way.path(), errno));
+    fn take_out(&self, index: usize, step: &Step, place: At<'_>) -> Result<(), RollbackError> {
+        let write = |errno| RollbackError::from(write_error(&step.way.path(), errno));
         let name = old_name(index);
         let old = (self.staging, name.as_bytes());
         match put(place, old) {
@@ -170,9 +172,9 @@ impl Apply<'_> {
         }
     }
 
-    fn place(&self, index: usize, step: &Step, outcome: &mut Outcome) -> Result<(), Error> {
+    fn place(&self, index: usize, step: &Step, outcome: &mut RollbackOutcome) -> Result<(), RollbackError> {
         let Some(post) = &step.post else { return Ok(()) };
-        let write = |errno| Error::from(write_error(&step.way.path(), errno));
+        let write = |errno| RollbackError::from(write_error(&step.way.path(), errno));
         let found = self.tree.parent(&step.way).map_err(write)?;
         let (parent, name) = found.ok_or_else(|| changed(step))?;
         let place = (parent.as_fd(), name);
@@ -193,8 +195,8 @@ impl Apply<'_> {
     }
 
     /// Exchanges a new file with the old one, and looks at what comes out.
-    fn replace(&self, index: usize, step: &Step, place: At<'_>) -> Result<(), Error> {
-        let write = |errno| Error::from(write_error(&step.way.path(), errno));
+    fn replace(&self, index: usize, step: &Step, place: At<'_>) -> Result<(), RollbackError> {
+        let write = |errno| RollbackError::from(write_error(&step.way.path(), errno));
         let name = new_name(index);
         let aside = (self.staging, name.as_bytes());
         match exchange(aside, place) {
@@ -216,8 +218,8 @@ impl Apply<'_> {
     }
 
     /// What was not there before must not be replaced.
-    fn add(&self, index: usize, step: &Step, place: At<'_>) -> Result<(), Error> {
-        let write = |errno| Error::from(write_error(&step.way.path(), errno));
+    fn add(&self, index: usize, step: &Step, place: At<'_>) -> Result<(), RollbackError> {
+        let write = |errno| RollbackError::from(write_error(&step.way.path(), errno));
         let post = step.post.as_ref().expect("only what comes is put in place");
         match put((self.staging, new_name(index).as_bytes()), place) {
             // It may stand there already: the state to leave was recorded without it.
@@ -265,8 +267,8 @@ impl Apply<'_> {
     }
 }
 
-fn changed(step: &Step) -> Error {
-    Error::Changed(vec![step.way.path()])
+fn changed(step: &Step) -> RollbackError {
+    RollbackError::Changed(vec![step.way.path()])
 }
 
 pub(super) fn is_symlink(step: &Step) -> bool {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use rustix::fs::{AtFlags, Mode, mkdirat, unlinkat};
 use rustix::io::Errno;
 
-use super::Error;
+use super::RollbackError;
 use super::apply::{Apply, is_symlink};
 use super::aside::{
     At, Exchanged, Line, List, Stamp, exchange, is_same, keep_beside, new_name, old_name, put, within,
@@ -43,7 +43,7 @@ enum Whose {
 
 impl Back<'_, '_> {
     /// Puts everything back but for what others did since: those paths are returned.
-    pub(super) fn put_back(&self) -> Result<Vec<RelPath>, Error> {
+    pub(super) fn put_back(&self) -> Result<Vec<RelPath>, RollbackError> {
         self.apply.unlock(&self.reverse.locked)?;
         let mut left = Vec::new();
         let steps = || self.plan.steps.iter().enumerate().filter(|(_, step)| !step.way.is_root());
@@ -72,8 +72,8 @@ impl Back<'_, '_> {
         &self,
         (index, step): (usize, &Step),
         left: &mut Vec<RelPath>,
-        act: fn(&Self, usize, &Step) -> Result<Whose, Error>,
-    ) -> Result<(), Error> {
+        act: fn(&Self, usize, &Step) -> Result<Whose, RollbackError>,
+    ) -> Result<(), RollbackError> {
         if act(self, index, step)? == Whose::Theirs {
             left.push(step.way.path());
         }
@@ -96,8 +96,8 @@ impl Back<'_, '_> {
     }
 
     /// Takes away what came.
-    fn withdraw(&self, index: usize, step: &Step) -> Result<Whose, Error> {
-        let write = |errno| Error::from(write_error(&step.way.path(), errno));
+    fn withdraw(&self, index: usize, step: &Step) -> Result<Whose, RollbackError> {
+        let write = |errno| RollbackError::from(write_error(&step.way.path(), errno));
         let Some(post) = &step.post else { return Ok(Whose::Ours) };
         let Some((parent, name)) = self.apply.tree.parent(&step.way).map_err(write)? else {
             return Ok(Whose::Ours);
@@ -160,8 +160,8 @@ impl Back<'_, '_> {
     }
 
     /// Brings back what went.
-    fn restore(&self, index: usize, step: &Step) -> Result<Whose, Error> {
-        let write = |errno| Error::from(write_error(&step.way.path(), errno));
+    fn restore(&self, index: usize, step: &Step) -> Result<Whose, RollbackError> {
+        let write = |errno| RollbackError::from(write_error(&step.way.path(), errno));
         let Some(pre) = &step.pre else { return Ok(Whose::Ours) };
         let goes = step.post.as_ref().is_none_or(|post| is_directory(post) != is_directory(pre));
         let Some((parent, name)) = self.apply.tree.parent(&step.way).map_err(write)? else {
@@ -210,10 +210,10 @@ impl Back<'_, '_> {
     }
 
     /// Nothing that somebody wrote is thrown away with the directory aside: it gets a name beside the file it was.
-    pub(super) fn sweep(&self) -> Result<Vec<RelPath>, Error> {
+    pub(super) fn sweep(&self) -> Result<Vec<RelPath>, RollbackError> {
         let mut beside = Vec::new();
         for (index, step) in self.plan.steps.iter().enumerate() {
-            let write = |errno| Error::from(write_error(&step.way.path(), errno));
+            let write = |errno| RollbackError::from(write_error(&step.way.path(), errno));
             for name in [new_name(index), old_name(index)] {
                 let entry = (self.apply.staging, name.as_bytes());
                 if disk::look(entry.0, entry.1).map_err(write)?.is_none()

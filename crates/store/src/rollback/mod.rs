@@ -38,7 +38,7 @@ pub use recover::{Recovered, Recovery, recover};
 pub(crate) use spare::Unknown;
 pub use verify::{Path as LazyPath, Verify};
 
-use crate::checkout::{self, Maker, SkipReason, Skipped, Times, write_error};
+use crate::checkout::{self, CheckoutSkipReason, CheckoutSkipped, Maker, Times, write_error};
 use crate::dir::stat_fd;
 use crate::object::ReadObjects;
 use crate::path::RelPath;
@@ -77,7 +77,7 @@ pub struct Move<'a> {
 }
 
 /// How to go about it.
-pub struct Options<'a> {
+pub struct RollbackOptions<'a> {
     pub verify: Verify<'a>,
     pub times: Times,
     pub limits: Limits,
@@ -93,7 +93,7 @@ pub struct Options<'a> {
     pub done: &'a dyn Fn() -> io::Result<()>,
 }
 
-impl std::fmt::Debug for Options<'_> {
+impl std::fmt::Debug for RollbackOptions<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Options")
             .field("verify", &self.verify)
@@ -102,7 +102,7 @@ impl std::fmt::Debug for Options<'_> {
     }
 }
 
-impl Default for Options<'_> {
+impl Default for RollbackOptions<'_> {
     fn default() -> Self {
         Self {
             verify: Verify::Check(&|_, _| None),
@@ -128,7 +128,7 @@ pub enum Durability {
 
 /// What was done.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Outcome {
+pub struct RollbackOutcome {
     /// Entries that came or were replaced.
     pub written: u64,
     /// Entries that went.
@@ -141,17 +141,17 @@ pub struct Outcome {
     /// named.
     pub spared: Vec<RelPath>,
     /// What is not there as the state has it, sorted by path.
-    pub skipped: Vec<Skipped>,
+    pub skipped: Vec<CheckoutSkipped>,
 }
 
 /// Why a directory could not be turned.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum RollbackError {
     /// Somebody changed these, or put something there.
     #[error("`{}` is not what was recorded", .0.first().map(RelPath::display_escaped).unwrap_or_default())]
     Changed(Vec<RelPath>),
     #[error(transparent)]
-    Write(#[from] checkout::Error),
+    Write(#[from] checkout::CheckoutError),
     #[error(transparent)]
     State(#[from] StateError),
     #[error("cannot write down what is about to be done")]
@@ -164,37 +164,40 @@ pub enum Error {
     GitAtWork,
     /// The journal is still there: [`recover`] puts everything back.
     #[error("the directory is half changed; the next command restores it")]
-    Between(#[source] Box<Error>),
+    Between(#[source] Box<RollbackError>),
     /// The journal is still there, and nothing else is left to do than what it names.
     #[error(
         "the directory is in its new state, but the last steps are still to be done, by the next command"
     )]
-    Incomplete(#[source] Box<Error>),
+    Incomplete(#[source] Box<RollbackError>),
 }
 
-/// Turns the directory. After an error other than [`Error::Between`] and [`Error::Incomplete`] it is in the state it was in.
+/// Turns the directory. After an error other than [`RollbackError::Between`] and [`RollbackError::Incomplete`] it is in the state it was in.
 pub fn rollback(
     objects: &dyn ReadObjects,
     states: Move<'_>,
     site: &Site<'_>,
-    options: &Options<'_>,
-) -> Result<Outcome, Error> {
+    options: &RollbackOptions<'_>,
+) -> Result<RollbackOutcome, RollbackError> {
     let plan = Plan::new(objects, states, Unknown::Partial, options.limits)?;
     if let Some(path) = plan.refused {
-        return Err(checkout::Error::Git(path).into());
+        return Err(checkout::CheckoutError::Git(path).into());
     }
     let (verify, cancelled) = (options.verify, options.cancelled);
     let verifier = Verifier { objects, tree: Tree::new(site.root), verify, cancelled };
     let changed = verifier.changed(&plan, MOST)?;
     if !changed.is_empty() {
-        return Err(Error::Changed(changed));
+        return Err(RollbackError::Changed(changed));
     }
-    let left = plan.not_stored.iter().map(|way| Skipped { path: way.path(), why: SkipReason::NotStored });
-    let left: Vec<Skipped> = left.collect();
+    let left = plan
+        .not_stored
+        .iter()
+        .map(|way| CheckoutSkipped { path: way.path(), why: CheckoutSkipReason::NotStored });
+    let left: Vec<CheckoutSkipped> = left.collect();
     let spared: Vec<RelPath> = plan.spared.iter().map(|way| way.path()).collect();
     if plan.steps.is_empty() {
-        (options.done)().map_err(Error::Journal)?;
-        return Ok(Outcome { skipped: left, spared, ..Outcome::default() });
+        (options.done)().map_err(RollbackError::Journal)?;
+        return Ok(RollbackOutcome { skipped: left, spared, ..RollbackOutcome::default() });
     }
     let mut outcome = Turn { objects, states, site, options }.run(&plan)?;
     outcome.spared = spared;
@@ -210,15 +213,15 @@ pub fn checkout_journalled(
     objects: &dyn ReadObjects,
     state: &State,
     site: &Site<'_>,
-    options: &checkout::Options<'_>,
-) -> Result<checkout::Outcome, Error> {
+    options: &checkout::CheckoutOptions<'_>,
+) -> Result<checkout::CheckoutOutcome, RollbackError> {
     let place = Place { dir: site.journal, name: site.id, durability: Durability::Process };
     let work = Work::Checkout { to: *state };
     checkout::must_be_empty(site.root)?;
     let record = Record::new(site.root, site.path, options.times, work);
-    record.and_then(|record| place.write(&record)).map_err(Error::Journal)?;
+    record.and_then(|record| place.write(&record)).map_err(RollbackError::Journal)?;
     let done = checkout::checkout(objects, state, site.root, options);
-    place.remove().map_err(Error::Journal)?;
+    place.remove().map_err(RollbackError::Journal)?;
     Ok(done?)
 }
 
@@ -226,11 +229,11 @@ struct Turn<'a> {
     objects: &'a dyn ReadObjects,
     states: Move<'a>,
     site: &'a Site<'a>,
-    options: &'a Options<'a>,
+    options: &'a RollbackOptions<'a>,
 }
 
 impl Turn<'_> {
-    fn run(&self, plan: &Plan) -> Result<Outcome, Error> {
+    fn run(&self, plan: &Plan) -> Result<RollbackOutcome, RollbackError> {
         let staging = aside::place(self.site.root, self.site.id);
         self.note(&staging, Phase::Staging)?;
         let (aside, list, skipped) = match self.stage(plan, &staging) {
@@ -259,22 +262,26 @@ impl Turn<'_> {
         let ended = back.sweep().and_then(|beside| {
             outcome.beside = beside;
             self.settle(&staging, self.states.to)?;
-            (self.options.done)().map_err(Error::Journal)?;
-            self.place().remove().map_err(Error::Journal)
+            (self.options.done)().map_err(RollbackError::Journal)?;
+            self.place().remove().map_err(RollbackError::Journal)
         });
-        ended.map_err(|error| Error::Incomplete(Box::new(error)))?;
+        ended.map_err(|error| RollbackError::Incomplete(Box::new(error)))?;
         Ok(outcome)
     }
 
     /// Takes away what was made aside before anything was touched; what is said is why.
-    fn give_up(&self, staging: &RelPath, error: Error) -> Error {
+    fn give_up(&self, staging: &RelPath, error: RollbackError) -> RollbackError {
         match self.end(staging, self.states.from) {
             Ok(()) => error,
-            Err(_) => Error::Between(Box::new(error)),
+            Err(_) => RollbackError::Between(Box::new(error)),
         }
     }
 
-    fn stage(&self, plan: &Plan, staging: &RelPath) -> Result<(OwnedFd, List, Vec<Skipped>), Error> {
+    fn stage(
+        &self,
+        plan: &Plan,
+        staging: &RelPath,
+    ) -> Result<(OwnedFd, List, Vec<CheckoutSkipped>), RollbackError> {
         let write = |errno| write_error(staging, errno);
         if let Some(root) = plan.locked.first().filter(|way| way.is_root()) {
             let unlocked = Tree::new(self.site.root).unlock(root);
@@ -284,7 +291,7 @@ impl Turn<'_> {
         let skipped = self.apply(&aside).stage(plan)?;
         let list = List::take_down((self.site.root, aside.as_fd()), plan, self.states.to.tree.kind());
         let list = list.map_err(write)?;
-        list.write(aside.as_fd(), plan).map_err(Error::Journal)?;
+        list.write(aside.as_fd(), plan).map_err(RollbackError::Journal)?;
         self.sync()?;
         Ok((aside, list, skipped))
     }
@@ -306,9 +313,9 @@ impl Turn<'_> {
         &self,
         plan: &Plan,
         (apply, list, staging): (&Apply<'_>, &List, &RelPath),
-        error: Error,
-    ) -> Error {
-        let back = || -> Result<Vec<RelPath>, Error> {
+        error: RollbackError,
+    ) -> RollbackError {
+        let back = || -> Result<Vec<RelPath>, RollbackError> {
             // The word that it stands may be on disk though writing it failed; it must not be while files go back.
             self.note(staging, Phase::Applying)?;
             let Move { from, to } = self.states;
@@ -320,43 +327,43 @@ impl Turn<'_> {
             Ok(left)
         };
         match (back(), error) {
-            (Ok(left), Error::Changed(mut paths)) => {
+            (Ok(left), RollbackError::Changed(mut paths)) => {
                 paths.extend(left);
                 paths.sort_unstable();
                 paths.dedup();
-                Error::Changed(paths)
+                RollbackError::Changed(paths)
             }
             (Ok(_), error) => error,
             // What kept it from going on is what must be mended.
-            (Err(_), error) => Error::Between(Box::new(error)),
+            (Err(_), error) => RollbackError::Between(Box::new(error)),
         }
     }
 
-    fn end(&self, staging: &RelPath, now: &State) -> Result<(), Error> {
+    fn end(&self, staging: &RelPath, now: &State) -> Result<(), RollbackError> {
         self.sync()?;
         self.settle(staging, now)?;
-        self.place().remove().map_err(Error::Journal)
+        self.place().remove().map_err(RollbackError::Journal)
     }
 
-    fn settle(&self, staging: &RelPath, now: &State) -> Result<(), Error> {
+    fn settle(&self, staging: &RelPath, now: &State) -> Result<(), RollbackError> {
         aside::remove(self.site.root, staging).map_err(|errno| write_error(staging, errno))?;
         settle_root(self.objects, now, self.site.root, self.options.times)
     }
 
-    fn note(&self, staging: &RelPath, phase: Phase) -> Result<(), Error> {
+    fn note(&self, staging: &RelPath, phase: Phase) -> Result<(), RollbackError> {
         let Move { from, to } = self.states;
         let work = Work::Rollback { from: *from, to: *to, staging: staging.clone(), phase };
         let record = Record::new(self.site.root, self.site.path, self.options.times, work);
         let note = self.options.note.map(str::to_owned);
         let record = record.map(|record| Record { note, ..record });
-        record.and_then(|record| self.place().write(&record)).map_err(Error::Journal)
+        record.and_then(|record| self.place().write(&record)).map_err(RollbackError::Journal)
     }
 
     fn place(&self) -> Place<'_> {
         Place { dir: self.site.journal, name: self.site.id, durability: self.options.durability }
     }
 
-    fn sync(&self) -> Result<(), Error> {
+    fn sync(&self) -> Result<(), RollbackError> {
         if self.options.durability == Durability::Durable {
             crate::os::write_out(self.site.root).map_err(|errno| write_error(&RelPath::root(), errno))?;
         }
@@ -370,7 +377,7 @@ fn settle_root(
     state: &State,
     root: BorrowedFd<'_>,
     times: Times,
-) -> Result<(), Error> {
+) -> Result<(), RollbackError> {
     let write = |errno| write_error(&RelPath::root(), errno);
     let own = state.root().read_root(objects)?.own;
     let bits = own.bits & 0o777;

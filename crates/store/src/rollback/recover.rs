@@ -13,7 +13,7 @@ use super::disk::Tree;
 use super::journal::{Found, Phase, Place, Record, UNFINISHED, Work};
 use super::plan::Plan;
 use super::verify::Verify;
-use super::{Durability, Error, Move, Unknown, settle_root};
+use super::{Durability, Move, RollbackError, Unknown, settle_root};
 use crate::checkout::{Maker, read_error, take_away, write_error};
 use crate::dir::{names, open_named, reopen, stat_fd};
 use crate::object::ReadObjects;
@@ -30,7 +30,7 @@ pub struct Recovered {
     pub target: PathBuf,
     /// Device and inode of the directory.
     pub identity: Option<((u32, u32), u64)>,
-    pub result: Result<Recovery, Error>,
+    pub result: Result<Recovery, RollbackError>,
     /// Paths that somebody changed, removed or told git of since: they are as that left them. Also what somebody wrote to
     /// files that had gone already, under new names.
     pub left_alone: Vec<RelPath>,
@@ -99,10 +99,10 @@ pub fn recover(
         });
         let result = ended.and_then(|(done, left)| {
             if let (Recovery::Finished, Some(note)) = (done, &record.note) {
-                noted(note).map_err(Error::Journal)?;
+                noted(note).map_err(RollbackError::Journal)?;
             }
             if done != Recovery::Missing {
-                place.remove().map_err(Error::Journal)?;
+                place.remove().map_err(RollbackError::Journal)?;
             }
             Ok((done, left))
         });
@@ -121,7 +121,7 @@ pub fn recover(
 }
 
 fn unreadable(id: String, target: Option<PathBuf>) -> Recovered {
-    let (target, result) = (target.unwrap_or_default(), Err(Error::Unreadable));
+    let (target, result) = (target.unwrap_or_default(), Err(RollbackError::Unreadable));
     Recovered { id, what: "rollback", target, identity: None, result, left_alone: Vec::new() }
 }
 
@@ -131,8 +131,8 @@ type Mended = (Recovery, Vec<RelPath>);
 ///
 /// A disk may get another device number when the machine starts again or when it is plugged in again. So a directory with the
 /// same inode at the same path is accepted as well if it holds our directory aside, and the record gets the new number.
-fn find(record: &mut Record, place: &Place<'_>) -> Result<Option<OwnedFd>, Error> {
-    let read = |errno| Error::from(read_error(&RelPath::root(), errno));
+fn find(record: &mut Record, place: &Place<'_>) -> Result<Option<OwnedFd>, RollbackError> {
+    let read = |errno| RollbackError::from(read_error(&RelPath::root(), errno));
     let root = match open_named(&record.target) {
         Err(Errno::NOENT | Errno::NOTDIR) => return Ok(None),
         opened => opened.map_err(read)?,
@@ -151,7 +151,7 @@ fn find(record: &mut Record, place: &Place<'_>) -> Result<Option<OwnedFd>, Error
         return Ok(None);
     }
     record.identity = found;
-    place.write(record).map_err(Error::Journal)?;
+    place.write(record).map_err(RollbackError::Journal)?;
     Ok(Some(root))
 }
 
@@ -167,7 +167,7 @@ fn mend(
     objects: &dyn ReadObjects,
     (id, record): (&str, &Record),
     (root, verify): (BorrowedFd<'_>, Verify<'_>),
-) -> Result<Mended, Error> {
+) -> Result<Mended, RollbackError> {
     match &record.work {
         Work::Checkout { to } => {
             take_away(objects, to, root)?;
@@ -195,12 +195,12 @@ struct Broken<'a> {
 }
 
 impl Broken<'_> {
-    fn end(&self, phase: Phase, (id, verify): (&str, Verify<'_>)) -> Result<Mended, Error> {
+    fn end(&self, phase: Phase, (id, verify): (&str, Verify<'_>)) -> Result<Mended, RollbackError> {
         let &Self { objects, root, record, staging, states: Move { from, to } } = self;
-        let write = |errno| Error::from(write_error(staging, errno));
+        let write = |errno| RollbackError::from(write_error(staging, errno));
         if phase != Phase::Done && aside::git_is_at_work(root).map_err(write)? {
             // The witness is about to be replaced, and what is being committed must not change beneath.
-            return Err(Error::GitAtWork);
+            return Err(RollbackError::GitAtWork);
         }
         let plan = |states| Plan::new(objects, states, Unknown::Partial, Limits::default());
         let (forth, reverse) = (plan(self.states)?, plan(Move { from: to, to: from })?);
@@ -208,7 +208,7 @@ impl Broken<'_> {
             Some(aside) => aside,
             None => aside::make(root, staging).map_err(write)?,
         };
-        let list = List::read(aside.as_fd(), &forth).map_err(Error::Journal)?;
+        let list = List::read(aside.as_fd(), &forth).map_err(RollbackError::Journal)?;
         let taken = list.as_ref().map(|list| list.taken_up(root, &forth, to.tree.kind())).unwrap_or_default();
         let maker = Maker::new(objects, aside.as_fd(), record.times);
         let (tree, staging_fd) = (Tree::new(root), aside.as_fd());

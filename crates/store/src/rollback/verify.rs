@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use rustix::io::{Errno, Result};
 
-use super::Error;
+use super::RollbackError;
 use super::disk::{self, Known, Tree};
 use super::plan::{Plan, Step};
 use crate::checkout::{Way, read_error};
@@ -59,7 +59,7 @@ impl Verifier<'_> {
         &self,
         plan: &'p Plan,
         most: usize,
-    ) -> std::result::Result<Vec<RelPath>, Error> {
+    ) -> std::result::Result<Vec<RelPath>, RollbackError> {
         let touched = |step: &'p Step| Some((Arc::as_ptr(step.way.parent()?), step.way.name()?));
         let touched: Touched<'p> = plan.steps.iter().filter_map(touched).collect();
         let mut changed = Vec::new();
@@ -68,7 +68,7 @@ impl Verifier<'_> {
                 break;
             }
             if (self.cancelled)() {
-                return Err(Error::Cancelled);
+                return Err(RollbackError::Cancelled);
             }
             let read = |errno| read_error(&step.way.path(), errno);
             if !self.fits(step).map_err(read)? {

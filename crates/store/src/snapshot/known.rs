@@ -5,7 +5,7 @@ use std::os::fd::{AsFd as _, BorrowedFd};
 use rustix::io::Errno;
 
 use super::file::{Nothing, attributes, judge};
-use super::{Ignored, Options, Store};
+use super::{Ignored, SnapshotOptions, Store};
 use crate::dir::{Kind, Meta, Mounts, open_unseen, still};
 use crate::id::ObjectId;
 use crate::ignore::{EntryKind, FILE, Rules, Verdict};
@@ -40,7 +40,7 @@ pub(super) struct Inside<'a> {
 /// Who can say what is in the files of one directory. Paths are those from the root.
 pub(super) struct Knowing<'a> {
     store: Store<'a>,
-    options: &'a Options<'a>,
+    options: &'a SnapshotOptions<'a>,
     /// Where git's index was asked last: a directory lists its names in the order that the index has them in.
     cursor: Option<Cursor<'a>>,
     /// What only the user's repository has.
@@ -48,7 +48,7 @@ pub(super) struct Knowing<'a> {
 }
 
 impl<'a> Knowing<'a> {
-    pub(super) fn new(store: Store<'a>, options: &'a Options<'a>) -> Self {
+    pub(super) fn new(store: Store<'a>, options: &'a SnapshotOptions<'a>) -> Self {
         let cursor = options.index.map(|known| Cursor::new(known.index));
         Self { store, options, cursor, borrowed: Vec::new() }
     }

@@ -14,7 +14,7 @@ use super::linked::Linked;
 use super::noticing::Noticing;
 use super::outcome::SkipReason;
 use super::queue::{Listed, Place, Sub};
-use super::{Ignored, Options, Store};
+use super::{Ignored, SnapshotOptions, Store};
 use crate::dir::{Kind, Meta, Name, names, open_file, stat_at, stat_fd};
 use crate::id::ObjectId;
 use crate::ignore::{self, Rules};
@@ -39,7 +39,7 @@ pub(super) struct Shared<'a> {
 /// Reads one directory.
 pub(super) struct Lister<'a, 's> {
     store: Store<'a>,
-    options: &'a Options<'a>,
+    options: &'a SnapshotOptions<'a>,
     shared: &'a Shared<'s>,
     path: RelPath,
     /// The path with a slash at its end, or nothing for the root; then the name that is looked at.
@@ -58,7 +58,7 @@ pub(super) struct Lister<'a, 's> {
 impl<'a, 's> Lister<'a, 's> {
     pub(super) fn new(
         store: Store<'a>,
-        options: &'a Options<'a>,
+        options: &'a SnapshotOptions<'a>,
         shared: &'a Shared<'s>,
         path: RelPath,
     ) -> Self {

@@ -3,7 +3,7 @@
 //! [`take`] looks at every entry by handle, reads what the stat cache or the git index cannot vouch for, and writes the
 //! trees. The directory may be the work of a sandbox and may change while it is read. So nothing is followed,
 //! nothing that could block is opened, a file that changes under the reader is read again, and what is left out in the end is
-//! in [`Outcome::skipped`] with its reason: nothing is dropped silently.
+//! in [`SnapshotOutcome::skipped`] with its reason: nothing is dropped silently.
 //!
 //! The top-level `.git` is not part of a state and is not looked into.
 
@@ -26,7 +26,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::atomic::AtomicBool;
 
 pub use onboard::{IndexUse, OnboardError, Onboarded, Onboarding, Settings, onboard};
-pub use outcome::{Changed, Counts, Outcome, SkipReason, Skipped};
+pub use outcome::{Changed, Counts, SkipReason, Skipped, SnapshotOutcome};
 
 pub(crate) use file::{FileReader, Nothing, attributes, judge, link};
 pub(crate) use found::Findings;
@@ -58,7 +58,7 @@ pub const FILE_LIMIT: u64 = 4 << 30;
 
 /// How to take a snapshot of a directory.
 #[derive(Clone, Copy)]
-pub struct Options<'a> {
+pub struct SnapshotOptions<'a> {
     pub ignored: Ignored,
     /// The rules in force at the root, besides those in the tree: the user's list and `info/exclude`.
     pub rules: &'a Rules,
@@ -68,7 +68,7 @@ pub struct Options<'a> {
     pub entry_limit: u64,
     /// When it was asked for, if that was earlier. What changes from then on may be taken for a change meanwhile.
     pub began: Option<Moment>,
-    /// Set by another thread to end it with [`Error::Cancelled`].
+    /// Set by another thread to end it with [`SnapshotError::Cancelled`].
     pub cancel: &'a AtomicBool,
     /// Told now and then how far it is.
     pub progress: &'a (dyn Fn(&Counts) + Sync),
@@ -134,13 +134,13 @@ impl std::fmt::Debug for Store<'_> {
     }
 }
 
-impl std::fmt::Debug for Options<'_> {
+impl std::fmt::Debug for SnapshotOptions<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Options").field("ignored", &self.ignored).finish_non_exhaustive()
     }
 }
 
-impl<'a> Options<'a> {
+impl<'a> SnapshotOptions<'a> {
     /// Everything, from nothing.
     pub const fn all(rules: &'a Rules, cancel: &'a AtomicBool) -> Self {
         Self {
@@ -160,7 +160,7 @@ impl<'a> Options<'a> {
 
 /// Why there is no snapshot.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum SnapshotError {
     #[error("cannot read `{}`", path.display_escaped())]
     Read { path: RelPath, source: io::Error },
     #[error(transparent)]
@@ -179,8 +179,8 @@ pub enum Error {
 pub fn take(
     root: BorrowedFd<'_>,
     store: Store<'_>,
-    options: &Options<'_>,
+    options: &SnapshotOptions<'_>,
     cache: Option<&mut statcache::Writer>,
-) -> Result<Outcome, Error> {
+) -> Result<SnapshotOutcome, SnapshotError> {
     walk::run(root, store, options, cache)
 }

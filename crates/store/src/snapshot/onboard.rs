@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Error, Known, Options, Outcome, SizeOf, Store, take};
+use super::{Known, SizeOf, SnapshotError, SnapshotOptions, SnapshotOutcome, Store, take};
 use crate::dir::open_named;
 use crate::source::attributes::{Conversion, Conversions};
 use crate::source::index::{Index, Unusable};
@@ -34,7 +34,7 @@ impl Default for Settings {
 #[derive(Debug)]
 pub struct Onboarding<'a, 'c> {
     /// Rules and index are filled in.
-    pub options: Options<'a>,
+    pub options: SnapshotOptions<'a>,
     pub settings: &'a Settings,
     /// Tells sizes in the user's object store.
     pub sizes: Option<&'a dyn SizeOf>,
@@ -46,7 +46,7 @@ pub struct Onboarding<'a, 'c> {
 /// The first state of a source.
 #[derive(Debug)]
 pub struct Onboarded {
-    pub outcome: Outcome,
+    pub outcome: SnapshotOutcome,
     pub repository: Option<Repository>,
     pub index: IndexUse,
 }
@@ -74,7 +74,7 @@ pub enum OnboardError {
     #[error(transparent)]
     Repository(#[from] RepositoryError),
     #[error(transparent)]
-    Snapshot(#[from] Error),
+    Snapshot(#[from] SnapshotError),
 }
 
 /// Makes the first state of the directory `root`. The user's repository is only read.
@@ -89,7 +89,7 @@ pub fn onboard(
         .map_err(|errno| OnboardError::Open { path: root.to_owned(), source: errno.into() })?;
     let rules = options.rules.and(&settings.excludes, b"").unwrap_or_else(|| options.rules.clone());
     let Some(repository) = Repository::find(root)? else {
-        let options = Options { rules: &rules, index: None, ..options };
+        let options = SnapshotOptions { rules: &rules, index: None, ..options };
         let outcome = take(dir.as_fd(), store, &options, cache)?;
         return Ok(Onboarded { outcome, repository: None, index: IndexUse::None });
     };
@@ -105,13 +105,13 @@ pub fn onboard(
     };
     let usable = read.or(index.as_ref().and_then(|index| index.as_ref().ok()));
     let known = usable.map(|index| Known { index, conversions: &conversions, objects: sizes });
-    let options = Options { rules: &rules, index: known.as_ref(), ..options };
+    let options = SnapshotOptions { rules: &rules, index: known.as_ref(), ..options };
     // The repository's own rules have the last word.
     let exclude = match settings.excludes.as_slice() {
         [] => exclude,
         users => [users, &exclude].join(&b'\n'),
     };
-    let outcome = Outcome { exclude, ..take(dir.as_fd(), store, &options, cache)? };
+    let outcome = SnapshotOutcome { exclude, ..take(dir.as_fd(), store, &options, cache)? };
     let index = match (usable, &index) {
         (Some(index), _) => IndexUse::Asked { entries: index.len(), sparse: index.is_sparse() },
         (None, Some(Err(why))) => IndexUse::Refused(*why),

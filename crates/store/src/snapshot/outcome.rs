@@ -9,7 +9,7 @@ use crate::state::State;
 
 /// A state and how it came about.
 #[derive(Clone, Debug)]
-pub struct Outcome {
+pub struct SnapshotOutcome {
     pub state: State,
     pub counts: Counts,
     /// What is not in the state; sorted by path. The list is bounded, [`Counts::skipped`] is not.

@@ -12,10 +12,10 @@ use rustix::io::Errno;
 use super::file::{Nothing, judge};
 use super::found::Findings;
 use super::list::{Lister, Shared};
-use super::outcome::Outcome;
+use super::outcome::SnapshotOutcome;
 use super::queue::{Complete, Listed, Place, Queue, Task, Ticket};
 use super::sparing::Sparing;
-use super::{Error, Ignored, Options, Store};
+use super::{Ignored, SnapshotError, SnapshotOptions, Store};
 use crate::dir::{open_below, open_dir, reopen};
 use crate::path::RelPath;
 use crate::source::Moment;
@@ -32,10 +32,11 @@ const TRAIL: usize = 16;
 pub(super) fn run(
     root: BorrowedFd<'_>,
     store: Store<'_>,
-    options: &Options<'_>,
+    options: &SnapshotOptions<'_>,
     cache: Option<&mut statcache::Writer>,
-) -> Result<Outcome, Error> {
-    let root = reopen(root).map_err(|errno| Error::Read { path: RelPath::root(), source: errno.into() })?;
+) -> Result<SnapshotOutcome, SnapshotError> {
+    let root =
+        reopen(root).map_err(|errno| SnapshotError::Read { path: RelPath::root(), source: errno.into() })?;
     let known = options.index.map(|known| known.conversions.clone());
     let sparing = Sparing::new(store, options.index.and_then(|known| known.objects));
     let store = Store { sink: &sparing, ..store };
@@ -80,13 +81,13 @@ pub(super) fn run(
     borrowed.sort_unstable();
     borrowed.dedup();
     let state = state.expect("without an error the root is complete");
-    Ok(Outcome { state, counts, skipped, changed, borrowed, exclude: Vec::new() })
+    Ok(SnapshotOutcome { state, counts, skipped, changed, borrowed, exclude: Vec::new() })
 }
 
 struct Walk<'a, 's> {
     root: BorrowedFd<'a>,
     store: Store<'a>,
-    options: &'a Options<'a>,
+    options: &'a SnapshotOptions<'a>,
     shared: &'a Shared<'s>,
     progress: Mutex<Progress>,
     /// Signalled when there is more to do, or nothing any more.
@@ -96,7 +97,7 @@ struct Walk<'a, 's> {
 struct Progress {
     queue: Queue,
     state: Option<State>,
-    failed: Option<Error>,
+    failed: Option<SnapshotError>,
     /// How many threads wait for something to do.
     waiting: usize,
 }
@@ -162,7 +163,7 @@ impl Walk<'_, '_> {
     }
 
     /// Reads one directory, and writes it and those above it as far as they are complete.
-    fn one(&self, task: &Task, way: Way, trail: &mut Vec<Stand>) -> Result<(), Error> {
+    fn one(&self, task: &Task, way: Way, trail: &mut Vec<Stand>) -> Result<(), SnapshotError> {
         let ticket = task.ticket;
         let (found, findings) = self.list(task, way, trail)?;
         let mut progress = self.lock();
@@ -175,11 +176,11 @@ impl Walk<'_, '_> {
         self.tell(progress);
         (self.options.progress)(&counts);
         if counts.entries > self.options.entry_limit {
-            return Err(Error::TooMany(self.options.entry_limit));
+            return Err(SnapshotError::TooMany(self.options.entry_limit));
         }
         while let Some(directory) = complete {
             if self.options.cancel.load(Ordering::Relaxed) {
-                return Err(Error::Cancelled);
+                return Err(SnapshotError::Cancelled);
             }
             complete = self.finish(directory)?;
         }
@@ -192,7 +193,7 @@ impl Walk<'_, '_> {
         task: &Task,
         way: Way,
         trail: &mut Vec<Stand>,
-    ) -> Result<(Option<Listed>, Findings), Error> {
+    ) -> Result<(Option<Listed>, Findings), SnapshotError> {
         let (opened, path) = self.open(&task.place.name, way, trail);
         let mut reader = Lister::new(self.store, self.options, self.shared, path.clone());
         let found = match opened {
@@ -209,15 +210,15 @@ impl Walk<'_, '_> {
         match found {
             Ok(entries) => Ok((Some(entries), reader.findings)),
             Err(Nothing::Skip(_)) if path.is_root() => {
-                Err(Error::Read { path, source: Errno::ACCESS.into() })
+                Err(SnapshotError::Read { path, source: Errno::ACCESS.into() })
             }
             Err(Nothing::Skip(why)) => {
                 reader.findings.skip(path, why);
                 Ok((None, reader.findings))
             }
-            Err(Nothing::Failed(source)) => Err(Error::Read { path, source }),
+            Err(Nothing::Failed(source)) => Err(SnapshotError::Read { path, source }),
             Err(Nothing::Write(error)) => Err(StateError::Write(error).into()),
-            Err(Nothing::Cancelled) => Err(Error::Cancelled),
+            Err(Nothing::Cancelled) => Err(SnapshotError::Cancelled),
         }
     }
 
@@ -234,7 +235,7 @@ impl Walk<'_, '_> {
     }
 
     /// Writes a directory; what is complete by that comes next.
-    fn finish(&self, mut directory: Complete) -> Result<Option<Complete>, Error> {
+    fn finish(&self, mut directory: Complete) -> Result<Option<Complete>, SnapshotError> {
         directory.entries.sort_unstable_by(|one, two| one.name.cmp(&two.name));
         let root = directory.is_root.then_some(&directory.own);
         let is_empty = directory.entries.is_empty() && directory.written.is_none();

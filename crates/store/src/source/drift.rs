@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::listing::{Entry, Listing, Notes, ROOT, Settled, pair};
 use super::stamp::Stamp;
-use super::{Error, Options, scan};
+use super::{SourceError, SourceOptions, scan};
 use crate::dir::Kind;
 use crate::path::RelPath;
 
@@ -35,8 +35,8 @@ pub fn drift(
     before: Option<&Listing>,
     root: &Path,
     moment: Stamp,
-    options: &Options<'_>,
-) -> Result<Vec<Drift>, Error> {
+    options: &SourceOptions<'_>,
+) -> Result<Vec<Drift>, SourceError> {
     Ok(compare(before, &scan(root, options)?, moment))
 }
 

@@ -5,7 +5,7 @@
 
 use std::cmp::Ordering;
 
-use super::Error;
+use super::SourceError;
 use super::git::GitState;
 use crate::dir::{Kind, Meta};
 use crate::path::RelPath;
@@ -162,7 +162,7 @@ impl Listing {
     }
 
     /// Takes over what a directory holds; gives the blocks that are to be filled next.
-    pub(super) fn fill(&mut self, block: u32, found: &[Found]) -> Result<Vec<u32>, Error> {
+    pub(super) fn fill(&mut self, block: u32, found: &[Found]) -> Result<Vec<u32>, SourceError> {
         let mut next = Vec::new();
         let first = index(self.entries.len())?;
         for Found { name, meta, notes, descend } in found {
@@ -186,7 +186,7 @@ impl Listing {
                 block,
                 child,
                 mode: meta.mode,
-                length: u8::try_from(name.len()).map_err(|_| Error::TooMany)?,
+                length: u8::try_from(name.len()).map_err(|_| SourceError::TooMany)?,
                 kind: meta.kind,
                 notes: *notes,
             });
@@ -300,6 +300,6 @@ pub(super) fn pair<'a>(
     }
 }
 
-fn index(length: usize) -> Result<u32, Error> {
-    u32::try_from(length).ok().filter(|index| *index != NONE).ok_or(Error::TooMany)
+fn index(length: usize) -> Result<u32, SourceError> {
+    u32::try_from(length).ok().filter(|index| *index != NONE).ok_or(SourceError::TooMany)
 }

@@ -56,12 +56,12 @@ use crate::path::RelPath;
 
 /// What a scan is to note besides the entries themselves.
 #[derive(Clone, Copy, Debug)]
-pub struct Options<'a> {
+pub struct SourceOptions<'a> {
     /// Names that say *secret*.
     pub secrets: &'a [Pattern],
     /// Who may own entries; the others are noted. `None` asks nothing.
     pub owners: Option<Owners<'a>>,
-    /// Set by another thread to end the scan with [`Error::Cancelled`].
+    /// Set by another thread to end the scan with [`SourceError::Cancelled`].
     pub cancel: &'a AtomicBool,
 }
 
@@ -73,7 +73,7 @@ pub struct Owners<'a> {
     pub groups: Option<&'a [u32]>,
 }
 
-impl<'a> Options<'a> {
+impl<'a> SourceOptions<'a> {
     /// Notes nothing besides the entries.
     pub const fn new(cancel: &'a AtomicBool) -> Self {
         Self { secrets: &[], owners: None, cancel }
@@ -82,7 +82,7 @@ impl<'a> Options<'a> {
 
 /// Why a source could not be looked at.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum SourceError {
     #[error("cannot open `{}`", path.display())]
     Open { path: PathBuf, source: io::Error },
     #[error("cannot read `{}` in the source", path.display_escaped())]

@@ -13,7 +13,7 @@ use rustix::io::Errno;
 use super::git::GitState;
 use super::listing::{Found, Listing, Notes, ROOT, Settled};
 use super::sightings::{Sighting, Sightings};
-use super::{Error, Options, Owners};
+use super::{Owners, SourceError, SourceOptions};
 use crate::dir::{Kind, Meta, Name, names, open_below, open_dir, open_named, stat_at, stat_fd};
 use crate::name_pattern::listed;
 use crate::path::RelPath;
@@ -26,14 +26,19 @@ const THREADS: usize = 2;
 const GIT: &[u8] = b".git";
 
 /// Records what every entry below `root` looks like.
-pub fn scan(root: &Path, options: &Options<'_>) -> Result<Listing, Error> {
+pub fn scan(root: &Path, options: &SourceOptions<'_>) -> Result<Listing, SourceError> {
     scan_with(root, options, &Sightings::default())
 }
 
 /// The same, where some directories have been seen already. Those are used up.
-pub fn scan_with(root: &Path, options: &Options<'_>, sightings: &Sightings) -> Result<Listing, Error> {
+pub fn scan_with(
+    root: &Path,
+    options: &SourceOptions<'_>,
+    sightings: &Sightings,
+) -> Result<Listing, SourceError> {
     let opened = open_named(root).and_then(|fd| Ok((stat_fd(fd.as_fd())?, fd)));
-    let (meta, fd) = opened.map_err(|errno| Error::Open { path: root.to_owned(), source: errno.into() })?;
+    let (meta, fd) =
+        opened.map_err(|errno| SourceError::Open { path: root.to_owned(), source: errno.into() })?;
     let progress =
         Progress { listing: Listing::new(meta), queue: vec![ROOT], busy: 0, waiting: 0, failed: None };
     let (progress, changed) = (Mutex::new(progress), Condvar::new());
@@ -55,7 +60,7 @@ pub fn scan_with(root: &Path, options: &Options<'_>, sightings: &Sightings) -> R
 
 struct Scan<'a> {
     root: BorrowedFd<'a>,
-    options: &'a Options<'a>,
+    options: &'a SourceOptions<'a>,
     sightings: &'a Sightings,
     progress: Mutex<Progress>,
     /// Signalled when there is more to do, or nothing any more.
@@ -70,7 +75,7 @@ struct Progress {
     busy: usize,
     /// How many threads wait for one.
     waiting: usize,
-    failed: Option<Error>,
+    failed: Option<SourceError>,
 }
 
 /// What reading one directory gave.
@@ -251,15 +256,17 @@ impl Progress {
                 self.listing.forget(block);
                 None
             }
-            Err(Failure::At(errno)) => Some(Error::Read { path: path(&self.listing), source: errno.into() }),
-            Err(Failure::Cancelled) => Some(Error::Cancelled),
+            Err(Failure::At(errno)) => {
+                Some(SourceError::Read { path: path(&self.listing), source: errno.into() })
+            }
+            Err(Failure::Cancelled) => Some(SourceError::Cancelled),
         };
         if let Some(error) = error {
             self.failed.get_or_insert(error);
         }
     }
 
-    fn fill(&mut self, block: u32, directory: &Directory) -> Result<(), Error> {
+    fn fill(&mut self, block: u32, directory: &Directory) -> Result<(), SourceError> {
         self.queue.extend(self.listing.fill(block, &directory.found)?);
         self.listing.git = self.listing.git.or(directory.git);
         self.listing.blocks[block as usize].settled = directory.settled;

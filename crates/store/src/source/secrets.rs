@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::io::Errno;
 
-use super::Error;
+use super::SourceError;
 use crate::dir::{Descent, Kind, each_name, open_named, stat_at};
 use crate::name_pattern::{Pattern, listed};
 use crate::path::RelPath;
@@ -19,7 +19,11 @@ const HANDLES: usize = 64;
 /// The files and symlinks below `root` whose name is listed, sorted. The top-level `.git` is left out.
 ///
 /// Directories that may not be read are passed over: what cannot be read here cannot be read inside.
-pub fn find_secrets(root: &Path, patterns: &[Pattern], cancel: &AtomicBool) -> Result<Vec<RelPath>, Error> {
+pub fn find_secrets(
+    root: &Path,
+    patterns: &[Pattern],
+    cancel: &AtomicBool,
+) -> Result<Vec<RelPath>, SourceError> {
     find_chosen(root, &|path, kind| is_secret(patterns, path, kind), cancel)
 }
 
@@ -35,8 +39,8 @@ pub fn find_chosen(
     root: &Path,
     choose: &dyn Fn(&RelPath, Kind) -> bool,
     cancel: &AtomicBool,
-) -> Result<Vec<RelPath>, Error> {
-    let open = |errno: Errno| Error::Open { path: root.to_owned(), source: errno.into() };
+) -> Result<Vec<RelPath>, SourceError> {
+    let open = |errno: Errno| SourceError::Open { path: root.to_owned(), source: errno.into() };
     let fd = open_named(root).map_err(open)?;
     let mut walk = Walk {
         at: Descent::new(std::os::fd::AsFd::as_fd(&fd), HANDLES).map_err(open)?,
@@ -47,7 +51,7 @@ pub fn find_chosen(
     let mut pending = vec![walk.list()?];
     while let Some(directories) = pending.last_mut() {
         if cancel.load(Ordering::Relaxed) {
-            return Err(Error::Cancelled);
+            return Err(SourceError::Cancelled);
         }
         if let Some(name) = directories.pop() {
             pending.extend(walk.enter(&name)?);
@@ -69,7 +73,7 @@ struct Walk<'a> {
 
 impl Walk<'_> {
     /// Notes what is chosen in the current directory; gives its other directories.
-    fn list(&mut self) -> Result<Vec<Vec<u8>>, Error> {
+    fn list(&mut self) -> Result<Vec<Vec<u8>>, SourceError> {
         let mut directories = Vec::new();
         let mut unknown = Vec::new();
         let Self { at, path, choose, chosen } = self;
@@ -97,7 +101,7 @@ impl Walk<'_> {
         Ok(directories)
     }
 
-    fn enter(&mut self, name: &[u8]) -> Result<Option<Vec<Vec<u8>>>, Error> {
+    fn enter(&mut self, name: &[u8]) -> Result<Option<Vec<Vec<u8>>>, SourceError> {
         self.path.push(name).expect("a directory lists single names");
         match self.at.enter(name) {
             Ok(()) => return self.list().map(Some),
@@ -108,12 +112,12 @@ impl Walk<'_> {
         Ok(None)
     }
 
-    fn leave(&mut self) -> Result<(), Error> {
+    fn leave(&mut self) -> Result<(), SourceError> {
         self.path.pop();
-        self.at.leave().map_err(|moved| Error::Read { path: moved.path, source: moved.source.into() })
+        self.at.leave().map_err(|moved| SourceError::Read { path: moved.path, source: moved.source.into() })
     }
 
-    fn failed(&self, errno: Errno) -> Error {
-        Error::Read { path: self.path.clone(), source: errno.into() }
+    fn failed(&self, errno: Errno) -> SourceError {
+        SourceError::Read { path: self.path.clone(), source: errno.into() }
     }
 }

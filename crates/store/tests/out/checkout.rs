@@ -5,7 +5,9 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use sandtable_store::RelPath;
-use sandtable_store::checkout::{Error, Lost, Options, Outcome, Progress, SkipReason, Times, checkout};
+use sandtable_store::checkout::{
+    CheckoutError, CheckoutOptions, CheckoutOutcome, CheckoutSkipReason, Lost, Progress, Times, checkout,
+};
 use sandtable_store::dir::{names, open_below, open_named};
 use sandtable_store::id::HashKind;
 use sandtable_store::object::{EntryMode, Memory, ObjectKind, Tree, TreeEntry, WriteObjects as _};
@@ -14,8 +16,8 @@ use sandtable_store::state::{Limits, State, StateError};
 use crate::states::{Plain, Thing, Zoo, look, path, random, set, state, timeless};
 use crate::support::{Dice, setting};
 
-fn written(objects: &Memory, state: &State, dir: &Path) -> Result<Outcome, Error> {
-    checkout(objects, state, open_named(dir).unwrap().as_fd(), &Options::default())
+fn written(objects: &Memory, state: &State, dir: &Path) -> Result<CheckoutOutcome, CheckoutError> {
+    checkout(objects, state, open_named(dir).unwrap().as_fd(), &CheckoutOptions::default())
 }
 
 #[test]
@@ -58,7 +60,7 @@ fn times_may_be_those_of_the_moment() {
     let mut plain = Plain::new();
     set(&mut plain, &path("d/f"), Thing::file("x"));
     let dir = tempfile::tempdir().unwrap();
-    let options = Options { times: Times::Now, ..Options::default() };
+    let options = CheckoutOptions { times: Times::Now, ..CheckoutOptions::default() };
     let root = open_named(dir.path()).unwrap();
     checkout(&objects, &state(&objects, &plain), root.as_fd(), &options).unwrap();
     let found = look(dir.path());
@@ -72,7 +74,7 @@ fn a_directory_with_something_in_it_is_refused_and_untouched() {
     let dir = tempfile::tempdir().unwrap();
     fs_err::write(dir.path().join("mine"), "x").unwrap();
     let refused = written(&objects, &State::empty(&objects).unwrap(), dir.path());
-    assert!(matches!(refused, Err(Error::NotEmpty(found)) if found == path("mine")));
+    assert!(matches!(refused, Err(CheckoutError::NotEmpty(found)) if found == path("mine")));
     assert_eq!(look(dir.path()).len(), 1);
 }
 
@@ -87,7 +89,7 @@ fn special_bits_are_not_set_and_said() {
     let found = look(dir.path());
     assert_eq!((found[&path("d")].bits, found[&path("d/tool")].bits), (0o777, 0o755));
     let why: Vec<_> = outcome.skipped.iter().map(|skipped| (skipped.path.clone(), skipped.why)).collect();
-    let special = SkipReason::Without(Lost::SpecialBits);
+    let special = CheckoutSkipReason::Without(Lost::SpecialBits);
     assert_eq!(why, [(path("d"), special), (path("d/tool"), special)]);
 }
 
@@ -109,7 +111,10 @@ fn git_under_any_name_makes_a_state_refused() {
         let state = State { manifest, ..State::empty(&objects).unwrap() };
         let dir = tempfile::tempdir().unwrap();
         assert!(
-            matches!(written(&objects, &state, dir.path()), Err(Error::Git(_) | Error::State(_))),
+            matches!(
+                written(&objects, &state, dir.path()),
+                Err(CheckoutError::Git(_) | CheckoutError::State(_))
+            ),
             "{name}"
         );
         assert_eq!(look(dir.path()), Plain::new());
@@ -136,10 +141,11 @@ fn a_tree_bomb_is_stopped_and_taken_away() {
     let objects = Memory::default();
     let state = bomb(&objects);
     let dir = tempfile::tempdir().unwrap();
-    let options = Options { limits: Limits { entries: 2000, depth: 100 }, ..Options::default() };
+    let options =
+        CheckoutOptions { limits: Limits { entries: 2000, depth: 100 }, ..CheckoutOptions::default() };
     let root = open_named(dir.path()).unwrap();
     let stopped = checkout(&objects, &state, root.as_fd(), &options);
-    assert!(matches!(stopped, Err(Error::State(StateError::TooMany))), "{stopped:?}");
+    assert!(matches!(stopped, Err(CheckoutError::State(StateError::TooMany))), "{stopped:?}");
     assert_eq!(look(dir.path()), Plain::new());
 }
 
@@ -159,10 +165,11 @@ fn it_stops_when_told_and_leaves_nothing_but_what_others_wrote() {
         }
     };
     let cancelled = || most.load(Ordering::Relaxed) >= 20;
-    let options = Options { progress: &progress, cancelled: &cancelled, ..Options::default() };
+    let options =
+        CheckoutOptions { progress: &progress, cancelled: &cancelled, ..CheckoutOptions::default() };
     let root = open_named(dir.path()).unwrap();
     let stopped = checkout(&objects, &state, root.as_fd(), &options);
-    assert!(matches!(stopped, Err(Error::Cancelled)), "{stopped:?}");
+    assert!(matches!(stopped, Err(CheckoutError::Cancelled)), "{stopped:?}");
     assert_eq!(look(dir.path()).into_keys().collect::<Vec<_>>(), [path("mine")]);
 }
 
@@ -177,7 +184,10 @@ fn what_is_not_stored_is_listed_and_the_rest_is_there() {
     let dir = tempfile::tempdir().unwrap();
     let outcome = written(&objects, &state, dir.path()).unwrap();
     assert_eq!(outcome.skipped.len(), 1);
-    assert_eq!((&outcome.skipped[0].path, outcome.skipped[0].why), (&path("gone"), SkipReason::NotStored));
+    assert_eq!(
+        (&outcome.skipped[0].path, outcome.skipped[0].why),
+        (&path("gone"), CheckoutSkipReason::NotStored)
+    );
     assert_eq!(look(dir.path()).into_keys().collect::<Vec<RelPath>>(), [path("here")]);
 }
 
@@ -197,7 +207,7 @@ fn a_directory_of_very_many_files_is_written_by_several_threads() {
     for workers in [1, 2, 5] {
         let dir = tempfile::tempdir().unwrap();
         let root = open_named(dir.path()).unwrap();
-        let options = Options { workers, ..Options::default() };
+        let options = CheckoutOptions { workers, ..CheckoutOptions::default() };
         let outcome = checkout(&objects, &state, root.as_fd(), &options).unwrap();
         assert_eq!((outcome.files, outcome.directories, outcome.symlinks), (5001, 2, 1));
         assert_eq!(look(dir.path()), plain, "{workers} workers");
@@ -229,7 +239,7 @@ fn thousands_of_directories_in_each_other_are_written_and_taken_away() {
     let target = dir.path().join("target");
     fs_err::create_dir(&target).unwrap();
     let root = open_named(&target).unwrap();
-    let done = checkout(&objects, &state, root.as_fd(), &Options::default()).unwrap();
+    let done = checkout(&objects, &state, root.as_fd(), &CheckoutOptions::default()).unwrap();
     let depth = DEPTH as u64;
     assert_eq!((done.files, done.directories, done.symlinks), (depth + 1, 2 * depth, depth));
     for levels in [0, 1, 63, 64, 65, 500, DEPTH - 1] {
@@ -244,9 +254,9 @@ fn thousands_of_directories_in_each_other_are_written_and_taken_away() {
     let root = open_named(&target).unwrap();
     let asked = AtomicU64::new(0);
     let cancelled = || asked.fetch_add(1, Ordering::Relaxed) > 6 * depth;
-    let options = Options { cancelled: &cancelled, ..Options::default() };
+    let options = CheckoutOptions { cancelled: &cancelled, ..CheckoutOptions::default() };
     let stopped = checkout(&objects, &state, root.as_fd(), &options);
-    assert!(matches!(stopped, Err(Error::Cancelled)), "{stopped:?}");
+    assert!(matches!(stopped, Err(CheckoutError::Cancelled)), "{stopped:?}");
     assert_eq!(look(&target), Plain::new());
 }
 

@@ -11,7 +11,9 @@ use sandtable_store::dir::{names, open_below, open_named};
 use sandtable_store::layer::write::{self as layer, exchange_upper, write_upper};
 use sandtable_store::object::Memory;
 use sandtable_store::remove::remove_tree;
-use sandtable_store::rollback::{Error, Move, Options, Outcome, Site, Verify, rollback};
+use sandtable_store::rollback::{
+    Move, RollbackError, RollbackOptions, RollbackOutcome, Site, Verify, rollback,
+};
 use sandtable_store::state::State;
 
 use crate::checkout::comb;
@@ -45,7 +47,12 @@ impl Scene {
         self.dir.path().join("root")
     }
 
-    fn turn(&self, from: &State, to: &State, options: &Options<'_>) -> Result<Outcome, Error> {
+    fn turn(
+        &self,
+        from: &State,
+        to: &State,
+        options: &RollbackOptions<'_>,
+    ) -> Result<RollbackOutcome, RollbackError> {
         let (root, journal) = (open_named(&self.root()).unwrap(), self.dir.path().join("journal"));
         let journal = open_named(&journal).unwrap();
         let site = Site { root: root.as_fd(), path: &self.root(), journal: journal.as_fd(), id: "one" };
@@ -87,7 +94,7 @@ fn assert_deep(root: &Path) {
 fn a_layer() {
     let scene = Scene::new();
     let states = (&scene.empty, &scene.deep);
-    let options = layer::Options::default();
+    let options = layer::LayerWriteOptions::default();
     let fill = |upper: std::os::fd::BorrowedFd<'_>| write_upper(&scene.objects, states, upper, &options);
     let outcome = in_time(|| exchange_upper(scene.dir.path(), "upper", fill)).unwrap();
     assert_eq!(outcome.files, DEPTH as u64 + 1);
@@ -98,7 +105,7 @@ fn a_layer() {
 fn a_directory_there_and_back() {
     let scene = Scene::new();
     for verify in [Verify::Trust, Verify::Check(&|_, _| None)] {
-        let options = Options { verify, ..quick() };
+        let options = RollbackOptions { verify, ..quick() };
         let outcome = scene.turn(&scene.empty, &scene.deep, &options).unwrap();
         assert_eq!(outcome.written, 4 * DEPTH as u64 + 1);
         assert_deep(&scene.root());
@@ -118,9 +125,12 @@ fn a_directory_that_is_put_back() {
             fs_err::write(scene.root().join("tooth"), "mine").unwrap();
         }
     };
-    let options = Options { progress: &progress, ..quick() };
+    let options = RollbackOptions { progress: &progress, ..quick() };
     let refused = scene.turn(&scene.empty, &scene.deep, &options);
-    assert!(matches!(&refused, Err(Error::Changed(paths)) if paths.contains(&path("tooth"))), "{refused:?}");
+    assert!(
+        matches!(&refused, Err(RollbackError::Changed(paths)) if paths.contains(&path("tooth"))),
+        "{refused:?}"
+    );
     let left: Vec<_> = look(&scene.root()).into_keys().collect();
     assert_eq!(left, [path("tooth")]);
 }

@@ -11,10 +11,10 @@ use rustix::io::Errno;
 use crate::states::{self, Plain, Thing, Zoo, changed, look, path, put_on_disk, random, set, state};
 use crate::support::{Dice, setting};
 use sandtable_store::diff::render::{self, Content};
-use sandtable_store::diff::{ChangeKind, Diff, Flag, Options, Record, Renames, diff};
+use sandtable_store::diff::{ChangeKind, Diff, DiffOptions, Flag, Record, Renames, diff};
 use sandtable_store::object::{Memory, ObjectKind, ReadObjects as _};
 
-fn compared(old: &Plain, new: &Plain, options: &Options) -> (Memory, Diff) {
+fn compared(old: &Plain, new: &Plain, options: &DiffOptions) -> (Memory, Diff) {
     let objects = Memory::default();
     let (from, to) = (state(&objects, old), state(&objects, new));
     let diff = diff(&objects, &from, &to, options).unwrap();
@@ -23,7 +23,7 @@ fn compared(old: &Plain, new: &Plain, options: &Options) -> (Memory, Diff) {
 
 fn patch(objects: &Memory, diff: &Diff, content: Content) -> (String, render::Rendered) {
     let mut out = Vec::new();
-    let options = render::Options { content, ..render::Options::default() };
+    let options = render::RenderOptions { content, ..render::RenderOptions::default() };
     let rendered = render::unified(&mut out, objects, diff, &options).unwrap();
     (String::from_utf8_lossy(&out).into_owned(), rendered)
 }
@@ -61,14 +61,14 @@ fn random_trees_differ_as_their_maps_do() {
     for round in 0..setting("SANDTABLE_ROUNDS", 300) {
         let old = random(&mut dice, Zoo::Everything);
         let new = changed(&old, &mut dice, Zoo::Everything);
-        let without = Options { renames: Renames::Ignore, ..Options::default() };
+        let without = DiffOptions { renames: Renames::Ignore, ..DiffOptions::default() };
         let (objects, found) = compared(&old, &new, &without);
         sides_are_right(&objects, &found, (&old, &new));
         let kinds =
             found.changes.iter().map(|change| (change.path.as_bytes().to_vec(), change.kind)).collect();
         assert_eq!(expected(&old, &new), kinds, "round {round}");
         // A rename is a removal and an addition, whatever else.
-        let (objects, paired) = compared(&old, &new, &Options::default());
+        let (objects, paired) = compared(&old, &new, &DiffOptions::default());
         sides_are_right(&objects, &paired, (&old, &new));
         let mut apart = BTreeMap::new();
         for change in &paired.changes {
@@ -128,10 +128,10 @@ fn git_applies_an_exact_patch_to_the_same_tree() {
     for round in 0..setting("SANDTABLE_ROUNDS", 120) {
         let old = random(&mut dice, Zoo::Text);
         let new = changed(&old, &mut dice, Zoo::Text);
-        let (objects, found) = compared(&old, &new, &Options::default());
+        let (objects, found) = compared(&old, &new, &DiffOptions::default());
         let content = if round % 2 == 0 { Content::Exact } else { Content::Escaped };
         let mut out = Vec::new();
-        let options = render::Options { content, ..render::Options::default() };
+        let options = render::RenderOptions { content, ..render::RenderOptions::default() };
         let rendered = render::unified(&mut out, &objects, &found, &options).unwrap();
         // Directories that became empty are told, and no patch can make them.
         let directories =
@@ -193,14 +193,14 @@ fn renames_are_found_by_content_and_by_likeness() {
         ("c", Thing { bits: 0o755, ..Thing::file("same\n") }),
         ("nothing", Thing::file("")),
     ]);
-    let (objects, found) = compared(&old, &new, &Options::default());
+    let (objects, found) = compared(&old, &new, &DiffOptions::default());
     let mut out = Vec::new();
     render::name_status(&mut out, &found, render::Colour::Plain).unwrap();
     assert_eq!(String::from_utf8(out).unwrap(), "R100\tb\tc\nD\tempty\nR096\tsrc/a\tlib/a\nA\tnothing\n");
     let (text, rendered) = patch(&objects, &found, Content::Escaped);
     assert!(rendered.exact, "{text}");
     assert!(text.contains("rename from b\nrename to c\n"), "{text}");
-    let few = Options { pairs: 1, ..Options::default() };
+    let few = DiffOptions { pairs: 1, ..DiffOptions::default() };
     let (_, found) = compared(&old, &new, &few);
     assert_eq!(found.changes.iter().filter(|change| change.kind == ChangeKind::Renamed).count(), 1);
 }
@@ -209,7 +209,7 @@ fn renames_are_found_by_content_and_by_likeness() {
 fn what_a_terminal_would_obey_is_spelled_out_everywhere() {
     let old = Plain::new();
     let new = tree(&[("\u{1b}[2J\u{202e}x", Thing::file("\u{1b}]0;title\u{7}\r!\n\u{2066}\n"))]);
-    let (objects, found) = compared(&old, &new, &Options::default());
+    let (objects, found) = compared(&old, &new, &DiffOptions::default());
     let (text, rendered) = patch(&objects, &found, Content::Escaped);
     assert!(!rendered.exact);
     let mut all = text.into_bytes();
@@ -238,7 +238,7 @@ fn large_binary_and_odd_entries_are_told_and_bounded() {
         ("hollow", Thing::directory(0o700)),
     ]);
     new.get_mut(&path("mode")).unwrap().attributes.insert(b"user.a".to_vec(), b"1".to_vec());
-    let (objects, found) = compared(&old, &new, &Options::default());
+    let (objects, found) = compared(&old, &new, &DiffOptions::default());
     assert!(found.truncated);
     let (text, rendered) = patch(&objects, &found, Content::Escaped);
     assert!(!rendered.exact && text.len() < 4000, "{}", text.len());
@@ -263,27 +263,27 @@ fn large_binary_and_odd_entries_are_told_and_bounded() {
     );
     assert_eq!(of("link").kind, ChangeKind::TypeChanged);
     // Who asks for paths alone gets all of them.
-    let (_, paths) = compared(&old, &new, &Options { file_bytes: 0, ..Options::default() });
+    let (_, paths) = compared(&old, &new, &DiffOptions { file_bytes: 0, ..DiffOptions::default() });
     assert!(!paths.truncated && paths.changes.len() == found.changes.len());
-    let cut = render::Options { output_bytes: 10, ..render::Options::default() };
+    let cut = render::RenderOptions { output_bytes: 10, ..render::RenderOptions::default() };
     assert!(render::unified(&mut Vec::new(), &objects, &found, &cut).unwrap().truncated);
     // Within a hunk too, and within a line.
     let lines = "line\n".repeat(50_000);
     let long = "x".repeat(100_000);
     for text in [lines, long] {
         let (objects, one) =
-            compared(&tree(&[]), &tree(&[("f", Thing::file(text.as_str()))]), &Options::default());
-        let cut = render::Options { output_bytes: 2000, ..render::Options::default() };
+            compared(&tree(&[]), &tree(&[("f", Thing::file(text.as_str()))]), &DiffOptions::default());
+        let cut = render::RenderOptions { output_bytes: 2000, ..render::RenderOptions::default() };
         let mut out = Vec::new();
         let rendered = render::unified(&mut out, &objects, &one, &cut).unwrap();
         let text = String::from_utf8_lossy(&out);
         assert!(out.len() < 2500 && !rendered.exact && text.contains("\n# "), "{text}");
     }
     // A line of ten megabytes that may be read is still cut where it is shown.
-    let wide = Options { file_bytes: 64 << 20, ..Options::default() };
+    let wide = DiffOptions { file_bytes: 64 << 20, ..DiffOptions::default() };
     let (objects, found) = compared(&old, &new, &wide);
     assert!(!found.truncated);
-    let wide = render::Options { file_bytes: 64 << 20, ..render::Options::default() };
+    let wide = render::RenderOptions { file_bytes: 64 << 20, ..render::RenderOptions::default() };
     let mut out = Vec::new();
     assert!(!render::unified(&mut out, &objects, &found, &wide).unwrap().exact);
     assert!(out.len() < 20_000, "{}", out.len());
@@ -294,7 +294,7 @@ fn the_record_has_what_the_interface_promises() {
     let old = tree(&[("a", Thing::file("1\n2\n")), ("e", Thing::directory(0o755))]);
     let mut new = tree(&[("a", Thing { bits: 0o755, ..Thing::file("1\n3\n4\n") })]);
     set(&mut new, &sandtable_store::RelPath::new(vec![b'x', 0xff]).unwrap(), Thing::file(""));
-    let (_, found) = compared(&old, &new, &Options::default());
+    let (_, found) = compared(&old, &new, &DiffOptions::default());
     let record = Record::new("one", "two", &found);
     let of = |name: &str| record.changes.iter().find(|change| change.path == name).unwrap();
     let a = of("a");

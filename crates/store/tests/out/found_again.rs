@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use sandtable_store::rollback::{Error, Recovery};
+use sandtable_store::rollback::{Recovery, RollbackError};
 
 use crate::rollback::{FIXED, Scene, broken_off, edited, recovered};
 use crate::states::{look, timeless};
@@ -45,7 +45,7 @@ fn a_record_knows_its_directory_though_the_device_has_another_number() {
     renumber(&scene);
     fs_err::write(scene.root().join(".git/index.lock"), "").unwrap();
     let waits = recovered(&scene, &|_| Ok(()));
-    assert!(matches!(waits.result, Err(Error::GitAtWork)), "{waits:?}");
+    assert!(matches!(waits.result, Err(RollbackError::GitAtWork)), "{waits:?}");
     assert_eq!(fs_err::read(dir.path().join("journal/one")).unwrap(), before, "it has the new number");
     renumber(&scene);
     fs_err::remove_file(scene.root().join(".git/index.lock")).unwrap();

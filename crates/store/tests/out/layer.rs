@@ -10,7 +10,9 @@ use std::path::PathBuf;
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use sandtable_store::RelPath;
 use sandtable_store::dir::open_named;
-use sandtable_store::layer::write::{Error, Options, exchange_upper, pin, unpin, unpinned, write_upper};
+use sandtable_store::layer::write::{
+    LayerWriteError, LayerWriteOptions, exchange_upper, pin, unpin, unpinned, write_upper,
+};
 use sandtable_store::object::Memory;
 use sandtable_store::state::State;
 
@@ -106,9 +108,9 @@ impl Overlay {
         shown
     }
 
-    fn write(&self, objects: &Memory, base: &State, to: &State) -> Result<(), Error> {
+    fn write(&self, objects: &Memory, base: &State, to: &State) -> Result<(), LayerWriteError> {
         let lower = open_named(&self.at("lower")).unwrap();
-        let options = Options { lower: Some(lower.as_fd()), ..Options::default() };
+        let options = LayerWriteOptions { lower: Some(lower.as_fd()), ..LayerWriteOptions::default() };
         exchange_upper(self.dir.path(), "upper", |upper| write_upper(objects, (base, to), upper, &options))
             .map(|outcome| assert_eq!(outcome.skipped, []))
     }
@@ -191,7 +193,7 @@ fn pinned_paths_are_shown_as_they_were() {
         for again in 0..2 {
             let (pins, lower) =
                 (open_named(&overlay.at("pins")).unwrap(), open_named(&overlay.at("lower")).unwrap());
-            let options = Options { lower: Some(lower.as_fd()), ..Options::default() };
+            let options = LayerWriteOptions { lower: Some(lower.as_fd()), ..LayerWriteOptions::default() };
             pin(&objects, &from, (pins.as_fd(), &paths), &options).unwrap();
             assert_eq!(timeless(&overlay.shown()), timeless(&base), "round {round}.{again}: {paths:?}");
         }
@@ -227,7 +229,7 @@ fn what_is_hidden_stays_hidden() {
     let pins = open_named(dir.path()).unwrap();
     let hidden = [path("d/.env")];
     sandtable_store::layer::pins::write_whiteouts(pins.as_fd(), None, &hidden).unwrap();
-    pin(&objects, &from, (pins.as_fd(), &hidden), &Options::default()).unwrap();
+    pin(&objects, &from, (pins.as_fd(), &hidden), &LayerWriteOptions::default()).unwrap();
     assert_eq!(look(dir.path())[&path("d/.env")].kind, '?');
 }
 
@@ -236,10 +238,10 @@ fn a_layer_that_cannot_be_written_leaves_the_old_one() {
     let dir = tempfile::tempdir().unwrap();
     fs_err::create_dir_all(dir.path().join("upper/kept")).unwrap();
     fs_err::create_dir_all(dir.path().join("upper.new/left/over")).unwrap();
-    let failed = exchange_upper(dir.path(), "upper", |new| -> Result<(), Error> {
+    let failed = exchange_upper(dir.path(), "upper", |new| -> Result<(), LayerWriteError> {
         assert_eq!(look(&dir.path().join("upper.new")), Plain::new());
         rustix::fs::mkdirat(new, "half", rustix::fs::Mode::RWXU).unwrap();
-        Err(Error::Exchange(std::io::Error::other("no")))
+        Err(LayerWriteError::Exchange(std::io::Error::other("no")))
     });
     assert!(failed.is_err());
     assert_eq!(look(dir.path()).into_keys().collect::<Vec<_>>(), [path("upper"), path("upper/kept")]);
@@ -254,5 +256,5 @@ fn a_layer_in_use_is_refused() {
     let objects = Memory::default();
     let empty = State::empty(&objects).unwrap();
     let upper = open_named(dir.path()).unwrap();
-    assert!(write_upper(&objects, (&empty, &empty), upper.as_fd(), &Options::default()).is_err());
+    assert!(write_upper(&objects, (&empty, &empty), upper.as_fd(), &LayerWriteOptions::default()).is_err());
 }

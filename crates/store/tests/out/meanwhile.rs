@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::path::Path;
 
 use sandtable_store::RelPath;
-use sandtable_store::rollback::{Error, Options, Verify};
+use sandtable_store::rollback::{RollbackError, RollbackOptions, Verify};
 
 use crate::checkout::unlock;
 use crate::rollback::{Scene, contains, edited, quick};
@@ -48,13 +48,16 @@ fn what_somebody_saves_meanwhile_is_not_lost() {
                     saved.set(saves(&scene.root().join(name)).is_ok());
                 }
             };
-            let options = Options { verify: verifies[verify], progress: &progress, ..quick() };
+            let options = RollbackOptions { verify: verifies[verify], progress: &progress, ..quick() };
             let turned = scene.roll(&options);
             let case = format!("{name} at {moment}: {turned:?}");
             assert!(!saved.get() || is_kept(&scene.root(), "mine"), "{case}");
             assert!(scene.journal_is_empty(), "{case}");
             if let Err(error) = turned {
-                assert!(matches!(&error, Error::Changed(paths) if paths.contains(&path(name))), "{case}");
+                assert!(
+                    matches!(&error, RollbackError::Changed(paths) if paths.contains(&path(name))),
+                    "{case}"
+                );
                 let mut found = timeless(&look(&scene.root()));
                 let mut old = timeless(&scene.old);
                 for plain in [&mut found, &mut old] {
@@ -108,7 +111,7 @@ fn no_edit_beside_a_turn_is_lost() {
                 steps.set(steps.get() + 1);
                 begun.store(steps.get() > FILES + 50 * round, Ordering::SeqCst);
             };
-            drop(scene.roll(&Options { verify, progress: &progress, ..quick() }));
+            drop(scene.roll(&RollbackOptions { verify, progress: &progress, ..quick() }));
             begun.store(true, Ordering::SeqCst);
             ended.store(true, Ordering::SeqCst);
         });
@@ -138,7 +141,7 @@ fn written_to(name: &str, taken: &[&str]) -> Vec<String> {
             std::io::Write::write_all(&mut handle.file(), b"mine").unwrap();
         }
     };
-    let outcome = scene.roll(&Options { progress: &progress, ..quick() }).unwrap();
+    let outcome = scene.roll(&RollbackOptions { progress: &progress, ..quick() }).unwrap();
     assert!(scene.journal_is_empty());
     for beside in &outcome.beside {
         assert!(contains(&at(&scene.root(), beside), "oldmine"));

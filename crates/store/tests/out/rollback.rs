@@ -11,8 +11,8 @@ use sandtable_store::RelPath;
 use sandtable_store::dir::open_named;
 use sandtable_store::object::Memory;
 use sandtable_store::rollback::{
-    Durability, Error, Move, Options, Outcome, Recovered, Recovery, Site, Verify, checkout_journalled,
-    recover, rollback,
+    Durability, Move, Recovered, Recovery, RollbackError, RollbackOptions, RollbackOutcome, Site, Verify,
+    checkout_journalled, recover, rollback,
 };
 use sandtable_store::state::State;
 
@@ -59,7 +59,7 @@ impl Scene {
         self
     }
 
-    pub(crate) fn roll(&self, options: &Options<'_>) -> Result<Outcome, Error> {
+    pub(crate) fn roll(&self, options: &RollbackOptions<'_>) -> Result<RollbackOutcome, RollbackError> {
         let (root, journal) = (open_named(&self.root()).unwrap(), self.journal());
         let site = Site { root: root.as_fd(), path: &self.root(), journal: journal.as_fd(), id: "one" };
         rollback(&self.objects, Move { from: &self.from, to: &self.to }, &site, options)
@@ -76,8 +76,8 @@ impl Scene {
     }
 }
 
-pub(crate) fn quick<'a>() -> Options<'a> {
-    Options { durability: Durability::Process, ..Options::default() }
+pub(crate) fn quick<'a>() -> RollbackOptions<'a> {
+    RollbackOptions { durability: Durability::Process, ..RollbackOptions::default() }
 }
 
 fn inodes(root: &Path, plain: &Plain) -> BTreeMap<RelPath, u64> {
@@ -136,7 +136,7 @@ fn what_somebody_changed_stops_it_before_anything_is_touched() {
         let before = look(&scene.root());
         let refused = scene.roll(&quick());
         assert!(
-            matches!(&refused, Err(Error::Changed(paths)) if *paths == [path(named)]),
+            matches!(&refused, Err(RollbackError::Changed(paths)) if *paths == [path(named)]),
             "{named}: {refused:?}"
         );
         assert_eq!(look(&scene.root()), before);
@@ -166,7 +166,7 @@ fn a_state_just_taken_is_trusted_and_strangers_stay() {
     let scene = edited(dir.path());
     // Not part of any state.
     fs_err::write(scene.root().join("goes/stranger"), "x").unwrap();
-    let outcome = scene.roll(&Options { verify: Verify::Trust, ..quick() }).unwrap();
+    let outcome = scene.roll(&RollbackOptions { verify: Verify::Trust, ..quick() }).unwrap();
     assert_eq!(outcome.kept, [path("goes")]);
     let found: Vec<_> = look(&scene.root()).into_keys().collect();
     assert_eq!(found, ["comes", "edited", "goes", "goes/stranger", "stays"].map(path));
@@ -175,8 +175,8 @@ fn a_state_just_taken_is_trusted_and_strangers_stay() {
     let dir = tempfile::tempdir().unwrap();
     let scene = edited(dir.path());
     fs_err::write(scene.root().join("comes"), "x").unwrap();
-    let refused = scene.roll(&Options { verify: Verify::Trust, ..quick() });
-    assert!(matches!(refused, Err(Error::Changed(paths)) if paths == [path("comes")]));
+    let refused = scene.roll(&RollbackOptions { verify: Verify::Trust, ..quick() });
+    assert!(matches!(refused, Err(RollbackError::Changed(paths)) if paths == [path("comes")]));
 }
 
 #[test]
@@ -189,7 +189,7 @@ fn a_known_content_is_not_read() {
     let known = |which: &dyn Fn() -> RelPath, _: &sandtable_store::dir::Meta| {
         id.filter(|_| which() == path("edited"))
     };
-    scene.roll(&Options { verify: Verify::Check(&known), ..quick() }).unwrap();
+    scene.roll(&RollbackOptions { verify: Verify::Check(&known), ..quick() }).unwrap();
     assert_eq!(timeless(&look(&scene.root())), timeless(&scene.new));
 }
 
@@ -214,7 +214,7 @@ fn a_symlink_in_the_way_is_not_followed() {
     fs_err::remove_dir_all(scene.root().join("d")).unwrap();
     std::os::unix::fs::symlink(dir.path().join("out"), scene.root().join("d")).unwrap();
     for verify in [Verify::Check(&|_, _| None), Verify::Trust] {
-        assert!(scene.roll(&Options { verify, ..quick() }).is_err());
+        assert!(scene.roll(&RollbackOptions { verify, ..quick() }).is_err());
         assert_eq!(fs_err::read(dir.path().join("out/f")).unwrap(), b"old");
         assert_eq!(scene.recover().len(), 0);
     }
@@ -236,7 +236,7 @@ fn it_stops_when_told_with_the_old_state_in_place() {
                 );
                 asked.replace(asked.get() + 1) == moments
             };
-            let stopped = scene.roll(&Options { cancelled: &cancelled, verify, ..quick() });
+            let stopped = scene.roll(&RollbackOptions { cancelled: &cancelled, verify, ..quick() });
             assert!(scene.journal_is_empty());
             if asked.get() <= moments {
                 assert!(seen.get(), "asked while files change places too");
@@ -244,7 +244,7 @@ fn it_stops_when_told_with_the_old_state_in_place() {
                 assert_eq!(timeless(&look(&scene.root())), timeless(&scene.new));
                 break;
             }
-            assert!(matches!(stopped, Err(Error::Cancelled)), "{stopped:?}");
+            assert!(matches!(stopped, Err(RollbackError::Cancelled)), "{stopped:?}");
             assert_eq!(timeless(&look(&scene.root())), timeless(&scene.old));
             moments += 1;
         }
@@ -268,8 +268,8 @@ fn a_journal_that_cannot_go_on_leaves_the_old_state_and_nothing_else() {
     // New files are being made by now, so only the second version of the record meets the directory in its way.
     let in_the_way = scene.dir.join("journal/one.new");
     let progress = || drop(fs_err::create_dir(&in_the_way));
-    let failed = scene.roll(&Options { progress: &progress, ..quick() });
-    assert!(matches!(failed, Err(Error::Journal(_))), "{failed:?}");
+    let failed = scene.roll(&RollbackOptions { progress: &progress, ..quick() });
+    assert!(matches!(failed, Err(RollbackError::Journal(_))), "{failed:?}");
     assert_eq!(timeless(&look(&scene.root())), timeless(&scene.old));
     fs_err::remove_dir(&in_the_way).unwrap();
     assert!(scene.journal_is_empty());
@@ -315,7 +315,7 @@ fn is_child() -> bool {
             rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL).unwrap();
         }
     };
-    scene.roll(&Options { progress: &progress, ..quick() }).unwrap();
+    scene.roll(&RollbackOptions { progress: &progress, ..quick() }).unwrap();
     true
 }
 
@@ -347,7 +347,7 @@ fn a_checkout_that_was_broken_off_is_taken_away() {
     // The record as a process leaves it that is killed after its last file.
     let copy = dir.path().join("copy");
     let progress = |_| drop(fs_err::copy(dir.path().join("journal/one"), &copy));
-    let options = sandtable_store::checkout::Options { progress: &progress, ..Default::default() };
+    let options = sandtable_store::checkout::CheckoutOptions { progress: &progress, ..Default::default() };
     checkout_journalled(&scene.objects, &scene.from, &site, &options).unwrap();
     assert!(scene.journal_is_empty());
     assert_eq!(timeless(&look(&scene.root())), timeless(&scene.old));
@@ -357,7 +357,10 @@ fn a_checkout_that_was_broken_off_is_taken_away() {
     assert_eq!(scene.recover(), [Recovery::Undone]);
     assert_eq!(look(&scene.root()).into_keys().collect::<Vec<_>>(), [path("mine")]);
     let refused = checkout_journalled(&scene.objects, &scene.from, &site, &options);
-    assert!(matches!(refused, Err(Error::Write(sandtable_store::checkout::Error::NotEmpty(_)))));
+    assert!(matches!(
+        refused,
+        Err(RollbackError::Write(sandtable_store::checkout::CheckoutError::NotEmpty(_)))
+    ));
     assert!(scene.journal_is_empty());
 }
 
@@ -452,7 +455,7 @@ fn with_record(dir: &Path, scene: &Scene, phase: &str) {
             fs_err::copy(&record, &copy).unwrap();
         }
     };
-    scene.roll(&Options { progress: &progress, note: Some("words"), ..quick() }).unwrap();
+    scene.roll(&RollbackOptions { progress: &progress, note: Some("words"), ..quick() }).unwrap();
     fs_err::rename(&copy, &record).unwrap();
 }
 

@@ -10,7 +10,7 @@ use sandtable_store::gc::{self, GcOptions};
 use sandtable_store::id::HashKind;
 use sandtable_store::ignore::Rules;
 use sandtable_store::meta::{HeadChange, OperationDraft};
-use sandtable_store::snapshot::{Options, Outcome, Store as Ends, take};
+use sandtable_store::snapshot::{SnapshotOptions, SnapshotOutcome, Store as Ends, take};
 use sandtable_store::statcache::Subject;
 use sandtable_store::store::{Batch, Store, write_extra};
 
@@ -34,13 +34,13 @@ fn source(dir: &Path) -> std::path::PathBuf {
 }
 
 /// Walks with the cache of the walk before, and keeps a new one.
-fn walk(batch: &Batch<'_>, root: &Path) -> Outcome {
+fn walk(batch: &Batch<'_>, root: &Path) -> SnapshotOutcome {
     let dir = open_named(root).unwrap();
     let subject = Subject::new(&stat_fd(dir.as_fd()).unwrap());
     let old = batch.store().cache("s", subject);
     let mut new = batch.store().new_cache("s", subject, old.as_ref()).unwrap();
     let rules = Rules::default();
-    let options = Options { cache: old.as_ref(), ..Options::all(&rules, &NEVER) };
+    let options = SnapshotOptions { cache: old.as_ref(), ..SnapshotOptions::all(&rules, &NEVER) };
     let ends = Ends { objects: batch, sink: batch };
     let outcome = take(dir.as_fd(), ends, &options, Some(&mut new.writer)).unwrap();
     new.keep(batch.store()).unwrap();
@@ -48,7 +48,7 @@ fn walk(batch: &Batch<'_>, root: &Path) -> Outcome {
 }
 
 /// Walks and commits.
-fn record(store: &Store, root: &Path) -> Outcome {
+fn record(store: &Store, root: &Path) -> SnapshotOutcome {
     let batch = store.begin().unwrap();
     let outcome = walk(&batch, root);
     let extra = write_extra(&batch, &outcome.state).unwrap();

@@ -55,7 +55,7 @@ fn run(dir: &Path, arguments: &[&str]) {
     output.unwrap_or_else(|| panic!("git {arguments:?}: {said}"));
 }
 
-fn onboard(batch: &Batch<'_>, source: &Path) -> (snapshot::Outcome, usize) {
+fn onboard(batch: &Batch<'_>, source: &Path) -> (snapshot::SnapshotOutcome, usize) {
     let rules = Rules::default();
     let index = fs_err::read(source.join(".git/index")).unwrap();
     let written = fs_err::metadata(source.join(".git/index")).unwrap();
@@ -64,7 +64,8 @@ fn onboard(batch: &Batch<'_>, source: &Path) -> (snapshot::Outcome, usize) {
     let conversions = Conversions::everywhere(Conversion::LineEnds);
     let user = Objects::new(&source.join(".git/objects"), HashKind::Sha1, Loose::Read);
     let known = Known { index: &index, conversions: &conversions, objects: Some(&user) };
-    let options = snapshot::Options { index: Some(&known), ..snapshot::Options::all(&rules, &NEVER) };
+    let options =
+        snapshot::SnapshotOptions { index: Some(&known), ..snapshot::SnapshotOptions::all(&rules, &NEVER) };
     let store = snapshot::Store { objects: batch, sink: batch };
     let outcome = take(open_named(source).unwrap().as_fd(), store, &options, None).unwrap();
     let (from, options) = (source.join(".git/objects"), BringInOptions::default());
@@ -194,6 +195,6 @@ fn a_repository_comes_back_after_it_is_gone() {
     let target = dir.path().join("target");
     fs_err::create_dir(&target).unwrap();
     let handle = open_named(&target).unwrap();
-    checkout(store.objects(), &state, handle.as_fd(), &checkout::Options::default()).unwrap();
+    checkout(store.objects(), &state, handle.as_fd(), &checkout::CheckoutOptions::default()).unwrap();
     assert_eq!(listing(&target), expected);
 }

@@ -11,7 +11,7 @@ use rustix::fs::{AtFlags, FileType, Mode, XattrFlags, mkdirat, mknodat, renameat
 use rustix::process::{Resource, Rlimit};
 use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
 use sandtable_store::dir::{open_dir, open_named, stat_at};
-use sandtable_store::layer::{self, Lower, Options, Outcome};
+use sandtable_store::layer::{self, LayerOptions, LayerOutcome, Lower};
 
 /// Makes a chain of directories of one name below `root`, with an empty file `leaf` at its end.
 pub(crate) fn make_chain(root: &Path, name: &[u8], depth: usize) {
@@ -66,13 +66,13 @@ pub(crate) fn set(path: &Path, attribute: &str, value: &str) {
 }
 
 /// Reads the layer `upper` on the given lower directories.
-pub(crate) fn read(upper: &Path, lower: &[&Path], options: &Options) -> Outcome {
+pub(crate) fn read(upper: &Path, lower: &[&Path], options: &LayerOptions) -> LayerOutcome {
     let lower: Vec<OwnedFd> = lower.iter().map(|path| open_named(path).unwrap()).collect();
     layer::read(open_named(upper).unwrap().as_fd(), &Lower::new(lower), options).unwrap()
 }
 
 /// The changes, one line each: `A path`, and the number below in parentheses.
-pub(crate) fn lines(outcome: &Outcome) -> Vec<String> {
+pub(crate) fn lines(outcome: &LayerOutcome) -> Vec<String> {
     outcome.changes.iter().map(line).collect()
 }
 
@@ -94,7 +94,7 @@ pub(crate) fn line(change: &layer::Change) -> String {
     format!("{kind} {}{entry}{below}", change.path.display_escaped())
 }
 
-pub(crate) fn skipped(outcome: &Outcome) -> Vec<String> {
+pub(crate) fn skipped(outcome: &LayerOutcome) -> Vec<String> {
     outcome
         .skipped
         .iter()

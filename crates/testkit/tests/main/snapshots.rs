@@ -12,7 +12,7 @@ use sandtable_store::ignore::Rules;
 use sandtable_store::object::{
     Memory, Object, ObjectKind, ReadError, ReadObjects, WriteError, WriteObjects, hash,
 };
-use sandtable_store::snapshot::{Options, Outcome, Store, take};
+use sandtable_store::snapshot::{SnapshotOptions, SnapshotOutcome, Store, take};
 use sandtable_store::statcache::{StatCache, Subject, Writer};
 use sandtable_testkit::{counts, require};
 
@@ -152,7 +152,7 @@ fn walk_with<T: ReadObjects + WriteObjects>(
     objects: &T,
     dir: &Path,
     cache: Option<&StatCache>,
-) -> (Outcome, StatCache) {
+) -> (SnapshotOutcome, StatCache) {
     let root = open_named(dir).unwrap();
     let subject = Subject::new(&stat_fd(root.as_fd()).unwrap());
     let file = tempfile::tempfile().unwrap();
@@ -169,9 +169,9 @@ fn snapshot<T: ReadObjects + WriteObjects>(
     dir: &Path,
     cache: Option<&StatCache>,
     writer: Option<&mut Writer>,
-) -> Outcome {
+) -> SnapshotOutcome {
     let rules = Rules::default();
-    let options = Options { cache, ..Options::all(&rules, &NEVER) };
+    let options = SnapshotOptions { cache, ..SnapshotOptions::all(&rules, &NEVER) };
     take(open_named(dir).unwrap().as_fd(), Store { objects, sink: objects }, &options, writer).unwrap()
 }
 

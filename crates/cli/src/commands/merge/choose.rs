@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 use sandtable_app::work::Work;
 use sandtable_merge::{Hunks, MergeRequest, is_below};
 use sandtable_sandbox::board;
-use sandtable_sandbox::board::diff::{Change, ChangeKind, Diff, EntryType, Options, Renames, Side, render};
+use sandtable_sandbox::board::diff::{
+    Change, ChangeKind, Diff, DiffOptions, EntryType, Renames, Side, render,
+};
 
 use super::ask::{Answer, letter};
 use crate::app::App;
@@ -22,7 +24,7 @@ enum Taken {
 
 /// Asks about every change that was not excluded already. Who takes nothing quits.
 pub(super) fn choose(app: &App, work: &Work, request: &mut MergeRequest) -> Result<Answer, CliError> {
-    let options = Options { renames: Renames::Ignore, ..Options::default() };
+    let options = DiffOptions { renames: Renames::Ignore, ..DiffOptions::default() };
     let found = work.changes(&options)?;
     let mut any = false;
     for change in &found.changes {
@@ -105,10 +107,10 @@ fn by_hunk(app: &App, change: &Change, hunks: &Hunks<'_>) -> Result<Taken, CliEr
     })
 }
 
-fn options(app: &App) -> render::Options {
+fn options(app: &App) -> render::RenderOptions {
     let colour = match app.ui.colour {
         Colour::Ansi => render::Colour::Ansi,
         Colour::Never => render::Colour::Plain,
     };
-    render::Options { colour, output_bytes: 256 << 10, ..render::Options::default() }
+    render::RenderOptions { colour, output_bytes: 256 << 10, ..render::RenderOptions::default() }
 }

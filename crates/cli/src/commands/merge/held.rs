@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use sandtable_app::work::Work;
 use sandtable_merge::review::Finding;
 use sandtable_merge::{Approvals, MergeRequest, RelPath};
-use sandtable_sandbox::board::diff::{Diff, Options, render};
+use sandtable_sandbox::board::diff::{Diff, DiffOptions, render};
 
 use super::ask::{Answer, letter};
 use crate::app::App;
@@ -24,7 +24,7 @@ pub(super) fn approve(
     for finding in held {
         paths.entry(finding.rel_path()).or_default().push(finding);
     }
-    let changes = work.changes(&Options::default())?;
+    let changes = work.changes(&DiffOptions::default())?;
     let count = paths.len();
     for (number, (path, findings)) in paths.into_iter().enumerate() {
         show(app, work, (path, &findings), &changes)?;
@@ -78,7 +78,8 @@ fn show(
         Colour::Never => render::Colour::Plain,
     };
     let mut text = Vec::new();
-    let options = render::Options { colour, output_bytes: 256 << 10, ..render::Options::default() };
+    let options =
+        render::RenderOptions { colour, output_bytes: 256 << 10, ..render::RenderOptions::default() };
     render::unified(&mut text, work.store.objects(), &one, &options).map_err(CliError::Render)?;
     app.ui.write(&String::from_utf8_lossy(&text));
     Ok(())

@@ -50,10 +50,10 @@ pub(super) struct Preview {
 impl<'a> Answer<'a> {
     pub(super) fn new(
         (id, directory): (ObjectId, &Path),
-        (outcome, left_out): (&rollback::Outcome, Vec<left_out::Left>),
+        (outcome, left_out): (&rollback::RollbackOutcome, Vec<left_out::Left>),
         preview: &'a Preview,
     ) -> Self {
-        let left = |entry: &checkout::Skipped| left_out::Left {
+        let left = |entry: &checkout::CheckoutSkipped| left_out::Left {
             path: entry.path.display_escaped(),
             why: entry.why.name(),
         };
@@ -122,16 +122,16 @@ mod tests {
         assert!(!preview.held.is_empty());
         let path = |name: &str| vec![RelPath::new(name).expect("a path")];
         let (spared, kept, beside) = (path("ignored"), path("full"), path("f.sandtable-1"));
-        let skipped = checkout::SkipReason::ALL.map(|why| {
+        let skipped = checkout::CheckoutSkipReason::ALL.map(|why| {
             let path = RelPath::new(why.name()).expect("a path");
-            checkout::Skipped { path, why }
+            checkout::CheckoutSkipped { path, why }
         });
-        let outcome = rollback::Outcome {
+        let outcome = rollback::RollbackOutcome {
             spared,
             kept,
             beside,
             skipped: skipped.to_vec(),
-            ..rollback::Outcome::default()
+            ..rollback::RollbackOutcome::default()
         };
         let left_out =
             board::SkipReason::ALL.map(|why| left_out::Left { path: "path".to_owned(), why: why.name() });

@@ -38,11 +38,11 @@ const MOST: usize = 10_000;
 
 impl Difference {
     pub(super) fn between(from: &Found, to: &Found) -> Result<Self, board::Error> {
-        let options = diff::Options {
+        let options = diff::DiffOptions {
             renames: Renames::Ignore,
             file_bytes: 0,
             changes: MOST,
-            ..diff::Options::default()
+            ..diff::DiffOptions::default()
         };
         Ok(Self::of(&diff::diff(from.store.objects(), &from.state()?, &to.state()?, &options)?))
     }

@@ -8,7 +8,7 @@
 use std::os::fd::AsFd as _;
 
 use sandtable_store::id::ObjectId;
-use sandtable_store::snapshot::{Ignored, Outcome};
+use sandtable_store::snapshot::{Ignored, SnapshotOutcome};
 use sandtable_store::state::{LeftOut, State};
 use sandtable_store::store::{Batch, Store};
 use serde::{Deserialize, Serialize};
@@ -37,7 +37,7 @@ pub(in crate::session) struct Arrived {
 }
 
 impl Arrived {
-    fn new(snapshot: ObjectId, seen: &Outcome) -> Self {
+    fn new(snapshot: ObjectId, seen: &SnapshotOutcome) -> Self {
         Self {
             schema: SCHEMA,
             snapshot,
@@ -48,7 +48,7 @@ impl Arrived {
     }
 
     /// Whether this is how a workspace looked when it was brought to `snapshot`.
-    pub(super) fn is(&self, snapshot: &ObjectId, seen: &Outcome) -> bool {
+    pub(super) fn is(&self, snapshot: &ObjectId, seen: &SnapshotOutcome) -> bool {
         *self == Self::new(*snapshot, seen)
     }
 
@@ -59,7 +59,7 @@ impl Arrived {
 }
 
 /// Which files were ignored is the business of the state.
-fn left_out(seen: &Outcome) -> LeftOut {
+fn left_out(seen: &SnapshotOutcome) -> LeftOut {
     LeftOut::new(Ignored::default(), Vec::new(), (seen.counts.skipped, &seen.skipped))
 }
 
@@ -84,7 +84,7 @@ impl SandboxDirectory {
     }
 
     /// What the workspace would be recorded as; nothing is.
-    fn seen(&self, record: &Record, store: &Store, to: &State) -> Result<Option<Outcome>, Error> {
+    fn seen(&self, record: &Record, store: &Store, to: &State) -> Result<Option<SnapshotOutcome>, Error> {
         let batch = store.begin().map_err(board::Error::from)?;
         let seen = if plain::root(self, record).is_some() {
             self.seen_plainly(record, &batch)?
@@ -98,7 +98,7 @@ impl SandboxDirectory {
         Ok((!is_users).then_some(seen))
     }
 
-    fn seen_plainly(&self, record: &Record, batch: &Batch<'_>) -> Result<Outcome, Error> {
+    fn seen_plainly(&self, record: &Record, batch: &Batch<'_>) -> Result<SnapshotOutcome, Error> {
         let hearing = Silent::default();
         let taking = Taking::of(Ignored::All, "snapshot", &hearing);
         Ok(plain::look(self, record, batch, &taking)?)

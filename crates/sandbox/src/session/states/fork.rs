@@ -1,6 +1,6 @@
 //! A new sandbox from any state.
 
-use sandtable_store::rollback::Outcome;
+use sandtable_store::rollback::RollbackOutcome;
 
 use super::super::create::{Created, Wanted, prepare};
 use super::super::directory::Sandboxes;
@@ -21,7 +21,7 @@ pub fn fork(
     resolved: ResolvedSpec,
     name: Option<&SandboxName>,
     (from, request): (&Found, Request<'_>),
-) -> Result<(SandboxName, Outcome), Error> {
+) -> Result<(SandboxName, RollbackOutcome), Error> {
     if resolved.mode.value == WorkspaceMode::Live {
         return Err(Error::NoOverlay { reason: resolved.mode.reason });
     }

@@ -124,7 +124,7 @@ fn write_out(directory: &SandboxDirectory, record: &mut Record, snapshot: Object
     make(&place)?;
     let target = open(place.as_path())?;
     let state = state(&store, &snapshot)?;
-    let outcome = checkout(store.objects(), &state, target.as_fd(), &checkout::Options::default())
+    let outcome = checkout(store.objects(), &state, target.as_fd(), &checkout::CheckoutOptions::default())
         .map_err(|source| board::Error::Checkout { path: place.as_path().to_owned(), source })?;
     if let SourceKind::LinkedWorktree { .. } = record.resolved.source.kind {
         make(&directory.path().join(GIT_PLACE))?;
@@ -157,7 +157,7 @@ fn bring_git(directory: &SandboxDirectory, record: &Record) -> Result<(), Error>
 
 fn copy_all(from: &HostPath, to: &HostPath) -> Result<(), Error> {
     let (source, target) = (open(from.as_path())?, open(to.as_path())?);
-    let options = copy::Options {
+    let options = copy::CopyOptions {
         // Somebody who is at work in the repository now is not at work in the copy.
         leave_out: &|path, _| path.name().is_some_and(|name| name.ends_with(b".lock")),
         progress: &|_| {},

@@ -8,7 +8,7 @@ use sandtable_store::ignore::Rules;
 use sandtable_store::layer::{CaptureOptions, Captured, Run, Watch, capture};
 use sandtable_store::meta::Snapshot;
 use sandtable_store::object::commit::Consistency;
-use sandtable_store::snapshot::{FILE_LIMIT, Ignored, Outcome, Store as Objects};
+use sandtable_store::snapshot::{FILE_LIMIT, Ignored, SnapshotOutcome, Store as Objects};
 use sandtable_store::state::{LeftOut, State};
 use sandtable_store::store::{Batch, Store};
 
@@ -29,7 +29,7 @@ pub struct Kept {
     pub parent: Option<ObjectId>,
     /// Whether this state is the one that was recorded before.
     pub unchanged: bool,
-    pub outcome: Outcome,
+    pub outcome: SnapshotOutcome,
 }
 
 /// Whether anything in the sandbox can write.
@@ -70,7 +70,10 @@ pub(in crate::session) fn keep(
         let upper = open(directory.layer(WORKSPACE, Part::Upper).as_path())?;
         // The layer has all that was changed, ignored or not: the state speaks of whatever its base speaks of.
         let LeftOut { ignored, exclude, .. } = left_out(&store, &base).unwrap_or_default();
-        (ignored, Outcome { exclude, ..read_layer(record, upper.as_fd(), (&batch, &base), stillness)? })
+        (
+            ignored,
+            SnapshotOutcome { exclude, ..read_layer(record, upper.as_fd(), (&batch, &base), stillness)? },
+        )
     };
     let arrived = directory.read_arrived();
     if let Some(snapshot) = same((&store, arrived.as_ref()), before.as_ref(), &outcome, taking)? {
@@ -99,7 +102,7 @@ pub(super) fn read_layer(
     layer: BorrowedFd<'_>,
     (batch, base): (&Batch<'_>, &State),
     stillness: Stillness,
-) -> Result<Outcome, Error> {
+) -> Result<SnapshotOutcome, Error> {
     let (rules, never) = (Rules::default(), AtomicBool::new(false));
     let watch = if stillness == Stillness::Running { Watch::Live } else { Watch::Still };
     let options = CaptureOptions {
@@ -121,7 +124,7 @@ pub(super) fn read_layer(
 fn same(
     (store, arrived): (&Store, Option<&Arrived>),
     before: Option<&Snapshot>,
-    outcome: &Outcome,
+    outcome: &SnapshotOutcome,
     taking: &Taking<'_>,
 ) -> Result<Option<Snapshot>, Error> {
     let Some(before) = before.filter(|_| taking.message.is_none()) else { return Ok(None) };
@@ -141,7 +144,7 @@ pub(super) fn left_out(store: &Store, state: &State) -> Option<LeftOut> {
     state.left_out.and_then(|id| LeftOut::read(store.objects(), &id))
 }
 
-fn consistency(stillness: Stillness, outcome: &Outcome) -> Consistency {
+fn consistency(stillness: Stillness, outcome: &SnapshotOutcome) -> Consistency {
     match (stillness, outcome.changed.count) {
         (_, 1..) => Consistency::Torn,
         (Stillness::Running, 0) => Consistency::Stable,

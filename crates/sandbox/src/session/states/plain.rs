@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use sandtable_store::id::ObjectId;
 use sandtable_store::remove::remove_tree;
-use sandtable_store::rollback::{Outcome, Verify};
+use sandtable_store::rollback::{RollbackOutcome, Verify};
 use sandtable_store::snapshot;
 use sandtable_store::state::{LeftOut, State};
 use sandtable_store::store::{Batch, Store};
@@ -92,7 +92,7 @@ fn record_files(
     directory: &SandboxDirectory,
     record: &Record,
     taking: &Taking<'_>,
-    look: &dyn Fn(&Batch<'_>) -> Result<snapshot::Outcome, board::Error>,
+    look: &dyn Fn(&Batch<'_>) -> Result<snapshot::SnapshotOutcome, board::Error>,
 ) -> Result<ObjectId, board::Error> {
     let source = record.resolved.source.root.as_path();
     let store = directory.board().open(source, hash_kind(source)?)?;
@@ -116,7 +116,7 @@ pub(super) fn look(
     record: &Record,
     batch: &Batch<'_>,
     taking: &Taking<'_>,
-) -> Result<snapshot::Outcome, board::Error> {
+) -> Result<snapshot::SnapshotOutcome, board::Error> {
     let root = root(directory, record).expect("the caller knows that there is no layer");
     // The cache of a source is the same for every reader; a copy has one of its own.
     let name = match record.resolved.mode.value {
@@ -152,7 +152,7 @@ pub(super) fn turn(
     record: &Record,
     (store, trust): (&Store, Trust),
     turning: ((&State, &State), &Entry),
-) -> Result<Outcome, Error> {
+) -> Result<RollbackOutcome, Error> {
     let root = root(directory, record).expect("the caller knows that there is no layer");
     let verify = match trust {
         Trust::Fresh => Verify::Trust,

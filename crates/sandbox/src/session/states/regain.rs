@@ -11,7 +11,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use fs_err as fs;
 use sandtable_store::id::ObjectId;
-use sandtable_store::source::{self, Options, Stamp};
+use sandtable_store::source::{self, SourceOptions, Stamp};
 
 use super::super::capture::drift_entry;
 use super::super::directory::{Part, SandboxDirectory};
@@ -84,10 +84,10 @@ fn record_ground(directory: &SandboxDirectory, record: &Record) -> Result<Object
 fn moved(directory: &SandboxDirectory, record: &Record) -> Result<Vec<DriftEntry>, Error> {
     let never = AtomicBool::new(false);
     let source = record.resolved.source.root.as_path();
-    let found = source::drift(None, source, made_at(directory, record), &Options::new(&never));
+    let found = source::drift(None, source, made_at(directory, record), &SourceOptions::new(&never));
     let found = found.map_err(|source| Error::Capture {
         name: record.name.clone(),
-        source: sandtable_store::layer::Error::Open(std::io::Error::other(source)),
+        source: sandtable_store::layer::LayerError::Open(std::io::Error::other(source)),
     })?;
     Ok(found.iter().map(drift_entry).collect())
 }

@@ -5,7 +5,7 @@ use std::os::fd::AsFd as _;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 
 use sandtable_store::diff::{self, Renames};
-use sandtable_store::layer::write::{Options, pin, unpin, unpinned};
+use sandtable_store::layer::write::{LayerWriteOptions, pin, unpin, unpinned};
 use sandtable_store::path::RelPath;
 use sandtable_store::state::LeftOut;
 use serde::{Deserialize, Serialize};
@@ -88,7 +88,8 @@ pub(in crate::session) fn settle(
     let now = board::take::look(&batch, &Subject::directory(&source), &source, &taking)?;
     // All of it, or the sandbox would see part of another state.
     let (file_bytes, path_bytes) = (0, usize::MAX);
-    let options = diff::Options { renames: Renames::Ignore, file_bytes, path_bytes, ..Default::default() };
+    let options =
+        diff::DiffOptions { renames: Renames::Ignore, file_bytes, path_bytes, ..Default::default() };
     let moved = diff::diff(&batch, &now.state, &base, &options).map_err(board::Error::from)?;
     if moved.changes.is_empty() {
         return Ok(Settled::Pinned(0));
@@ -99,7 +100,7 @@ pub(in crate::session) fn settle(
         make(&pins)?;
     }
     let (layer, lower) = (open(pins.as_path())?, open(&source)?);
-    let options = Options { lower: Some(lower.as_fd()), ..Options::default() };
+    let options = LayerWriteOptions { lower: Some(lower.as_fd()), ..LayerWriteOptions::default() };
     directory.write(PINNING, &PinningFile::new(&unpinned(layer.as_fd(), &paths)))?;
     let pinned = pin(store.objects(), &base, (layer.as_fd(), &paths), &options);
     if let Err(source) = pinned {

@@ -6,11 +6,11 @@ use std::time::SystemTime;
 use sandtable_store::dir::open_named;
 use sandtable_store::id::ObjectId;
 use sandtable_store::layer::write::{
-    self as layer, Layers, Options, carry, exchange_upper, write_git, write_upper,
+    self as layer, LayerWriteOptions, Layers, carry, exchange_upper, write_git, write_upper,
 };
 use sandtable_store::meta::{Direction, HeadChange, MetaError, Move, OperationDraft};
 use sandtable_store::path::RelPath;
-use sandtable_store::rollback::Outcome;
+use sandtable_store::rollback::RollbackOutcome;
 use sandtable_store::snapshot;
 use sandtable_store::state::{LeftOut, State, StateError, What};
 use sandtable_store::store::Store;
@@ -33,7 +33,7 @@ pub struct Restored {
     /// The state it was in, recorded.
     pub from: ObjectId,
     pub to: ObjectId,
-    pub outcome: Outcome,
+    pub outcome: RollbackOutcome,
     /// What neither the state it is in now holds nor any other.
     pub left_out: LeftOut,
 }
@@ -139,7 +139,7 @@ fn lacking(directory: &SandboxDirectory, store: &Store, at: &ObjectId) -> Result
 }
 
 /// What the layer has and no state holds.
-fn unheld(record: &Record, outcome: &snapshot::Outcome) -> Result<Vec<RelPath>, Error> {
+fn unheld(record: &Record, outcome: &snapshot::SnapshotOutcome) -> Result<Vec<RelPath>, Error> {
     if outcome.counts.skipped != outcome.skipped.len() as u64 {
         return Err(Error::TooManyUnheld { name: record.name.clone(), count: outcome.counts.skipped });
     }
@@ -178,7 +178,7 @@ pub(super) fn replace(
     record: &Record,
     store: &Store,
     going: Going<'_>,
-) -> Result<Outcome, Error> {
+) -> Result<RollbackOutcome, Error> {
     let Going { base, to, along } = going;
     let mut paths = Vec::new();
     for path in along {
@@ -190,7 +190,7 @@ pub(super) fn replace(
         return Err(Error::InTheWay { name: record.name.clone(), paths });
     }
     let lower = open(record.ground().as_path())?;
-    let options = Options { lower: Some(lower.as_fd()), ..Options::default() };
+    let options = LayerWriteOptions { lower: Some(lower.as_fd()), ..LayerWriteOptions::default() };
     let upper = directory.layer(WORKSPACE, Part::Upper);
     let name =
         upper.as_path().file_name().and_then(std::ffi::OsStr::to_str).expect("a layer has a plain name");
@@ -200,17 +200,18 @@ pub(super) fn replace(
             write_git(store.objects(), layer, new, &options)?;
         }
         if !along.is_empty() {
-            let old = open_named(upper.as_path()).map_err(|errno| layer::Error::Exchange(errno.into()))?;
+            let old = open_named(upper.as_path())
+                .map_err(|errno| layer::LayerWriteError::Exchange(errno.into()))?;
             carry(Layers { old: old.as_fd(), new, lower: options.lower }, along)?;
         }
         Ok(outcome)
     })
     .map_err(|error| match error {
-        layer::Error::InTheWay(paths) => Error::InTheWay { name: record.name.clone(), paths },
+        layer::LayerWriteError::InTheWay(paths) => Error::InTheWay { name: record.name.clone(), paths },
         source => Error::Layer { name: record.name.clone(), source },
     })?;
     let is_exact = along.is_empty() && replaced.skipped.is_empty();
     directory.arrive(record, store, Arrival { snapshot: to.0, state: to.1, is_exact });
-    let layer::Outcome { files, whiteouts, skipped, .. } = replaced;
-    Ok(Outcome { written: files, removed: whiteouts, skipped, ..Outcome::default() })
+    let layer::LayerWriteOutcome { files, whiteouts, skipped, .. } = replaced;
+    Ok(RollbackOutcome { written: files, removed: whiteouts, skipped, ..RollbackOutcome::default() })
 }

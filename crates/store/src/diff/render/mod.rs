@@ -29,7 +29,7 @@ const TIME: Duration = Duration::from_secs(8);
 
 /// How to render.
 #[derive(Clone, Copy, Debug)]
-pub struct Options {
+pub struct RenderOptions {
     pub colour: Colour,
     pub content: Content,
     /// Lines around a change.
@@ -42,7 +42,7 @@ pub struct Options {
     pub until: Option<Instant>,
 }
 
-impl Default for Options {
+impl Default for RenderOptions {
     fn default() -> Self {
         Self {
             colour: Colour::Plain,
@@ -73,7 +73,7 @@ pub struct Rendered {
 
 /// Why it could not be rendered.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum RenderError {
     #[error("cannot write the comparison")]
     Write(#[from] io::Error),
     #[error(transparent)]

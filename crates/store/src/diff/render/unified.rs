@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use super::content::{self, Shown};
 use super::name::quote;
-use super::{Colour, Error, Options, Paint, Rendered};
+use super::{Colour, Paint, RenderError, RenderOptions, Rendered};
 use crate::diff::text::{Comparison, Group, Line, is_binary};
 use crate::diff::{Change, ChangeKind, Diff, EntryType, Flag, Side};
 use crate::id::HashKind;
@@ -20,8 +20,8 @@ pub fn unified(
     out: &mut dyn Write,
     objects: &dyn ReadObjects,
     diff: &Diff,
-    options: &Options,
-) -> Result<Rendered, Error> {
+    options: &RenderOptions,
+) -> Result<Rendered, RenderError> {
     let out = Counted { out, written: 0 };
     let mut patch = Patch { out, objects, options, exact: !diff.truncated, truncated: false };
     for change in &diff.changes {
@@ -38,8 +38,8 @@ pub(in crate::diff) fn hunk(
     out: &mut dyn Write,
     compared: &Comparison<'_>,
     group: &Group,
-    options: &Options,
-) -> Result<(), Error> {
+    options: &RenderOptions,
+) -> Result<(), RenderError> {
     let nothing = Memory::new(HashKind::default());
     let out = Counted { out, written: 0 };
     Patch { out, objects: &nothing, options, exact: true, truncated: false }.group(compared, group)
@@ -65,7 +65,7 @@ impl Write for Counted<'_> {
 struct Patch<'a> {
     out: Counted<'a>,
     objects: &'a dyn ReadObjects,
-    options: &'a Options,
+    options: &'a RenderOptions,
     exact: bool,
     truncated: bool,
 }
@@ -81,7 +81,7 @@ struct Part<'a> {
 }
 
 impl Patch<'_> {
-    fn change(&mut self, change: &Change) -> Result<(), Error> {
+    fn change(&mut self, change: &Change) -> Result<(), RenderError> {
         self.remarks(change)?;
         let (old, new) = (in_patch(change.old.as_ref()), in_patch(change.new.as_ref()));
         let old_path = change.old_path.as_ref().unwrap_or(&change.path);
@@ -95,7 +95,7 @@ impl Patch<'_> {
     }
 
     /// What a patch cannot say.
-    fn remarks(&mut self, change: &Change) -> Result<(), Error> {
+    fn remarks(&mut self, change: &Change) -> Result<(), RenderError> {
         let path = quote("", change.path.as_bytes());
         for (side, verb) in [(&change.old, "removed"), (&change.new, "added")] {
             let Some(side) = side else { continue };
@@ -126,7 +126,7 @@ impl Patch<'_> {
         Ok(())
     }
 
-    fn part(&mut self, part: Part<'_>) -> Result<(), Error> {
+    fn part(&mut self, part: Part<'_>) -> Result<(), RenderError> {
         for line in header(part) {
             self.options.colour.line(&mut self.out, Paint::Header, &line)?;
         }
@@ -161,7 +161,7 @@ impl Patch<'_> {
         Ok(())
     }
 
-    fn group(&mut self, compared: &Comparison<'_>, group: &Group) -> Result<(), Error> {
+    fn group(&mut self, compared: &Comparison<'_>, group: &Group) -> Result<(), RenderError> {
         let place = |range: &std::ops::Range<u32>| match range.len() {
             0 => format!("{},0", range.start),
             1 => format!("{}", range.start + 1),
@@ -204,7 +204,7 @@ impl Patch<'_> {
     }
 
     /// Whether nothing more may be written, which is said once.
-    fn is_full(&mut self) -> Result<bool, Error> {
+    fn is_full(&mut self) -> Result<bool, RenderError> {
         if self.left() == 0 && !self.truncated {
             self.truncated = true;
             self.note("more was left out here: the output has reached its limit")?;
@@ -213,18 +213,18 @@ impl Patch<'_> {
     }
 
     /// Git refuses to apply this, which is right: the content is not here.
-    fn not_shown(&mut self, part: Part<'_>) -> Result<(), Error> {
+    fn not_shown(&mut self, part: Part<'_>) -> Result<(), RenderError> {
         self.exact = false;
         let (from, to) = sides(part);
         Ok(writeln!(self.out, "Binary files {from} and {to} differ")?)
     }
 
-    fn note(&mut self, text: &str) -> Result<(), Error> {
+    fn note(&mut self, text: &str) -> Result<(), RenderError> {
         self.exact = false;
         Ok(self.options.colour.line(&mut self.out, Paint::Note, &format!("# {text}"))?)
     }
 
-    fn read(&self, side: Option<&Side>) -> Result<Option<Vec<u8>>, Error> {
+    fn read(&self, side: Option<&Side>) -> Result<Option<Vec<u8>>, RenderError> {
         let Some((side, id)) = side.and_then(|side| Some((side, side.id?))) else {
             return Ok(Some(Vec::new()));
         };

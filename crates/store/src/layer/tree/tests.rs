@@ -21,7 +21,7 @@ impl Trees {
             fs_err::write(path, "as it was").unwrap();
         }
         let (from, to) = (open_named(source.path()).unwrap(), open_named(copy.path()).unwrap());
-        let options = copy::Options { leave_out: &left_out, progress: &|_| (), cancelled: &|| false };
+        let options = copy::CopyOptions { leave_out: &left_out, progress: &|_| (), cancelled: &|| false };
         let outcome = copy::copy(from.as_fd(), to.as_fd(), &options).unwrap();
         Self { source, copy, finished: outcome.finished }
     }
@@ -34,11 +34,11 @@ impl Trees {
         self.source.path().join(path)
     }
 
-    fn compared(&self) -> Outcome {
+    fn compared(&self) -> LayerOutcome {
         let (copy, source) = (open_named(self.copy.path()).unwrap(), open_named(self.source.path()).unwrap());
         let pair =
             Pair { copy: copy.as_fd(), source: source.as_fd(), finished: self.finished, left_out: &left_out };
-        compare(pair, &Options::default()).unwrap()
+        compare(pair, &LayerOptions::default()).unwrap()
     }
 
     fn found(&self) -> Vec<String> {

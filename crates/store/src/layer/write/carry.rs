@@ -11,7 +11,7 @@ use rustix::fs::{AtFlags, Gid, Mode, OFlags, Timespec, Timestamps, Uid, XattrFla
 use rustix::fs::{fchmod, fchown, fsetxattr, futimens, linkat, mkdirat, unlinkat};
 use rustix::io::{Errno, Result as Done};
 
-use super::{Error, mark};
+use super::{LayerWriteError, mark};
 use crate::checkout::write_error;
 use crate::dir::{How, Kind, Meta, Mounts, Resolver, attribute_names, attribute_value};
 use crate::dir::{names, open_below, open_by, open_dir, stat_at, stat_fd};
@@ -29,13 +29,13 @@ pub struct Layers<'a> {
 }
 
 /// Takes `paths` along, each with all that is in it. If something of the new state stands where one of them is, all such
-/// paths are in [`Error::InTheWay`].
-pub fn carry(layers: Layers<'_>, paths: &[RelPath]) -> Result<(), Error> {
+/// paths are in [`LayerWriteError::InTheWay`].
+pub fn carry(layers: Layers<'_>, paths: &[RelPath]) -> Result<(), LayerWriteError> {
     let mut carrying = Carrying { layers, opened: Opened::default(), in_the_way: Vec::new() };
     for path in paths {
         carrying.one(path)?;
     }
-    if carrying.in_the_way.is_empty() { Ok(()) } else { Err(Error::InTheWay(carrying.in_the_way)) }
+    if carrying.in_the_way.is_empty() { Ok(()) } else { Err(LayerWriteError::InTheWay(carrying.in_the_way)) }
 }
 
 struct Carrying<'a> {
@@ -66,7 +66,7 @@ enum Taken {
 }
 
 impl Carrying<'_> {
-    fn one(&mut self, path: &RelPath) -> Result<(), Error> {
+    fn one(&mut self, path: &RelPath) -> Result<(), LayerWriteError> {
         let mut above = RelPath::root();
         let length = path.components().count();
         for name in path.components().take(length.saturating_sub(1)) {
@@ -219,6 +219,6 @@ fn dress(directory: BorrowedFd<'_>, model: BorrowedFd<'_>, bits: u16) -> Done<()
     futimens(directory, &Timestamps { last_access: modified, last_modification: modified })
 }
 
-fn at(path: &RelPath) -> impl Fn(Errno) -> Error {
+fn at(path: &RelPath) -> impl Fn(Errno) -> LayerWriteError {
     move |errno| write_error(path, errno).into()
 }

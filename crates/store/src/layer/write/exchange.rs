@@ -7,7 +7,7 @@ use std::path::Path;
 use rustix::fs::{Mode, RenameFlags, fchmod, fsync, mkdirat, renameat, renameat_with};
 use rustix::io::Errno;
 
-use super::Error;
+use super::LayerWriteError;
 use crate::dir::{open_dir, open_named, stat_at};
 use crate::os::write_out;
 use crate::remove::remove_tree;
@@ -19,14 +19,14 @@ use crate::remove::remove_tree;
 pub fn exchange_upper<T>(
     holder: &Path,
     name: &str,
-    fill: impl FnOnce(BorrowedFd<'_>) -> Result<T, Error>,
-) -> Result<T, Error> {
+    fill: impl FnOnce(BorrowedFd<'_>) -> Result<T, LayerWriteError>,
+) -> Result<T, LayerWriteError> {
     let beside = format!("{name}.new");
     let path = holder.join(&beside);
-    let cleared = || remove_tree(&path).map_err(|error| Error::Exchange(error.source));
+    let cleared = || remove_tree(&path).map_err(|error| LayerWriteError::Exchange(error.source));
     cleared()?;
-    let open = open_named(holder).map_err(|errno| Error::Exchange(errno.into()))?;
-    let new = make(&open, &beside, name).map_err(|errno| Error::Exchange(errno.into()))?;
+    let open = open_named(holder).map_err(|errno| LayerWriteError::Exchange(errno.into()))?;
+    let new = make(&open, &beside, name).map_err(|errno| LayerWriteError::Exchange(errno.into()))?;
     let filled = match fill(new.as_fd()) {
         Ok(filled) => filled,
         Err(error) => {
@@ -35,7 +35,7 @@ pub fn exchange_upper<T>(
             return Err(error);
         }
     };
-    put(&open, &new, &beside, name).map_err(Error::Exchange)?;
+    put(&open, &new, &beside, name).map_err(LayerWriteError::Exchange)?;
     drop(new);
     cleared()?;
     Ok(filled)

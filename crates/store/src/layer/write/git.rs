@@ -4,7 +4,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use super::upper::{Merge, Writing};
-use super::{Error, Options, Outcome};
+use super::{LayerWriteError, LayerWriteOptions, LayerWriteOutcome};
 use crate::checkout::Way;
 use crate::id::ObjectId;
 use crate::layer::opaque::{LayerName, open};
@@ -16,8 +16,8 @@ pub fn write_git(
     objects: &dyn ReadObjects,
     layer: &ObjectId,
     upper: BorrowedFd<'_>,
-    options: &Options<'_>,
-) -> Result<Outcome, Error> {
+    options: &LayerWriteOptions<'_>,
+) -> Result<LayerWriteOutcome, LayerWriteError> {
     let mut writing = Writing::new(objects, upper, options);
     let root = open(objects, layer)?.root().read_root(objects)?.entries;
     let mut pending: Vec<(Arc<Way>, Vec<Entry>)> = vec![(Way::root(), root)];

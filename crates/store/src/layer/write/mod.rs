@@ -27,13 +27,13 @@ pub use git::write_git;
 pub use pin::{pin, unpin, unpinned};
 pub use upper::write_upper;
 
-use crate::checkout::{self, Skipped, Times, Way};
+use crate::checkout::{self, CheckoutSkipped, Times, Way};
 use crate::path::RelPath;
 use crate::state::{Limits, StateError};
 
 /// How to write.
 #[derive(Clone, Copy, Debug)]
-pub struct Options<'a> {
+pub struct LayerWriteOptions<'a> {
     pub times: Times,
     pub limits: Limits,
     /// To whom entries are given; whoever writes keeps them otherwise.
@@ -42,7 +42,7 @@ pub struct Options<'a> {
     pub lower: Option<BorrowedFd<'a>>,
 }
 
-impl Default for Options<'_> {
+impl Default for LayerWriteOptions<'_> {
     fn default() -> Self {
         Self { times: Times::Recorded, limits: Limits::default(), owner: None, lower: None }
     }
@@ -50,19 +50,19 @@ impl Default for Options<'_> {
 
 /// What was written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Outcome {
+pub struct LayerWriteOutcome {
     pub files: u64,
     pub bytes: u64,
     pub whiteouts: u64,
     /// What will not be shown as the state has it, sorted by path.
-    pub skipped: Vec<Skipped>,
+    pub skipped: Vec<CheckoutSkipped>,
 }
 
 /// Why a layer could not be written.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum LayerWriteError {
     #[error(transparent)]
-    Write(#[from] checkout::Error),
+    Write(#[from] checkout::CheckoutError),
     #[error(transparent)]
     State(#[from] StateError),
     /// No state holds these, and something of the state to come stands in their place.
@@ -72,6 +72,6 @@ pub enum Error {
     Exchange(#[source] io::Error),
 }
 
-fn at(way: &Way) -> impl Fn(rustix::io::Errno) -> Error {
+fn at(way: &Way) -> impl Fn(rustix::io::Errno) -> LayerWriteError {
     move |errno| checkout::write_error(&way.path(), errno).into()
 }

@@ -7,7 +7,7 @@ use rustix::io::Errno;
 
 use super::mark::Made;
 use super::upper::{Merge, Writing};
-use super::{Error, Options, Outcome};
+use super::{LayerWriteError, LayerWriteOptions, LayerWriteOutcome};
 use crate::checkout::{Near, Way, write_error};
 use crate::dir::{Kind, open_below, stat_at};
 use crate::object::ReadObjects;
@@ -24,8 +24,8 @@ pub fn pin(
     objects: &dyn ReadObjects,
     base: &State,
     pins: (BorrowedFd<'_>, &[RelPath]),
-    options: &Options<'_>,
-) -> Result<Outcome, Error> {
+    options: &LayerWriteOptions<'_>,
+) -> Result<LayerWriteOutcome, LayerWriteError> {
     let (layer, paths) = pins;
     let mut pinning = Pinning { objects, base, writing: Writing::new(objects, layer, options), options };
     for path in paths {
@@ -59,7 +59,7 @@ fn first_missing(near: &mut Near<'_>, path: &RelPath) -> Option<RelPath> {
 }
 
 /// Takes out of the layer `pins` what a [`pin`] that was interrupted may have made half, as [`unpinned`] named it before.
-pub fn unpin(pins: BorrowedFd<'_>, made: &[RelPath]) -> Result<(), Error> {
+pub fn unpin(pins: BorrowedFd<'_>, made: &[RelPath]) -> Result<(), LayerWriteError> {
     made.iter().try_for_each(|path| {
         let removed = open_below(pins, &path.parent().unwrap_or_default())
             .and_then(|parent| remove_at(parent.as_fd(), path.name().ok_or(Errno::INVAL)?));
@@ -74,11 +74,11 @@ struct Pinning<'a> {
     objects: &'a dyn ReadObjects,
     base: &'a State,
     writing: Writing<'a>,
-    options: &'a Options<'a>,
+    options: &'a LayerWriteOptions<'a>,
 }
 
 impl Pinning<'_> {
-    fn one(&mut self, path: &RelPath) -> Result<(), Error> {
+    fn one(&mut self, path: &RelPath) -> Result<(), LayerWriteError> {
         let mut way = Way::root();
         let mut sought = RelPath::root();
         for name in path.components() {
@@ -104,7 +104,7 @@ impl Pinning<'_> {
         Ok(())
     }
 
-    fn put(&mut self, way: &Arc<Way>, node: &Node) -> Result<(), Error> {
+    fn put(&mut self, way: &Arc<Way>, node: &Node) -> Result<(), LayerWriteError> {
         if self.has(way) {
             return Ok(());
         }
@@ -118,7 +118,7 @@ impl Pinning<'_> {
         }
     }
 
-    fn merge(&mut self, way: &Arc<Way>, node: &Node) -> Result<(), Error> {
+    fn merge(&mut self, way: &Arc<Way>, node: &Node) -> Result<(), LayerWriteError> {
         if self.writing.directory(way, Merge::Below)? == Made::New {
             self.writing.settle_one(way, &node.own)?;
         }
@@ -126,7 +126,7 @@ impl Pinning<'_> {
     }
 
     /// A directory with everything in it.
-    fn whole(&mut self, way: &Arc<Way>, node: &Node) -> Result<(), Error> {
+    fn whole(&mut self, way: &Arc<Way>, node: &Node) -> Result<(), LayerWriteError> {
         self.writing.directory(way, Merge::Nothing)?;
         let mut found = vec![(Arc::clone(way), node.clone())];
         let mut at = 0;

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use rustix::fs::{Mode, fchmod};
 
 use super::mark::{self, Made};
-use super::{Error, Options, Outcome, at};
+use super::{LayerWriteError, LayerWriteOptions, LayerWriteOutcome, at};
 use crate::checkout::{
-    self, Lost, MakeError, Maker, Near, SkipReason, Skipped, Way, make_error, must_be_empty,
+    self, CheckoutSkipReason, CheckoutSkipped, Lost, MakeError, Maker, Near, Way, make_error, must_be_empty,
 };
 use crate::object::{ReadError, ReadObjects};
 use crate::rollback::{Move, Plan, Step, Unknown};
@@ -21,13 +21,13 @@ pub fn write_upper(
     objects: &dyn ReadObjects,
     states: (&State, &State),
     upper: BorrowedFd<'_>,
-    options: &Options<'_>,
-) -> Result<Outcome, Error> {
+    options: &LayerWriteOptions<'_>,
+) -> Result<LayerWriteOutcome, LayerWriteError> {
     let (base, to) = states;
     must_be_empty(upper)?;
     let plan = Plan::new(objects, Move { from: base, to }, Unknown::Whole, options.limits)?;
     if let Some(path) = plan.refused {
-        return Err(checkout::Error::Git(path).into());
+        return Err(checkout::CheckoutError::Git(path).into());
     }
     let mut writing = Writing::new(objects, upper, options);
     let turned: HashMap<*const Way, &Step> =
@@ -46,7 +46,10 @@ pub fn write_upper(
     for holder in plan.holders.iter().rev() {
         writing.settle((&holder.way, &holder.own), turned.get(&Arc::as_ptr(&holder.way)).copied())?;
     }
-    let left = plan.not_stored.iter().map(|way| Skipped { path: way.path(), why: SkipReason::NotStored });
+    let left = plan
+        .not_stored
+        .iter()
+        .map(|way| CheckoutSkipped { path: way.path(), why: CheckoutSkipReason::NotStored });
     writing.outcome.skipped.extend(left);
     writing.outcome.skipped.sort_unstable();
     Ok(writing.outcome)
@@ -64,19 +67,23 @@ pub(super) struct Writing<'a> {
     owner: Option<(u32, u32)>,
     layer: RefCell<Near<'a>>,
     lower: Option<RefCell<Near<'a>>>,
-    pub(super) outcome: Outcome,
+    pub(super) outcome: LayerWriteOutcome,
 }
 
 impl<'a> Writing<'a> {
-    pub(super) fn new(objects: &'a dyn ReadObjects, layer: BorrowedFd<'a>, options: &Options<'a>) -> Self {
+    pub(super) fn new(
+        objects: &'a dyn ReadObjects,
+        layer: BorrowedFd<'a>,
+        options: &LayerWriteOptions<'a>,
+    ) -> Self {
         let maker = Maker::new(objects, layer, options.times).given_to(options.owner);
         let near = |top: BorrowedFd<'a>| RefCell::new(Near::new(top));
         let (layer, lower) = (near(layer), options.lower.map(near));
-        Self { maker, owner: options.owner, layer, lower, outcome: Outcome::default() }
+        Self { maker, owner: options.owner, layer, lower, outcome: LayerWriteOutcome::default() }
     }
 
     /// Makes a directory; says whether it is new.
-    pub(super) fn directory(&self, way: &Arc<Way>, merge: Merge) -> Result<Made, Error> {
+    pub(super) fn directory(&self, way: &Arc<Way>, merge: Merge) -> Result<Made, LayerWriteError> {
         let (parent, name) = self.parent(way)?;
         let (directory, made) = mark::directory(parent.as_fd(), name).map_err(at(way))?;
         if made == Made::Before {
@@ -114,10 +121,10 @@ impl<'a> Writing<'a> {
     }
 
     /// One entry in a directory that is there.
-    fn step(&mut self, step: &Step) -> Result<(), Error> {
+    fn step(&mut self, step: &Step) -> Result<(), LayerWriteError> {
         match &step.post {
             Some(node) if step.pre.as_ref().is_some_and(|pre| is_gitlink(pre) && is_gitlink(node)) => {
-                self.skip(&step.way, SkipReason::Repository);
+                self.skip(&step.way, CheckoutSkipReason::Repository);
                 Ok(())
             }
             Some(node) => self.entry(&step.way, node),
@@ -125,7 +132,7 @@ impl<'a> Writing<'a> {
         }
     }
 
-    pub(super) fn whiteout(&mut self, way: &Arc<Way>) -> Result<(), Error> {
+    pub(super) fn whiteout(&mut self, way: &Arc<Way>) -> Result<(), LayerWriteError> {
         let (parent, name) = self.parent(way)?;
         let made = mark::whiteout(parent.as_fd(), name).map_err(at(way))?;
         self.outcome.whiteouts += u64::from(made == Made::New);
@@ -133,13 +140,13 @@ impl<'a> Writing<'a> {
     }
 
     /// A file or symlink; directories have been made.
-    pub(super) fn entry(&mut self, way: &Arc<Way>, node: &Node) -> Result<(), Error> {
+    pub(super) fn entry(&mut self, way: &Arc<Way>, node: &Node) -> Result<(), LayerWriteError> {
         let (parent, name) = self.parent(way)?;
         let made = match &node.what {
             What::Directory(_) => return Ok(()),
             What::Gitlink(_) => {
                 self.directory(way, Merge::Nothing)?;
-                self.skip(way, SkipReason::Repository);
+                self.skip(way, CheckoutSkipReason::Repository);
                 return Ok(());
             }
             What::File(id) => self.maker.file(parent.as_fd(), name, (id, &node.own)).map(|(bytes, lost)| {
@@ -150,14 +157,18 @@ impl<'a> Writing<'a> {
             What::Symlink(id) => self.maker.symlink(parent.as_fd(), name, (id, &node.own)),
         };
         match made {
-            Err(MakeError::Read(ReadError::Missing(_))) => self.skip(way, SkipReason::NotStored),
+            Err(MakeError::Read(ReadError::Missing(_))) => self.skip(way, CheckoutSkipReason::NotStored),
             made => self.lost(way, made.map_err(|error| make_error(&way.path(), error))?),
         }
         Ok(())
     }
 
     /// What a directory says of itself, once all is in it.
-    fn settle(&mut self, (way, own): (&Arc<Way>, &Own), turned: Option<&Step>) -> Result<(), Error> {
+    fn settle(
+        &mut self,
+        (way, own): (&Arc<Way>, &Own),
+        turned: Option<&Step>,
+    ) -> Result<(), LayerWriteError> {
         let directory = self.open(way).map_err(at(way))?;
         // One that merges keeps the owner it took from below.
         let keeps = turned.is_none_or(|step| is_directory(step.pre.as_ref())) && self.lower.is_some();
@@ -173,11 +184,11 @@ impl<'a> Writing<'a> {
     }
 
     /// The same for a directory that was made alone.
-    pub(super) fn settle_one(&mut self, way: &Arc<Way>, own: &Own) -> Result<(), Error> {
+    pub(super) fn settle_one(&mut self, way: &Arc<Way>, own: &Own) -> Result<(), LayerWriteError> {
         self.settle((way, own), None)
     }
 
-    fn parent<'w>(&self, way: &'w Arc<Way>) -> Result<(OwnedFd, &'w [u8]), Error> {
+    fn parent<'w>(&self, way: &'w Arc<Way>) -> Result<(OwnedFd, &'w [u8]), LayerWriteError> {
         let place = way.parent().zip(way.name());
         let (parent, name) = place.ok_or_else(|| at(way)(rustix::io::Errno::INVAL))?;
         Ok((self.open(parent).map_err(at(way))?, name))
@@ -185,12 +196,12 @@ impl<'a> Writing<'a> {
 
     fn lost(&mut self, way: &Way, lost: Vec<Lost>) {
         for lost in lost {
-            self.skip(way, SkipReason::Without(lost));
+            self.skip(way, CheckoutSkipReason::Without(lost));
         }
     }
 
-    fn skip(&mut self, way: &Way, why: SkipReason) {
-        self.outcome.skipped.push(Skipped { path: way.path(), why });
+    fn skip(&mut self, way: &Way, why: CheckoutSkipReason) {
+        self.outcome.skipped.push(CheckoutSkipped { path: way.path(), why });
     }
 }
 
