@@ -22,7 +22,7 @@ use serde::Deserialize;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error(transparent)]
-    Board(#[from] board::Error),
+    Board(#[from] board::BoardError),
     #[error(transparent)]
     Merge(#[from] merge::Error),
 }
@@ -75,7 +75,7 @@ pub fn merge_into(board: &Board, directory: &Path, way: Direction) -> Result<Opt
 /// A merge or an apply by the name of its delivery, wherever it went and whatever came after it.
 pub fn merge_named(board: &Board, name: &str, way: Direction) -> Result<Option<Named>, Error> {
     for store in board.all()?.0 {
-        let all = store.meta().operations(&Filter::default()).map_err(board::Error::from)?;
+        let all = store.meta().operations(&Filter::default()).map_err(board::BoardError::from)?;
         let is_it = |operation: &&Operation| {
             is_delivery(operation) && Recorded::delivery(&operation.details).as_deref() == Some(name)
         };
@@ -124,7 +124,7 @@ pub fn of_source(board: &Board, source: &Path, way: Direction) -> Result<Option<
     let mut found = Vec::new();
     let itself = head_in(&store, &Subject::directory(source), way)?;
     found.extend(itself.map(|(at, _)| (at, Step::Directory)));
-    for (subject, _) in store.meta().heads().map_err(board::Error::from)? {
+    for (subject, _) in store.meta().heads().map_err(board::BoardError::from)? {
         let Some(subject @ Subject::Sandbox(_)) = Subject::parse(&subject) else { continue };
         let Some((at, _)) = head_in(&store, &subject, way)? else { continue };
         found.extend(name_of(&store, &subject)?.map(|name| (at, Step::Sandbox(name))));
@@ -159,7 +159,7 @@ impl Logged {
     pub fn sandbox(&self) -> Result<Option<SandboxName>, Error> {
         let snapshot = match self.store.meta().snapshot(&self.done.snapshot()) {
             Err(MetaError::Unknown(_)) => return Ok(None),
-            found => found.map_err(board::Error::from)?,
+            found => found.map_err(board::BoardError::from)?,
         };
         match Subject::parse(&snapshot.subject) {
             Some(subject @ Subject::Sandbox(_)) => name_of(&self.store, &subject),
@@ -178,7 +178,7 @@ impl Logged {
         let is_gone =
             |id: &ObjectId| matches!(objects.read_kind(id, ObjectKind::Commit), Err(ReadError::Missing(_)));
         if let Some(id) = self.done.needs().find(is_gone) {
-            return Err(board::Error::Collected(id).into());
+            return Err(board::BoardError::Collected(id).into());
         }
         let store = HostPath::new(self.store.git_dir()).expect("a store has an absolute path");
         let (there, word) = match way {
@@ -196,7 +196,7 @@ fn newest(found: Vec<(SystemTime, Step)>) -> Option<Step> {
 
 fn operations(store: &Store, subject: &Subject) -> Result<Vec<Operation>, Error> {
     let filter = Filter { subject: Some(subject.to_string()), ..Filter::default() };
-    Ok(store.meta().operations(&filter).map_err(board::Error::from)?)
+    Ok(store.meta().operations(&filter).map_err(board::BoardError::from)?)
 }
 
 /// The merge that would be moved over, and when it was done or undone.
@@ -294,7 +294,7 @@ fn head_in(
     let planned = match planned {
         Ok(planned) => planned.over,
         Err(MetaError::NoMove { .. }) => return Ok(None),
-        Err(error) => return Err(board::Error::from(error).into()),
+        Err(error) => return Err(board::BoardError::from(error).into()),
     };
     if planned.kind == "onboard" {
         return Ok(None);

@@ -39,11 +39,11 @@ pub enum CallerError {
     #[error(transparent)]
     Config(Box<ConfigError>),
     #[error(transparent)]
-    Resolve(Box<resolve::Error>),
+    Resolve(Box<resolve::ResolveError>),
     #[error(transparent)]
-    Session(Box<session::Error>),
+    Session(Box<session::SessionError>),
     #[error(transparent)]
-    Board(Box<board::Error>),
+    Board(Box<board::BoardError>),
     #[error(transparent)]
     Merge(Box<merge::Error>),
     #[error(transparent)]
@@ -194,7 +194,7 @@ impl Caller {
         host.tools = workshop::kept(&self.environment, &loaded.spec)?;
         let resolved = match resolve::resolve(&loaded.spec, &host, facts) {
             // Only the unpacked image can say what it will show.
-            Err(resolve::Error::ImageNotUnpacked { path }) => {
+            Err(resolve::ResolveError::ImageNotUnpacked { path }) => {
                 session::unpack_image(&host.data, &path)?;
                 resolve::resolve(&loaded.spec, &host, facts)
             }
@@ -218,20 +218,20 @@ impl From<ConfigError> for CallerError {
     }
 }
 
-impl From<resolve::Error> for CallerError {
-    fn from(error: resolve::Error) -> Self {
+impl From<resolve::ResolveError> for CallerError {
+    fn from(error: resolve::ResolveError) -> Self {
         Self::Resolve(Box::new(error))
     }
 }
 
-impl From<session::Error> for CallerError {
-    fn from(error: session::Error) -> Self {
+impl From<session::SessionError> for CallerError {
+    fn from(error: session::SessionError) -> Self {
         Self::Session(Box::new(error))
     }
 }
 
-impl From<board::Error> for CallerError {
-    fn from(error: board::Error) -> Self {
+impl From<board::BoardError> for CallerError {
+    fn from(error: board::BoardError) -> Self {
         Self::Board(Box::new(error))
     }
 }

@@ -29,12 +29,12 @@ fn options() -> GcOptions {
 }
 
 /// What [`collect`] would do at this moment.
-pub fn collectable(store: &Store) -> Result<Collectable, board::Error> {
+pub fn collectable(store: &Store) -> Result<Collectable, board::BoardError> {
     Ok(Collectable { removed: gc::plan(store, &options())?, compacted: gc::to_compact(store)? })
 }
 
 /// Removes what nobody needs, and makes the rest small. `watch` hears how many objects and bytes have been packed.
-pub fn collect(store: &Store, watch: gc::Watch<'_>) -> Result<Collected, board::Error> {
+pub fn collect(store: &Store, watch: gc::Watch<'_>) -> Result<Collected, board::BoardError> {
     let options = options();
     let removed = gc::collect(store, &options)?;
     let compacted = gc::compact(store, &options, watch)?;

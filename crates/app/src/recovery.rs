@@ -38,7 +38,7 @@ pub enum Error {
     #[error("an interrupted merge{} could be neither put back nor completed", in_words(target.as_deref()))]
     Merge { target: Option<PathBuf>, source: merge::Error },
     #[error("what was interrupted in a directory could be neither put back nor completed")]
-    Board(#[source] Box<board::Error>),
+    Board(#[source] Box<board::BoardError>),
     #[error("an interrupted {what} in `{}` waits for git: {lock}", target.display())]
     GitAtWork { what: &'static str, target: PathBuf, lock: GitLock },
     #[error("an interrupted {what} in `{}` could be neither put back nor completed", target.display())]

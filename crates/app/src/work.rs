@@ -156,8 +156,8 @@ impl Work {
     /// Whether there is something at this path, before or after.
     pub fn has(&self, path: &RelPath) -> Result<bool, CallerError> {
         for snapshot in [&self.base, &self.newest] {
-            let state = self.store.state(&snapshot.id).map_err(board::Error::from)?;
-            if state.lookup(self.store.objects(), path).map_err(board::Error::from)?.is_some() {
+            let state = self.store.state(&snapshot.id).map_err(board::BoardError::from)?;
+            if state.lookup(self.store.objects(), path).map_err(board::BoardError::from)?.is_some() {
                 return Ok(true);
             }
         }
@@ -166,9 +166,9 @@ impl Work {
 
     /// What was done, between the two states.
     pub fn changes(&self, options: &diff::DiffOptions) -> Result<diff::Diff, CallerError> {
-        let state = |snapshot: &Snapshot| self.store.state(&snapshot.id).map_err(board::Error::from);
+        let state = |snapshot: &Snapshot| self.store.state(&snapshot.id).map_err(board::BoardError::from);
         let found = diff::diff(self.store.objects(), &state(&self.base)?, &state(&self.newest)?, options);
-        Ok(found.map_err(board::Error::from)?.beside(&self.left_out))
+        Ok(found.map_err(board::BoardError::from)?.beside(&self.left_out))
     }
 
     /// The request that brings it over, which [`undo`](crate::back) can take back. A target in which something is half done
@@ -224,7 +224,7 @@ impl Work {
         };
         Ok(Some(History {
             come,
-            layer: self.store.state(&self.newest.id).map_err(board::Error::from)?.layer,
+            layer: self.store.state(&self.newest.id).map_err(board::BoardError::from)?.layer,
             head: self.head.clone().unwrap_or_default(),
             mixed: mixed_since(&self.store, &self.base.id),
         }))

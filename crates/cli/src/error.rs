@@ -34,11 +34,11 @@ pub(crate) enum CliError {
     #[error(transparent)]
     Config(Box<ConfigError>),
     #[error(transparent)]
-    Resolve(Box<resolve::Error>),
+    Resolve(Box<resolve::ResolveError>),
     #[error(transparent)]
-    Session(Box<session::Error>),
+    Session(Box<session::SessionError>),
     #[error(transparent)]
-    Board(Box<board::Error>),
+    Board(Box<board::BoardError>),
     #[error("`{word}` is neither a sandbox nor a directory")]
     NoTarget { word: String },
     #[error("`{word}` is neither the id of a merge or apply nor a directory")]
@@ -136,7 +136,7 @@ impl From<CallerError> for CliError {
             CallerError::NoSandbox { root } => Self::NoSandbox { root },
             CallerError::HostPath(error) => Self::HostPath(error),
             CallerError::Policy { source, .. } => Self::Json(source),
-            CallerError::NoExecutable => Self::Resolve(Box::new(resolve::Error::NoExecutable)),
+            CallerError::NoExecutable => Self::Resolve(Box::new(resolve::ResolveError::NoExecutable)),
             CallerError::NoDirectory { path, source } => Self::NoDirectory { path, source },
             CallerError::HalfDone { directory, began } => Self::HalfDone { directory, began },
         }
@@ -164,14 +164,14 @@ impl From<ConfigError> for CliError {
     }
 }
 
-impl From<resolve::Error> for CliError {
-    fn from(error: resolve::Error) -> Self {
+impl From<resolve::ResolveError> for CliError {
+    fn from(error: resolve::ResolveError) -> Self {
         Self::Resolve(Box::new(error))
     }
 }
 
-impl From<session::Error> for CliError {
-    fn from(error: session::Error) -> Self {
+impl From<session::SessionError> for CliError {
+    fn from(error: session::SessionError) -> Self {
         Self::Session(Box::new(error))
     }
 }
@@ -185,8 +185,8 @@ impl From<back::Error> for CliError {
     }
 }
 
-impl From<board::Error> for CliError {
-    fn from(error: board::Error) -> Self {
+impl From<board::BoardError> for CliError {
+    fn from(error: board::BoardError) -> Self {
         Self::Board(Box::new(error))
     }
 }
@@ -233,11 +233,11 @@ impl CliError {
             Self::Board(error) => board_exit(error),
             Self::Merge(error) => Own::of(error.blame()),
             Self::Session(error) => match &**error {
-                session::Error::Proof(error) if error.is_false() => Own::Failed,
-                session::Error::CommandNotFound { .. } => Own::NotFound,
-                session::Error::CommandNotExecutable { .. } => Own::NotExecutable,
-                session::Error::Interrupted => Own::Interrupted,
-                session::Error::Board(error) => board_exit(error),
+                session::SessionError::Proof(error) if error.is_false() => Own::Failed,
+                session::SessionError::CommandNotFound { .. } => Own::NotFound,
+                session::SessionError::CommandNotExecutable { .. } => Own::NotExecutable,
+                session::SessionError::Interrupted => Own::Interrupted,
+                session::SessionError::Board(error) => board_exit(error),
                 _ => Own::of(error.blame()),
             },
             Self::ReportWrite { .. }
@@ -255,7 +255,7 @@ impl CliError {
             Self::Merge(merge::Error::Interrupted(signal)) => Some(*signal),
             Self::Board(error) => error.signal(),
             Self::Session(error) => match &**error {
-                session::Error::Board(error) => error.signal(),
+                session::SessionError::Board(error) => error.signal(),
                 _ => None,
             },
             _ => None,
@@ -327,11 +327,11 @@ impl CliError {
         match self {
             Self::NoTarget { word } => Some(word),
             Self::Session(error) => match &**error {
-                session::Error::Unknown(name) => Some(name.as_str()),
+                session::SessionError::Unknown(name) => Some(name.as_str()),
                 _ => None,
             },
             Self::Board(error) => match &**error {
-                board::Error::Unknown(word) => Some(word),
+                board::BoardError::Unknown(word) => Some(word),
                 _ => None,
             },
             _ => None,
@@ -373,9 +373,9 @@ fn shown(cause: &(dyn std::error::Error + 'static)) -> String {
 }
 
 /// Work of the user's that is in the way is the fault of neither the input nor the machine.
-fn board_exit(error: &board::Error) -> Own {
+fn board_exit(error: &board::BoardError) -> Own {
     match error {
-        board::Error::Changed { .. } | board::Error::Collected(_) => Own::Failed,
+        board::BoardError::Changed { .. } | board::BoardError::Collected(_) => Own::Failed,
         error => Own::of(error.blame()),
     }
 }

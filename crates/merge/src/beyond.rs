@@ -45,7 +45,11 @@ impl Beyond {
 }
 
 /// What lies between two snapshots and is in neither of their trees, in the order of paths.
-pub fn beyond_git(store: &Store, base: &ObjectId, snapshot: &ObjectId) -> Result<Vec<Beyond>, board::Error> {
+pub fn beyond_git(
+    store: &Store,
+    base: &ObjectId,
+    snapshot: &ObjectId,
+) -> Result<Vec<Beyond>, board::BoardError> {
     let (from, to) = (store.state(base)?, store.state(snapshot)?);
     let options =
         diff::DiffOptions { renames: Renames::Ignore, file_bytes: 0, ..diff::DiffOptions::default() };

@@ -118,13 +118,13 @@ impl From<Interrupted> for Error {
     }
 }
 
-impl From<repository::Error> for Error {
-    fn from(error: repository::Error) -> Self {
+impl From<repository::RepositoryError> for Error {
+    fn from(error: repository::RepositoryError) -> Self {
         match error {
-            repository::Error::Io(error) => error.into(),
-            repository::Error::TooMuch { limit, path } => Self::TooMuch { limit, path },
-            repository::Error::Path { path, source } => Self::Path { path, source },
-            repository::Error::Interrupted(interrupted) => interrupted.into(),
+            repository::RepositoryError::Io(error) => error.into(),
+            repository::RepositoryError::TooMuch { limit, path } => Self::TooMuch { limit, path },
+            repository::RepositoryError::Path { path, source } => Self::Path { path, source },
+            repository::RepositoryError::Interrupted(interrupted) => interrupted.into(),
         }
     }
 }

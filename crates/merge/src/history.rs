@@ -231,7 +231,7 @@ fn differences(
     (commit, tree): (&ObjectId, &ObjectId),
 ) -> Result<Vec<Change>, Halt> {
     scratch.trees().changes(before, tree).map_err(|failed| match failed {
-        Failed::Error(error @ repository::Error::TooMuch { .. }) => error.into(),
+        Failed::Error(error @ repository::RepositoryError::TooMuch { .. }) => error.into(),
         _ => broken(format!("commit `{commit}` has a tree that is not in order")),
     })
 }

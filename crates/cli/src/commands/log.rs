@@ -92,11 +92,11 @@ fn recorded(app: &App, source: &std::path::Path) -> Result<(), CliError> {
 }
 
 fn of_source(board: &Board, source: &std::path::Path) -> Result<Store, CliError> {
-    let none = || sandtable_sandbox::board::Error::NoStates(source.to_owned());
+    let none = || sandtable_sandbox::board::BoardError::NoStates(source.to_owned());
     Ok(board.of_source(source)?.ok_or_else(none)?)
 }
 
-fn board_error(error: impl Into<sandtable_sandbox::board::Error>) -> CliError {
+fn board_error(error: impl Into<sandtable_sandbox::board::BoardError>) -> CliError {
     error.into().into()
 }
 

@@ -7,7 +7,7 @@ use clap::Args;
 use sandtable_sandbox::model::id::SandboxName;
 use sandtable_sandbox::model::path::HostPath;
 use sandtable_sandbox::session::record::Exit;
-use sandtable_sandbox::session::{self, Entry, LayerSize, Listing, State};
+use sandtable_sandbox::session::{self, LayerSize, ListedSandbox, Listing, State};
 use serde::Serialize;
 
 use super::SCHEMA;
@@ -60,7 +60,7 @@ pub(crate) fn run(app: &App, args: &LsArgs) -> Result<ExitCode, CliError> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn row(entry: &Entry) -> Row<'_> {
+fn row(entry: &ListedSandbox) -> Row<'_> {
     Row {
         name: &entry.name,
         state: entry.state,
@@ -72,9 +72,9 @@ fn row(entry: &Entry) -> Row<'_> {
     }
 }
 
-fn rendered(entries: &[Entry], now: SystemTime) -> String {
+fn rendered(entries: &[ListedSandbox], now: SystemTime) -> String {
     let head = ["NAME", "STATE", "EXIT", "AGE", "SIZE", "SOURCE", "COMMAND"].map(str::to_owned);
-    let cells = |entry: &Entry| {
+    let cells = |entry: &ListedSandbox| {
         [
             entry.name.to_string(),
             entry.state.to_string(),
@@ -108,8 +108,8 @@ mod tests {
 
     use super::*;
 
-    fn entries() -> [Entry; 2] {
-        let entry = |name: &str, exit: Option<u8>, command: &[&str]| Entry {
+    fn entries() -> [ListedSandbox; 2] {
+        let entry = |name: &str, exit: Option<u8>, command: &[&str]| ListedSandbox {
             name: name.parse().expect("a name"),
             state: if exit.is_some() { State::Stopped } else { State::Running },
             created_at: 1000,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::Args;
 use sandtable_sandbox::board::ObjectId;
 use sandtable_sandbox::model::id::SandboxName;
-use sandtable_sandbox::session::{self, Entry, LayerSize, Prune, Removal, Removed, Scope, State};
+use sandtable_sandbox::session::{self, LayerSize, ListedSandbox, Prune, Removal, Removed, Scope, State};
 use serde::Serialize;
 
 use super::{SCHEMA, rm};
@@ -74,7 +74,7 @@ pub(crate) fn run(app: &App, args: &PruneArgs) -> Result<ExitCode, CliError> {
         match done {
             Ok(gone) => removed.push((entry, gone)),
             // Somebody else was faster, or uses it again.
-            Err(session::Error::Unknown(_) | session::Error::StillRunning(_)) => {}
+            Err(session::SessionError::Unknown(_) | session::SessionError::StillRunning(_)) => {}
             Err(error) => {
                 let error = CliError::from(error);
                 worst = worst.max(Some(error.exit()));
@@ -99,12 +99,12 @@ pub(crate) fn run(app: &App, args: &PruneArgs) -> Result<ExitCode, CliError> {
     Ok(worst.map_or(ExitCode::SUCCESS, ExitCode::from))
 }
 
-fn row<'a>((entry, gone): &(&'a Entry, Removed)) -> Row<'a> {
+fn row<'a>((entry, gone): &(&'a ListedSandbox, Removed)) -> Row<'a> {
     let last = gone.last.as_ref().map(|last| last.id);
     Row { name: &entry.name, state: entry.state, created_at: entry.created_at, size: entry.size, last }
 }
 
-fn closing(removed: &[(&Entry, Removed)], args: &PruneArgs) -> String {
+fn closing(removed: &[(&ListedSandbox, Removed)], args: &PruneArgs) -> String {
     let bytes = removed.iter().map(|(entry, _)| entry.size.bytes).sum();
     let verb = if args.shown.dry_run { "would remove" } else { "removed" };
     let count = removed.len();

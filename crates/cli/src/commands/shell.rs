@@ -49,6 +49,9 @@ pub(crate) fn run(app: &App, args: ShellArgs) -> Result<ExitCode, CliError> {
     }
 }
 
-fn is_missing(error: &session::Error) -> bool {
-    matches!(error, session::Error::CommandNotFound { .. } | session::Error::CommandNotExecutable { .. })
+fn is_missing(error: &session::SessionError) -> bool {
+    matches!(
+        error,
+        session::SessionError::CommandNotFound { .. } | session::SessionError::CommandNotExecutable { .. }
+    )
 }

@@ -129,20 +129,20 @@ pub(crate) fn run(app: &App, command: StoreCommand) -> Result<ExitCode, CliError
 
 fn store(app: &App, directory: Option<PathBuf>) -> Result<Store, CliError> {
     let source = app.caller.source(directory)?;
-    Ok(app.board()?.of_source(&source)?.ok_or(board::Error::NoStates(source))?)
+    Ok(app.board()?.of_source(&source)?.ok_or(board::BoardError::NoStates(source))?)
 }
 
 fn status(app: &App, args: WhichArgs) -> Result<ExitCode, CliError> {
     let store = store(app, args.directory)?;
-    let room = store.room().map_err(board::Error::from)?;
+    let room = store.room().map_err(board::BoardError::from)?;
     let meta = store.meta();
     let status = Status {
         schema: SCHEMA,
         source: store.source().to_string_lossy().into_owned(),
         path: store.dir().to_string_lossy().into_owned(),
-        snapshots: meta.snapshots().map_err(board::Error::from)?.len(),
-        operations: meta.operations(&board::Filter::default()).map_err(board::Error::from)?.len(),
-        packs: meta.packs().map_err(board::Error::from)?.len(),
+        snapshots: meta.snapshots().map_err(board::BoardError::from)?.len(),
+        operations: meta.operations(&board::Filter::default()).map_err(board::BoardError::from)?.len(),
+        packs: meta.packs().map_err(board::BoardError::from)?.len(),
         bytes: store.on_disk(),
         quota: room.quota,
     };
@@ -163,7 +163,7 @@ fn status(app: &App, args: WhichArgs) -> Result<ExitCode, CliError> {
 fn check(app: &App, args: FsckArgs) -> Result<ExitCode, CliError> {
     let store = store(app, args.which.directory)?;
     let depth = if args.deep { Depth::Deep } else { Depth::Fast };
-    let report = fsck::fsck(&store, depth).map_err(board::Error::from)?;
+    let report = fsck::fsck(&store, depth).map_err(board::BoardError::from)?;
     let faults: Vec<String> =
         report.faults.iter().map(|fault| crate::ui::escape::line(&fault.to_string())).collect();
     let sound = faults.is_empty();
@@ -223,16 +223,16 @@ fn show(app: &App, collected: &Collected, form: Form) -> Result<ExitCode, CliErr
 fn forget(app: &App, args: ForgetArgs) -> Result<ExitCode, CliError> {
     let store = store(app, args.which.directory)?;
     let listing = session::list(&app.sandboxes()?)?;
-    let needs = |entry: &session::Entry| entry.source.as_path() == store.source();
+    let needs = |entry: &session::ListedSandbox| entry.source.as_path() == store.source();
     let names: Vec<String> =
         listing.entries.iter().filter(|entry| needs(entry)).map(|entry| entry.name.to_string()).collect();
     if !names.is_empty() {
         return Err(CliError::StatesNeeded { root: store.source().to_owned(), names });
     }
-    let snapshots = store.meta().snapshots().map_err(board::Error::from)?;
+    let snapshots = store.meta().snapshots().map_err(board::BoardError::from)?;
     let gone = if args.dry_run {
-        let room = store.room().map_err(board::Error::from)?;
-        let packs = store.meta().packs().map_err(board::Error::from)?.len();
+        let room = store.room().map_err(board::BoardError::from)?;
+        let packs = store.meta().packs().map_err(board::BoardError::from)?.len();
         let snapshots = snapshots.into_iter().map(|snapshot| snapshot.id).collect();
         Collected {
             schema: SCHEMA,
@@ -264,7 +264,7 @@ fn confirmed(app: &App, question: &str) -> Result<bool, CliError> {
     Ok(ask::letter(app, question, &[('y', "es"), ('n', "o")]) == 'y')
 }
 
-fn would_collect(store: &Store) -> Result<Collected, board::Error> {
+fn would_collect(store: &Store) -> Result<Collected, board::BoardError> {
     let collect::Collectable { removed, compacted } = collect::collectable(store)?;
     Ok(Collected {
         schema: SCHEMA,
@@ -277,7 +277,7 @@ fn would_collect(store: &Store) -> Result<Collected, board::Error> {
     })
 }
 
-fn collected(app: &App, store: &Store) -> Result<Collected, board::Error> {
+fn collected(app: &App, store: &Store) -> Result<Collected, board::BoardError> {
     let line = ProgressLine::new(app.ui, "packing").counting("objects");
     let done = collect::collect(store, &|objects, bytes| line.tell(objects, bytes));
     line.clear();

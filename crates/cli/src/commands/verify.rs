@@ -91,7 +91,7 @@ pub(crate) fn run(app: &App, args: VerifyArgs) -> Result<ExitCode, CliError> {
     let proof::Checked { proof: old, found } = proof::check(&app.board()?, &text)?;
     if let Some(asked) = asked.filter(|asked| asked.snapshot.id != old.snap_sha) {
         let other = ProofError::OtherSnapshot { proven: old.snap_sha, asked: asked.snapshot.id };
-        return Err(session::Error::from(other).into());
+        return Err(session::SessionError::from(other).into());
     }
     let again: Vec<OsString> = old.command.iter().map(Into::into).collect();
     let command = if args.command.is_empty() { &again } else { &args.command };
@@ -113,7 +113,7 @@ pub(crate) fn run(app: &App, args: VerifyArgs) -> Result<ExitCode, CliError> {
 #[expect(clippy::fn_params_excessive_bools, reason = "it is the flag itself")]
 fn rehash(app: &App, found: &Found, json: bool) -> Result<ExitCode, CliError> {
     let id = found.snapshot.id;
-    let report = fsck::snapshot(&found.store, &id).map_err(sandtable_sandbox::board::Error::from)?;
+    let report = fsck::snapshot(&found.store, &id).map_err(sandtable_sandbox::board::BoardError::from)?;
     let faults: Vec<String> = report.faults.iter().map(ToString::to_string).collect();
     let code = if faults.is_empty() { ExitCode::SUCCESS } else { Own::Failed.into() };
     let missing = left_out_of_all(found)?;

@@ -18,13 +18,15 @@ use crate::commands::tool::ToolError;
 use crate::ui::escape;
 
 /// What the library knows, and for a failed launch where to learn more.
-pub(super) fn session_hint(error: &session::Error) -> Option<String> {
+pub(super) fn session_hint(error: &session::SessionError) -> Option<String> {
     let more = "`sandtable doctor` looks for what stands in the way";
     match (error, error.remedy()) {
-        (session::Error::Launch(error), Some(remedy)) if !error.is_of_the_machine() => Some(remedy),
-        (session::Error::Launch(_), Some(remedy)) => Some(format!("{remedy}\n{more}")),
-        (session::Error::Launch(_), None) => Some(more.to_owned()),
-        (session::Error::CommandNotFound { program }, _) if program.contains([' ', ';', '|', '&', '>']) => {
+        (session::SessionError::Launch(error), Some(remedy)) if !error.is_of_the_machine() => Some(remedy),
+        (session::SessionError::Launch(_), Some(remedy)) => Some(format!("{remedy}\n{more}")),
+        (session::SessionError::Launch(_), None) => Some(more.to_owned()),
+        (session::SessionError::CommandNotFound { program }, _)
+            if program.contains([' ', ';', '|', '&', '>']) =>
+        {
             Some(
                 "no shell reads the command; to run a line of shell: `sandtable run -- sh -c '…'`".to_owned(),
             )

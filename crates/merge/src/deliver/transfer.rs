@@ -122,16 +122,16 @@ fn arrived(objects: &Path) -> Result<Vec<String>, Error> {
 fn packed(scratch: &Scratch, ids: &BTreeSet<ObjectId>) -> Result<Vec<u8>, Failed> {
     let draft = scratch.path().join("new.pack");
     drop(fs::remove_file(&draft));
-    let writer = PackWriter::create(&draft, scratch.format()).map_err(repository::Error::from)?;
+    let writer = PackWriter::create(&draft, scratch.format()).map_err(repository::RepositoryError::from)?;
     let mut left = AT_ONCE;
     for id in ids {
         let object = scratch.trees().object(id)?;
         left = left.checked_sub(object.data.len()).ok_or(Failed::NotUnderstood)?;
-        writer.add(id, object.kind, &object.data).map_err(repository::Error::from)?;
+        writer.add(id, object.kind, &object.data).map_err(repository::RepositoryError::from)?;
     }
-    let written = writer.finish(scratch.path(), Sync::Later).map_err(repository::Error::from)?;
+    let written = writer.finish(scratch.path(), Sync::Later).map_err(repository::RepositoryError::from)?;
     let name = written.ok_or(Failed::NotUnderstood)?.name;
-    Ok(fs::read(scratch.path().join(format!("{name}.pack"))).map_err(repository::Error::from)?)
+    Ok(fs::read(scratch.path().join(format!("{name}.pack"))).map_err(repository::RepositoryError::from)?)
 }
 
 fn packed_by_git(scratch: &Scratch, ids: &BTreeSet<ObjectId>) -> Result<Vec<u8>, Error> {

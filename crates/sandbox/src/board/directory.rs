@@ -16,7 +16,7 @@ use sandtable_store::workers::help;
 use super::journal::{Entry, Journal, new_id};
 use super::left_out::{left_out_of, left_out_of_all};
 use super::take::{Silent, take};
-use super::{Board, Error, FORGET, Found, Ignored, Subject, Taken, Taking};
+use super::{Board, BoardError, FORGET, Found, Ignored, Subject, Taken, Taking};
 
 /// A directory that was brought from one state to another.
 #[derive(Debug)]
@@ -35,9 +35,9 @@ impl Board {
         &self,
         found: &Found,
         target: &Path,
-    ) -> Result<rollback::RollbackOutcome, Error> {
+    ) -> Result<rollback::RollbackOutcome, BoardError> {
         if self.of_source(target)?.is_some() {
-            return Err(Error::IsSource(target.to_owned()));
+            return Err(BoardError::IsSource(target.to_owned()));
         }
         make(target)?;
         let subject = Subject::directory(target);
@@ -47,7 +47,7 @@ impl Board {
         let known = found.store.meta().head(&subject.to_string())?.is_some();
         if !is_empty(&dir, target)? {
             if !known {
-                return Err(Error::NotManaged(target.to_owned()));
+                return Err(BoardError::NotManaged(target.to_owned()));
             }
             return Ok(back_to(found, target, &journal)?.outcome);
         }
@@ -81,16 +81,16 @@ impl Board {
 
     /// Brings `worktree` back to the state of a snapshot. What is there now is recorded first, so that nothing is
     /// lost, and only paths that differ are touched.
-    pub fn rollback(&self, found: &Found, worktree: &Path) -> Result<Turned, Error> {
+    pub fn rollback(&self, found: &Found, worktree: &Path) -> Result<Turned, BoardError> {
         // Nobody else turns the directory between the record and the way back.
         back_to(found, worktree, &Journal::open(&found.store, worktree)?)
     }
 
     /// Takes back the last operation on a directory, or does it again. One that only looked at the directory changed no
     /// file, so that none is changed by taking it back.
-    pub fn step(&self, directory: &Path, direction: Direction) -> Result<(Move, Turned), Error> {
+    pub fn step(&self, directory: &Path, direction: Direction) -> Result<(Move, Turned), BoardError> {
         let subject = Subject::directory(directory);
-        let store = self.keeping(&subject)?.ok_or_else(|| Error::NoStates(directory.to_owned()))?;
+        let store = self.keeping(&subject)?.ok_or_else(|| BoardError::NoStates(directory.to_owned()))?;
         let journal = Journal::open(&store, directory)?;
         let step = match direction {
             Direction::Undo => store.meta().undo(&subject.to_string())?,
@@ -115,7 +115,7 @@ impl Board {
 }
 
 /// Records what is in a directory, and brings it back to the state of a snapshot.
-fn back_to(found: &Found, worktree: &Path, journal: &Journal<'_>) -> Result<Turned, Error> {
+fn back_to(found: &Found, worktree: &Path, journal: &Journal<'_>) -> Result<Turned, BoardError> {
     let subject = Subject::directory(worktree);
     let hearing = Silent::default();
     let taking = Taking::of(Ignored::All, "snapshot", &hearing);
@@ -128,18 +128,18 @@ fn back_to(found: &Found, worktree: &Path, journal: &Journal<'_>) -> Result<Turn
     Ok(Turned { from: snapshot.id, to: found.snapshot.id, outcome, left_out })
 }
 
-pub(super) fn turn_error(directory: &Path, error: rollback::RollbackError) -> Error {
+pub(super) fn turn_error(directory: &Path, error: rollback::RollbackError) -> BoardError {
     let path = directory.to_owned();
     match error {
-        rollback::RollbackError::Changed(paths) => Error::Changed { root: path, paths },
-        rollback::RollbackError::Write(source) => Error::Checkout { path, source },
-        rollback::RollbackError::Incomplete(source) => Error::Incomplete { path, source: *source },
-        source => Error::Rollback { path, source },
+        rollback::RollbackError::Changed(paths) => BoardError::Changed { root: path, paths },
+        rollback::RollbackError::Write(source) => BoardError::Checkout { path, source },
+        rollback::RollbackError::Incomplete(source) => BoardError::Incomplete { path, source: *source },
+        source => BoardError::Rollback { path, source },
     }
 }
 
 /// Writes down what was done to a directory.
-fn note(store: &Store, subject: &Subject, kind: &str, head: HeadChange) -> Result<(), Error> {
+fn note(store: &Store, subject: &Subject, kind: &str, head: HeadChange) -> Result<(), BoardError> {
     store.meta().append(&draft(subject, kind, head))?;
     Ok(())
 }
@@ -154,24 +154,25 @@ fn draft(subject: &Subject, kind: &str, head: HeadChange) -> OperationDraft {
     }
 }
 
-fn make(target: &Path) -> Result<(), Error> {
+fn make(target: &Path) -> Result<(), BoardError> {
     match fs_err::create_dir(target) {
         Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
-            Err(Error::Directory { path: target.to_owned(), source: error })
+            Err(BoardError::Directory { path: target.to_owned(), source: error })
         }
         _ => Ok(()),
     }
 }
 
-pub(super) fn open(directory: &Path) -> Result<OwnedFd, Error> {
+pub(super) fn open(directory: &Path) -> Result<OwnedFd, BoardError> {
     open_named(directory).map_err(|errno| match errno {
-        rustix::io::Errno::NOTDIR => Error::NotDirectory(directory.to_owned()),
-        errno => Error::Directory { path: directory.to_owned(), source: errno.into() },
+        rustix::io::Errno::NOTDIR => BoardError::NotDirectory(directory.to_owned()),
+        errno => BoardError::Directory { path: directory.to_owned(), source: errno.into() },
     })
 }
 
-fn is_empty(dir: &OwnedFd, target: &Path) -> Result<bool, Error> {
+fn is_empty(dir: &OwnedFd, target: &Path) -> Result<bool, BoardError> {
     let found = reopen(dir.as_fd()).and_then(|again| names(again.as_fd()));
-    let found = found.map_err(|errno| Error::Directory { path: target.to_owned(), source: errno.into() })?;
+    let found =
+        found.map_err(|errno| BoardError::Directory { path: target.to_owned(), source: errno.into() })?;
     Ok(found.is_empty())
 }

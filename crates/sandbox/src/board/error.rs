@@ -18,7 +18,7 @@ use crate::model::blame::Blame;
 
 /// What went wrong.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum BoardError {
     #[error("cannot list the stores")]
     Stores(#[source] io::Error),
     #[error(transparent)]
@@ -65,7 +65,7 @@ pub enum Error {
     State(#[from] StateError),
 }
 
-impl From<StoreError> for Error {
+impl From<StoreError> for BoardError {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::Meta(error) => error.into(),
@@ -74,7 +74,7 @@ impl From<StoreError> for Error {
     }
 }
 
-impl From<MetaError> for Error {
+impl From<MetaError> for BoardError {
     fn from(error: MetaError) -> Self {
         match error {
             MetaError::Unknown(text) => Self::Unknown(text),
@@ -102,7 +102,7 @@ fn set_aside(store: &Path) -> String {
     )
 }
 
-impl Error {
+impl BoardError {
     /// The signal that ended it.
     pub const fn signal(&self) -> Option<i32> {
         match self {
@@ -215,14 +215,14 @@ mod tests {
             let journal =
                 rollback::RollbackError::Journal(std::io::Error::other(StoreError::Io(errno.into())));
             for error in [
-                Error::Checkout { path: path.clone(), source: written },
-                Error::Rollback { path: path.clone(), source: journal },
-                Error::Store(StoreError::Io(errno.into())),
-                Error::Store(WriteError::NoSpace { free: 1, kept: 2 }.into()),
+                BoardError::Checkout { path: path.clone(), source: written },
+                BoardError::Rollback { path: path.clone(), source: journal },
+                BoardError::Store(StoreError::Io(errno.into())),
+                BoardError::Store(WriteError::NoSpace { free: 1, kept: 2 }.into()),
             ] {
                 assert_eq!(error.remedy().as_deref(), Some(FULL), "{error:?}");
             }
-            let read_only = Error::Store(StoreError::Io(Errno::ROFS.into()));
+            let read_only = BoardError::Store(StoreError::Io(Errno::ROFS.into()));
             assert_eq!(read_only.remedy().as_deref(), Some(READ_ONLY));
         }
     }

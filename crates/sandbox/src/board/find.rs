@@ -9,7 +9,7 @@ use sandtable_store::object::{ObjectKind, ReadError, ReadObjects as _};
 use sandtable_store::state::{LeftOut, State};
 use sandtable_store::store::Store;
 
-use super::{Board, Error, Subject};
+use super::{Board, BoardError, Subject};
 
 /// A snapshot and the store it is in, which keeps it from being collected.
 #[derive(Debug)]
@@ -25,31 +25,31 @@ impl Found {
         Self { store, snapshot, left_out: None }
     }
 
-    pub fn state(&self) -> Result<State, Error> {
+    pub fn state(&self) -> Result<State, BoardError> {
         Ok(self.store.state(&self.snapshot.id)?)
     }
 }
 
 /// The bytes of a file; none if it is too large to be held in memory, or not stored.
-pub fn blob(store: &Store, id: &ObjectId) -> Result<Option<Vec<u8>>, Error> {
+pub fn blob(store: &Store, id: &ObjectId) -> Result<Option<Vec<u8>>, BoardError> {
     match store.objects().read_kind(id, ObjectKind::Blob) {
         Ok(bytes) => Ok(Some(bytes)),
         Err(ReadError::TooLarge { .. } | ReadError::Missing(_)) => Ok(None),
-        Err(error) => Err(Error::Store(error.into())),
+        Err(error) => Err(BoardError::Store(error.into())),
     }
 }
 
 impl Found {
-    fn parent(&self) -> Result<Option<ObjectId>, Error> {
+    fn parent(&self) -> Result<Option<ObjectId>, BoardError> {
         parent(&self.store, &self.snapshot.id)
     }
 
     /// The state of its source that this one was made on: the nearest one before it that is the source's own.
-    pub(crate) fn base(&self) -> Result<ObjectId, Error> {
+    pub(crate) fn base(&self) -> Result<ObjectId, BoardError> {
         let source = Subject::directory(self.store.source()).to_string();
         let mut snapshot = self.snapshot.clone();
         while snapshot.subject != source {
-            let parent = parent(&self.store, &snapshot.id)?.ok_or(Error::NoBase(self.snapshot.id))?;
+            let parent = parent(&self.store, &snapshot.id)?.ok_or(BoardError::NoBase(self.snapshot.id))?;
             snapshot = self.store.meta().snapshot(&parent)?;
         }
         Ok(snapshot.id)
@@ -58,7 +58,7 @@ impl Found {
 
 impl Board {
     /// The snapshot whose id begins with `text`, in whichever store it is.
-    pub fn snapshot(&self, text: &str) -> Result<Found, Error> {
+    pub fn snapshot(&self, text: &str) -> Result<Found, BoardError> {
         let (mut found, mut candidates) = (None, Vec::new());
         for store in self.all()?.0 {
             match store.meta().resolve_prefix(text) {
@@ -78,31 +78,31 @@ impl Board {
         candidates.dedup();
         match (found, candidates.len()) {
             (Some(found), 1) => Ok(found),
-            (None, 0) => Err(Error::Unknown(text.to_owned())),
-            _ => Err(Error::Ambiguous { text: text.to_owned(), candidates }),
+            (None, 0) => Err(BoardError::Unknown(text.to_owned())),
+            _ => Err(BoardError::Ambiguous { text: text.to_owned(), candidates }),
         }
     }
 
     /// The state that a snapshot was made from.
-    pub fn before(&self, found: &Found) -> Result<Found, Error> {
-        let parent = found.parent()?.ok_or(Error::NoBase(found.snapshot.id))?;
+    pub fn before(&self, found: &Found) -> Result<Found, BoardError> {
+        let parent = found.parent()?.ok_or(BoardError::NoBase(found.snapshot.id))?;
         self.snapshot(&parent.to_string())
     }
 
     /// The state of its source that a snapshot was made on.
-    pub fn base(&self, found: &Found) -> Result<Found, Error> {
+    pub fn base(&self, found: &Found) -> Result<Found, BoardError> {
         self.snapshot(&found.base()?.to_string())
     }
 
     /// The newest state of a directory: of one that a state was written into, or of a source.
-    pub fn head_of(&self, directory: &Path) -> Result<Found, Error> {
+    pub fn head_of(&self, directory: &Path) -> Result<Found, BoardError> {
         let subject = Subject::directory(directory);
-        let store = self.keeping(&subject)?.ok_or_else(|| Error::NoStates(directory.to_owned()))?;
-        head(store, &subject)?.ok_or_else(|| Error::NoStates(directory.to_owned()))
+        let store = self.keeping(&subject)?.ok_or_else(|| BoardError::NoStates(directory.to_owned()))?;
+        head(store, &subject)?.ok_or_else(|| BoardError::NoStates(directory.to_owned()))
     }
 
     /// The store that has states of a subject: its own if it is a source, else the one its state came from.
-    pub fn keeping(&self, subject: &Subject) -> Result<Option<Store>, Error> {
+    pub fn keeping(&self, subject: &Subject) -> Result<Option<Store>, BoardError> {
         if let Subject::Directory(path) = subject
             && let Some(store) = self.of_source(path)?
             && store.meta().head(&subject.to_string())?.is_some()
@@ -119,16 +119,16 @@ impl Board {
 }
 
 /// The newest state of a subject in a store.
-fn head(store: Store, subject: &Subject) -> Result<Option<Found>, Error> {
+fn head(store: Store, subject: &Subject) -> Result<Option<Found>, BoardError> {
     let Some(head) = store.meta().head(&subject.to_string())? else { return Ok(None) };
     let snapshot = store.hold(&head.snapshot)?;
     Ok(Some(Found::new(store, snapshot)))
 }
 
 /// The snapshot that one was made from.
-fn parent(store: &Store, id: &ObjectId) -> Result<Option<ObjectId>, Error> {
+fn parent(store: &Store, id: &ObjectId) -> Result<Option<ObjectId>, BoardError> {
     let data = store.objects().read_kind(id, ObjectKind::Commit);
-    let data = data.map_err(|error| Error::Store(error.into()))?;
+    let data = data.map_err(|error| BoardError::Store(error.into()))?;
     Ok(SnapshotCommit::parse(&data).ok().and_then(|commit| commit.parents.first().copied()))
 }
 
@@ -272,8 +272,8 @@ mod tests {
         let id = world.recorded("one");
         let store = world.board.of_source(&world.source()).unwrap().unwrap();
         assert_eq!(world.collect(), [id]);
-        let gone = store.hold(&id).map_err(Error::from);
-        assert!(matches!(gone, Err(Error::Unknown(_))), "{gone:?}");
+        let gone = store.hold(&id).map_err(BoardError::from);
+        assert!(matches!(gone, Err(BoardError::Unknown(_))), "{gone:?}");
         assert_eq!(world.collect(), [], "a collection still works");
     }
 }

@@ -8,7 +8,7 @@ use sandtable_store::object::commit::SnapshotCommit;
 use sandtable_store::object::{ObjectKind, ReadObjects as _};
 use sandtable_store::store::{Store, StoreError};
 
-use super::Error;
+use super::BoardError;
 
 /// A snapshot in its history.
 #[derive(Clone, Debug)]
@@ -22,7 +22,7 @@ pub struct Descendant {
 
 /// The snapshots of a subject and all that they come from, or every one of the store: newest first, none before what
 /// was made from it.
-pub fn history(store: &Store, subject: Option<&str>) -> Result<Vec<Descendant>, Error> {
+pub fn history(store: &Store, subject: Option<&str>) -> Result<Vec<Descendant>, BoardError> {
     let snapshots: HashMap<ObjectId, Snapshot> =
         store.meta().snapshots()?.into_iter().map(|snapshot| (snapshot.id, snapshot)).collect();
     let operations = store.meta().operations(&Filter::default())?;

@@ -19,7 +19,7 @@ use sandtable_store::store::{Store, StoreError};
 use serde::{Deserialize, Serialize};
 
 use super::directory::{open, turn_error};
-use super::{Board, Error, Subject};
+use super::{Board, BoardError, Subject};
 use crate::attention::Attention;
 use crate::pending::{Mark, Pending};
 use crate::random::random;
@@ -79,7 +79,7 @@ impl Entry {
     }
 
     /// Writes it, unless it is there.
-    fn write(&self, store: &Store, id: &str) -> Result<(), Error> {
+    fn write(&self, store: &Store, id: &str) -> Result<(), BoardError> {
         let meta = store.meta();
         let filter =
             Filter { subject: Some(self.subject.clone()), newest: Some(NEWEST), ..Filter::default() };
@@ -113,7 +113,7 @@ impl Entry {
         }
     }
 
-    fn append(&self, store: &Store, kind: &str, details: String) -> Result<(), Error> {
+    fn append(&self, store: &Store, kind: &str, details: String) -> Result<(), BoardError> {
         let (subject, kind) = (self.subject.clone(), kind.to_owned());
         let head = match store.hold(&self.to()) {
             Ok(_) => HeadChange::Set(self.to()),
@@ -138,7 +138,7 @@ pub(super) struct Journal<'a> {
 impl<'a> Journal<'a> {
     /// Waits until nobody else has it. What somebody left in it is finished or undone first. This fails only for what may
     /// concern `directory`: what is left of another one stays, and every command warns of it ([`crate::recovery`]).
-    pub(super) fn open(store: &'a Store, directory: &Path) -> Result<Self, Error> {
+    pub(super) fn open(store: &'a Store, directory: &Path) -> Result<Self, BoardError> {
         let lock = FileLock::exclusive(&lock_of(store)).map_err(StoreError::from)?;
         let (journal, found) = Self::with(store, lock)?;
         for one in found {
@@ -158,7 +158,7 @@ impl<'a> Journal<'a> {
         directory: &Path,
         (states, entry): ((&State, &State), &Entry),
         verify: Verify<'_>,
-    ) -> Result<rollback::RollbackOutcome, Error> {
+    ) -> Result<rollback::RollbackOutcome, BoardError> {
         let dir = open(directory)?;
         let id = new_id();
         let site = Site { root: dir.as_fd(), path: directory, journal: self.dir.as_fd(), id: &id };
@@ -175,17 +175,17 @@ impl<'a> Journal<'a> {
         let turned = rollback::rollback(self.store.objects(), rollback::Move { from, to }, &site, &options);
         match (turned, attention.signal()) {
             (Ok(outcome), None) => Ok(outcome),
-            (Ok(_), Some(signal)) => Err(Error::InterruptedLate { path: directory.to_owned(), signal }),
+            (Ok(_), Some(signal)) => Err(BoardError::InterruptedLate { path: directory.to_owned(), signal }),
             (Err(rollback::RollbackError::Cancelled), Some(signal)) => {
-                Err(Error::Interrupted { path: directory.to_owned(), signal })
+                Err(BoardError::Interrupted { path: directory.to_owned(), signal })
             }
             (Err(error), _) => Err(turn_error(directory, error)),
         }
     }
 
-    fn with(store: &'a Store, lock: FileLock) -> Result<(Self, Vec<Recovered>), Error> {
+    fn with(store: &'a Store, lock: FileLock) -> Result<(Self, Vec<Recovered>), BoardError> {
         let path = store.dir().join("journal");
-        let dir = open_named(&path).map_err(|errno| Error::Directory { path, source: errno.into() })?;
+        let dir = open_named(&path).map_err(|errno| BoardError::Directory { path, source: errno.into() })?;
         let mark = mark_of(store)?;
         let journal = Self { store, dir, mark, _lock: lock };
         let noted = |note: &str| {
@@ -220,16 +220,16 @@ fn lock_of(store: &Store) -> std::path::PathBuf {
     store.dir().join("journal.lock")
 }
 
-fn mark_of(store: &Store) -> Result<Mark, Error> {
+fn mark_of(store: &Store) -> Result<Mark, BoardError> {
     let stores = store.dir().parent().unwrap_or(store.dir());
     let name = store.dir().file_name().unwrap_or_default().to_string_lossy();
     let marked = Pending::beside(stores).mark(&format!("{MARK}{name}"));
-    marked.map_err(|source| Error::Directory { path: stores.to_owned(), source })
+    marked.map_err(|source| BoardError::Directory { path: stores.to_owned(), source })
 }
 
 /// Keeps everybody from turning a directory of a store while one is recorded. Many can hold it at once. What somebody left in
 /// the journal is finished or undone first, and it fails only for what may concern `directory`.
-pub(super) fn keep_still(store: &Store, directory: &Path) -> Result<FileLock, Error> {
+pub(super) fn keep_still(store: &Store, directory: &Path) -> Result<FileLock, BoardError> {
     loop {
         mend(store, directory)?;
         // What waits for a directory that is not there now, or cannot be finished.
@@ -244,19 +244,19 @@ pub(super) fn keep_still(store: &Store, directory: &Path) -> Result<FileLock, Er
 
 /// Finishes or undoes what somebody left in the journal of a store, before anything is read from `directory`, which it may
 /// be about.
-pub(crate) fn mend(store: &Store, directory: &Path) -> Result<(), Error> {
+pub(crate) fn mend(store: &Store, directory: &Path) -> Result<(), BoardError> {
     if records(store)?.is_empty() { Ok(()) } else { Journal::open(store, directory).map(drop) }
 }
 
-fn records(store: &Store) -> Result<BTreeSet<OsString>, Error> {
+fn records(store: &Store) -> Result<BTreeSet<OsString>, BoardError> {
     let path = store.dir().join("journal");
     let names =
         fs_err::read_dir(&path).and_then(|entries| entries.map(|entry| Ok(entry?.file_name())).collect());
-    names.map_err(|source| Error::Directory { path, source })
+    names.map_err(|source| BoardError::Directory { path, source })
 }
 
 /// The same for the store of a mark; nothing while somebody is at work there.
-pub fn recover_marked(board: &Board, mark: &str) -> Result<Vec<Recovered>, Error> {
+pub fn recover_marked(board: &Board, mark: &str) -> Result<Vec<Recovered>, BoardError> {
     let Some(name) = mark.strip_prefix(MARK) else { return Ok(Vec::new()) };
     let Some(store) = board.named(name)? else {
         // Whatever was under way there went with it.
@@ -285,7 +285,7 @@ pub(crate) fn turn(
     directory: &Path,
     change: ((&State, &State), &Entry),
     verify: Verify<'_>,
-) -> Result<rollback::RollbackOutcome, Error> {
+) -> Result<rollback::RollbackOutcome, BoardError> {
     Journal::open(store, directory)?.turn(directory, change, verify)
 }
 
@@ -358,7 +358,7 @@ mod tests {
             fs_err::write(store.dir().join("journal/left"), "by somebody who was killed\n").unwrap();
             drop(turning);
             let done = waiting.join().unwrap();
-            assert!(matches!(done, Err(Error::Rollback { .. })), "{done:?}");
+            assert!(matches!(done, Err(BoardError::Rollback { .. })), "{done:?}");
         });
     }
 
@@ -387,9 +387,9 @@ mod tests {
         record("of-another-version", &half);
         let hearing = Silent::default();
         let taking = Taking::of(Ignored::All, "snapshot", &hearing);
-        let unreadable = |done: Result<(), Error>| {
+        let unreadable = |done: Result<(), BoardError>| {
             assert!(
-                matches!(done, Err(Error::Rollback { source: rollback::RollbackError::Unreadable, .. })),
+                matches!(done, Err(BoardError::Rollback { source: rollback::RollbackError::Unreadable, .. })),
                 "{done:?}"
             );
         };

@@ -8,13 +8,13 @@ use sandtable_store::snapshot::Skipped;
 use sandtable_store::state::LeftOut;
 use sandtable_store::store::Store;
 
-use super::{Error, Found};
+use super::{BoardError, Found};
 
 /// How many entries a sentence names.
 const NAMED: usize = 5;
 
 /// What a state does not hold, as far as that is known.
-pub fn left_out(found: &Found) -> Result<LeftOut, Error> {
+pub fn left_out(found: &Found) -> Result<LeftOut, BoardError> {
     match &found.left_out {
         Some(left) => Ok(left.clone()),
         None => left_out_of(&found.store, &found.snapshot.id),
@@ -22,13 +22,13 @@ pub fn left_out(found: &Found) -> Result<LeftOut, Error> {
 }
 
 /// The same for a snapshot by its id.
-pub fn left_out_of(store: &Store, snapshot: &ObjectId) -> Result<LeftOut, Error> {
+pub fn left_out_of(store: &Store, snapshot: &ObjectId) -> Result<LeftOut, BoardError> {
     let state = store.state(snapshot)?;
     Ok(state.left_out.and_then(|id| LeftOut::read(store.objects(), &id)).unwrap_or_default())
 }
 
 /// The same with what the state of the source that it was made on does not hold: all that a copy of it would lack.
-pub fn left_out_of_all(found: &Found) -> Result<LeftOut, Error> {
+pub fn left_out_of_all(found: &Found) -> Result<LeftOut, BoardError> {
     let all = left_out(found)?;
     match found.base() {
         Ok(base) if base != found.snapshot.id => Ok(joined(all, left_out_of(&found.store, &base)?)),

@@ -8,11 +8,11 @@ use sandtable_store::dir::open_named;
 use sandtable_store::object::ReadObjects;
 use sandtable_store::safe::open_safe;
 
-use super::{Board, Error, Found};
+use super::{Board, BoardError, Found};
 
 impl Board {
     /// What differs between two snapshots of one store.
-    pub fn diff_snapshots(&self, from: &Found, to: &Found) -> Result<Diff, Error> {
+    pub fn diff_snapshots(&self, from: &Found, to: &Found) -> Result<Diff, BoardError> {
         let (old, new) = (from.state()?, to.state()?);
         Ok(diff::diff(from.store.objects(), &old, &new, &diff::DiffOptions::default())?)
     }

@@ -31,7 +31,7 @@ use sandtable_store::store::StoreError;
 use sha2::Digest as _;
 
 pub use directory::Turned;
-pub use error::Error;
+pub use error::BoardError;
 pub(crate) use error::FULL;
 pub use find::{Found, blob};
 pub use history::{Descendant, history};
@@ -85,7 +85,7 @@ impl Board {
     }
 
     /// The store of a source, if it has one.
-    pub fn of_source(&self, source: &Path) -> Result<Option<Store>, Error> {
+    pub fn of_source(&self, source: &Path) -> Result<Option<Store>, BoardError> {
         let place = self.place(source);
         Store::remove_abandoned(self.root.as_path());
         match Store::open(&place) {
@@ -98,12 +98,12 @@ impl Board {
     }
 
     /// A store once more: each end of a comparison has one of its own.
-    pub fn same(&self, store: &Store) -> Result<Store, Error> {
+    pub fn same(&self, store: &Store) -> Result<Store, BoardError> {
         Ok(Store::open(store.dir())?)
     }
 
     /// The store of a source, made if it has none.
-    pub(crate) fn open(&self, source: &Path, hash: HashKind) -> Result<Store, Error> {
+    pub(crate) fn open(&self, source: &Path, hash: HashKind) -> Result<Store, BoardError> {
         match self.of_source(source)? {
             Some(store) => Ok(store),
             None => Ok(Store::open_or_create(&self.place(source), source, hash)?),
@@ -111,7 +111,7 @@ impl Board {
     }
 
     /// Lets go of every recorded state in a store, so that a collection removes them. That they existed stays in the log.
-    pub fn forget(&self, store: &Store) -> Result<(), Error> {
+    pub fn forget(&self, store: &Store) -> Result<(), BoardError> {
         let mut subjects: BTreeSet<String> =
             store.meta().heads()?.into_iter().map(|(subject, _)| subject).collect();
         // States may be held for work that went to a directory which has none of its own.
@@ -131,7 +131,7 @@ impl Board {
     }
 
     /// Every store there is. One that cannot be opened is named, and does not hide the others.
-    pub fn all(&self) -> Result<(Vec<Store>, Vec<StoreError>), Error> {
+    pub fn all(&self) -> Result<(Vec<Store>, Vec<StoreError>), BoardError> {
         let (mut stores, mut broken) = (Vec::new(), Vec::new());
         for place in self.places()? {
             match Store::open(&place) {
@@ -155,7 +155,7 @@ impl Board {
     }
 
     /// The store in the directory of this name, if there is one.
-    pub(crate) fn named(&self, name: &str) -> Result<Option<Store>, Error> {
+    pub(crate) fn named(&self, name: &str) -> Result<Option<Store>, BoardError> {
         match Store::open(self.root.join(name).as_path()) {
             Ok(store) => Ok(Some(store)),
             Err(StoreError::Missing(_)) => Ok(None),
@@ -164,12 +164,12 @@ impl Board {
     }
 
     /// Where stores are.
-    fn places(&self) -> Result<Vec<PathBuf>, Error> {
+    fn places(&self) -> Result<Vec<PathBuf>, BoardError> {
         Store::remove_abandoned(self.root.as_path());
         let entries = match fs_err::read_dir(self.root.as_path()) {
             Ok(entries) => entries,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(Error::Stores(error)),
+            Err(error) => return Err(BoardError::Stores(error)),
         };
         let mut places: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
         // One in the making has another name.

@@ -26,7 +26,7 @@ use sandtable_store::state::{Editor, LeftOut, State, What, edit};
 use sandtable_store::store::{Batch, SnapshotDraft, Store, StoreError, write_extra};
 
 use super::journal::keep_still;
-use super::{Board, Error, Subject};
+use super::{Board, BoardError, Subject};
 
 /// Who hears how far it is, and may stop it.
 pub trait Hearing: Sync {
@@ -84,13 +84,13 @@ pub struct Taken {
 
 impl Board {
     /// Records the first state of a source, ignored files and all.
-    pub fn onboard_repo(&self, source: &Path) -> Result<Taken, Error> {
+    pub fn onboard_repo(&self, source: &Path) -> Result<Taken, BoardError> {
         let hearing = Silent::default();
         self.onboard(source, &Taking::of(Ignored::All, "onboard", &hearing))
     }
 
     /// The same, as the caller wishes.
-    pub fn onboard(&self, source: &Path, taking: &Taking<'_>) -> Result<Taken, Error> {
+    pub fn onboard(&self, source: &Path, taking: &Taking<'_>) -> Result<Taken, BoardError> {
         // To make a store takes longer than a tick, for which nothing is waited again then.
         let rules = self.users_rules(source);
         let taking = &Taking { began: Some(Moment::now()), rules: &rules, ..*taking };
@@ -100,7 +100,7 @@ impl Board {
     }
 
     /// The same for a source that may be as it was: then the snapshot that was made last is the answer.
-    pub(crate) fn onboard_changed(&self, source: &Path, taking: &Taking<'_>) -> Result<Snapshot, Error> {
+    pub(crate) fn onboard_changed(&self, source: &Path, taking: &Taking<'_>) -> Result<Snapshot, BoardError> {
         self.onboard_since(source, taking, None)
     }
 
@@ -110,7 +110,7 @@ impl Board {
         source: &Path,
         taking: &Taking<'_>,
         began: Option<Began<'_>>,
-    ) -> Result<Snapshot, Error> {
+    ) -> Result<Snapshot, BoardError> {
         let hash = hash_kind(source)?;
         let before = began.and_then(|began| Some((Before::look(source, began.moment, hash)?, began.listing)));
         let store = self.open(source, hash)?;
@@ -143,7 +143,7 @@ impl Board {
         worktree: &Path,
         parent: Option<ObjectId>,
         message: &str,
-    ) -> Result<Taken, Error> {
+    ) -> Result<Taken, BoardError> {
         let hearing = Silent::default();
         let message = Some(message);
         let taking = Taking { message, parent, ..Taking::of(Ignored::All, "snapshot", &hearing) };
@@ -151,7 +151,7 @@ impl Board {
     }
 
     /// The same, as the caller wishes.
-    pub fn snapshot_directory(&self, directory: &Path, taking: &Taking<'_>) -> Result<Taken, Error> {
+    pub fn snapshot_directory(&self, directory: &Path, taking: &Taking<'_>) -> Result<Taken, BoardError> {
         let subject = Subject::directory(directory);
         match self.keeping(&subject)? {
             Some(store) => {
@@ -201,7 +201,7 @@ fn corrected(
     source: &Path,
     state: &State,
     (before, listing): (&Before, &Listing),
-) -> Result<State, Error> {
+) -> Result<State, BoardError> {
     let never = AtomicBool::new(false);
     let (Ok(after), Some(users)) =
         (scan(source, &source::SourceOptions::new(&never)), user_objects(source, batch.store().hash_kind()))
@@ -229,8 +229,8 @@ fn corrected(
 }
 
 /// Which hash names the objects of a source.
-pub(crate) fn hash_kind(source: &Path) -> Result<HashKind, Error> {
-    let failed = |error| Error::Repository { path: source.to_owned(), source: error };
+pub(crate) fn hash_kind(source: &Path) -> Result<HashKind, BoardError> {
+    let failed = |error| BoardError::Repository { path: source.to_owned(), source: error };
     let Some(repository) = Repository::find(source).map_err(failed)? else { return Ok(HashKind::Sha1) };
     Ok(repository.configuration().map_err(failed)?.hash)
 }
@@ -241,7 +241,7 @@ pub(crate) fn take(
     subject: &Subject,
     root: &Path,
     taking: &Taking<'_>,
-) -> Result<Taken, Error> {
+) -> Result<Taken, BoardError> {
     let batch = store.begin()?;
     let outcome = look(&batch, subject, root, taking)?;
     let head = store.meta().head(&subject.to_string())?.map(|head| head.snapshot);
@@ -274,7 +274,7 @@ pub(crate) fn commit(
     batch: Batch<'_>,
     outcome: &SnapshotOutcome,
     words: &Words<'_>,
-) -> Result<Snapshot, Error> {
+) -> Result<Snapshot, BoardError> {
     let skipped = (outcome.counts.skipped, outcome.skipped.as_slice());
     let left_out = LeftOut::new(words.ignored, outcome.exclude.clone(), skipped);
     let left_out = Some(left_out.write(&batch).map_err(StoreError::from)?);
@@ -311,15 +311,16 @@ pub(crate) fn look_alone(
     cache: &Subject,
     root: &Path,
     taking: &Taking<'_>,
-) -> Result<SnapshotOutcome, Error> {
+) -> Result<SnapshotOutcome, BoardError> {
     let store = batch.store();
     let of_directory =
-        |errno: rustix::io::Errno| Error::Directory { path: root.to_owned(), source: errno.into() };
+        |errno: rustix::io::Errno| BoardError::Directory { path: root.to_owned(), source: errno.into() };
     let dir = open_named(root).map_err(of_directory)?;
     let meta = stat_fd(dir.as_fd()).map_err(of_directory)?;
     let (place, name) = (statcache::Subject { dev: meta.dev, ino: meta.ino }, cache.to_string());
     let old = store.cache(&name, place);
-    let mut new = store.new_cache(&name, place, old.as_ref()).map_err(|error| Error::Store(error.into()))?;
+    let mut new =
+        store.new_cache(&name, place, old.as_ref()).map_err(|error| BoardError::Store(error.into()))?;
     let rules = Rules::default();
     let counted = |counts: &Counts| taking.hearing.counted(counts);
     let options = SnapshotOptions {
@@ -329,7 +330,7 @@ pub(crate) fn look_alone(
     };
     let ends = Ends { objects: batch, sink: batch };
     let outcome = snapshot::take(dir.as_fd(), ends, &options, Some(&mut new.writer))
-        .map_err(|source| Error::Snapshot { path: root.to_owned(), source: Box::new(source.into()) })?;
+        .map_err(|source| BoardError::Snapshot { path: root.to_owned(), source: Box::new(source.into()) })?;
     // A cache that cannot be kept costs time the next time, nothing else.
     new.keep(store).unwrap_or_default();
     Ok(outcome)
@@ -341,15 +342,16 @@ pub(crate) fn look(
     subject: &Subject,
     root: &Path,
     taking: &Taking<'_>,
-) -> Result<SnapshotOutcome, Error> {
+) -> Result<SnapshotOutcome, BoardError> {
     let store = batch.store();
-    let of_directory = |source| Error::Directory { path: root.to_owned(), source };
+    let of_directory = |source| BoardError::Directory { path: root.to_owned(), source };
     let meta = open_named(root).and_then(|dir| stat_fd(dir.as_fd()));
     let meta = meta.map_err(|errno| of_directory(errno.into()))?;
     let place = statcache::Subject { dev: meta.dev, ino: meta.ino };
     let name = subject.to_string();
     let old = store.cache(&name, place);
-    let mut new = store.new_cache(&name, place, old.as_ref()).map_err(|error| Error::Store(error.into()))?;
+    let mut new =
+        store.new_cache(&name, place, old.as_ref()).map_err(|error| BoardError::Store(error.into()))?;
     let rules = Rules::default();
     let counted = |counts: &Counts| taking.hearing.counted(counts);
     let options = SnapshotOptions {
@@ -368,7 +370,7 @@ pub(crate) fn look(
     let onboarding = Onboarding { options, settings: &settings, sizes, index, cache };
     let ends = Ends { objects: batch, sink: batch };
     let onboarded = onboard(root, ends, onboarding)
-        .map_err(|source| Error::Snapshot { path: root.to_owned(), source: Box::new(source) })?;
+        .map_err(|source| BoardError::Snapshot { path: root.to_owned(), source: Box::new(source) })?;
     if let Some(repository) = &onboarded.repository
         && !onboarded.outcome.borrowed.is_empty()
     {

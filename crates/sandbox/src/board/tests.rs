@@ -11,7 +11,7 @@ use sandtable_store::meta::Direction;
 use sandtable_store::state::{Limits, Walk};
 
 use super::take::Silent;
-use super::{Board, Error, Ignored, Taking};
+use super::{Board, BoardError, Ignored, Taking};
 use crate::model::path::HostPath;
 
 type Files = BTreeMap<PathBuf, Vec<u8>>;
@@ -129,7 +129,7 @@ impl World {
     }
 
     /// Goes to a state, and looks whether what it never spoke of is as it was.
-    fn go(&mut self, go: impl FnOnce(&Self) -> Result<ObjectId, Error>) {
+    fn go(&mut self, go: impl FnOnce(&Self) -> Result<ObjectId, BoardError>) {
         let before = self.files();
         let Ok(to) = go(self) else {
             // Nothing may have been touched.

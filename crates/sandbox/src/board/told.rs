@@ -11,7 +11,7 @@ use sandtable_store::store::Store;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{Board, Error};
+use super::{Board, BoardError};
 
 /// The version of an event.
 const SCHEMA: u32 = 1;
@@ -63,7 +63,7 @@ impl Telling {
     }
 
     /// What was done since the last call; of each store in its order.
-    pub fn take(&mut self) -> Result<Vec<Told>, Error> {
+    pub fn take(&mut self) -> Result<Vec<Told>, BoardError> {
         for place in self.board.places()? {
             if let Entry::Vacant(free) = self.stores.entry(place) {
                 // One that cannot be opened is `store fsck`'s business, and hides no other.

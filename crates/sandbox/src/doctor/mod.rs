@@ -23,7 +23,7 @@ use crate::facts::Facts;
 use crate::host::Host;
 use crate::model::check::{Check, Status};
 use crate::model::spec::EngineChoice;
-use crate::resolve::{self, Error};
+use crate::resolve::{self, ResolveError};
 
 /// Whom and what is examined.
 #[derive(Clone, Copy)]
@@ -66,7 +66,7 @@ pub fn surroundings(patient: Patient<'_>) -> Vec<Check> {
 pub fn absent_engine(engine: EngineChoice, patient: Patient<'_>) -> Option<Check> {
     let (id, what) = (format!("engine.{engine}"), format!("engine `{engine}`"));
     let why = match resolve::check_engine(engine, patient.host, patient.facts).err()? {
-        Error::EngineMissing { .. } => "not installed, and this version has no such engine".to_owned(),
+        ResolveError::EngineMissing { .. } => "not installed, and this version has no such engine".to_owned(),
         other => other.to_string(),
     };
     Some(Check::warn(&id, &what, why))

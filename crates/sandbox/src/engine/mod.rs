@@ -20,7 +20,7 @@ use sandtable_protocol::invocation::{AttachError, Ending, FreezeError, Invocatio
 use sandtable_protocol::report::Report;
 use serde::{Deserialize, Serialize};
 
-pub use nat::Error as NetworkError;
+pub use nat::NetworkError;
 
 use crate::model::blame::Blame;
 use crate::model::id::SandboxName;
@@ -80,15 +80,15 @@ pub enum LaunchError {
     #[error(transparent)]
     Native(#[from] sandtable_launch::error::LaunchError),
     #[error(transparent)]
-    Container(#[from] oci::Error),
+    Container(#[from] oci::ContainerError),
     #[error("engine `{engine}` starts sandboxes on {system} only")]
     Elsewhere { engine: EngineName, system: &'static str },
     #[error("sandboxes cannot be started on `{system}` yet")]
     NotHere { system: &'static str },
     #[error("cannot give the sandbox its network")]
-    Network(#[from] nat::Error),
+    Network(#[from] nat::NetworkError),
     #[error(transparent)]
-    Agent(#[from] ssh_agent::Error),
+    Agent(#[from] ssh_agent::SshAgentError),
 }
 
 impl LaunchError {

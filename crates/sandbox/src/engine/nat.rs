@@ -28,7 +28,7 @@ const DEVICE: &str = "tap0";
 
 /// Why there is no way out.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum NetworkError {
     #[error("the program's path is not usable")]
     Path(#[source] PathError),
     #[error(transparent)]
@@ -64,10 +64,10 @@ impl Drop for WayOut {
 }
 
 /// Starts the program for a sandbox and waits until it is ready.
-pub(super) fn start(program: &Path, namespaces: &Namespaces) -> Result<WayOut, Error> {
+pub(super) fn start(program: &Path, namespaces: &Namespaces) -> Result<WayOut, NetworkError> {
     let named = || program.display().to_string();
-    let prepare = |source| Error::Prepare { program: named(), source };
-    let path = HostPath::new(program).map_err(Error::Path)?;
+    let prepare = |source| NetworkError::Prepare { program: named(), source };
+    let path = HostPath::new(program).map_err(NetworkError::Path)?;
     let (ready, tells) = os::pipe().map_err(prepare)?;
     let (watched, held) = os::pipe().map_err(prepare)?;
     let words = os::memory_file("words").map_err(prepare)?;
@@ -82,7 +82,7 @@ pub(super) fn start(program: &Path, namespaces: &Namespaces) -> Result<WayOut, E
         return Ok(way_out);
     }
     drop(way_out);
-    Err(Error::NotReady { program: named(), said: last_words(heard) })
+    Err(NetworkError::NotReady { program: named(), said: last_words(heard) })
 }
 
 /// The call: a private network of its own, no way to the host's loopback, confined as far as the program can

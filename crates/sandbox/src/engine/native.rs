@@ -59,8 +59,12 @@ impl Engine for Native {
     fn launch(&self, plan: &Plan, handles: &Handles<'_>) -> Result<Box<dyn Running>, LaunchError> {
         let Plan::Native(plan) = plan else { unreachable!("an engine launches its own plans") };
         let handles = handles::Handles { listener: handles.control, lock: handles.lock };
-        let agent =
-            plan.relay.as_ref().map(relay::Guard::prepare).transpose().map_err(ssh_agent::Error::from)?;
+        let agent = plan
+            .relay
+            .as_ref()
+            .map(relay::Guard::prepare)
+            .transpose()
+            .map_err(ssh_agent::SshAgentError::from)?;
         let sandbox = supervisor::launch(plan, &handles)?;
         let way_out = match (&plan.network, sandbox.namespaces()) {
             (op::Network::Nat { program }, Some(namespaces)) => Some(nat::start(program, namespaces)?),

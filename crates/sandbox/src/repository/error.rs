@@ -8,7 +8,7 @@ use crate::attention::Interrupted;
 
 /// Why it cannot be gone on. Nothing outside a directory of ours was touched.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum RepositoryError {
     #[error("cannot read or make objects")]
     Io(#[from] io::Error),
     #[error("there is more than a merge takes: {limit}, up to `{path}`")]

@@ -11,7 +11,7 @@ use sandtable_store::object::{ObjectKind, ReadObjects};
 use sandtable_store::state::{Entry, StateError, What};
 
 use super::BaseHead;
-use super::error::Error;
+use super::error::RepositoryError;
 use crate::attention::{Attention, Interrupted};
 
 /// More files than this are no git directory.
@@ -31,7 +31,7 @@ pub enum LayerError {
     #[error("{0}")]
     Unusable(String),
     #[error(transparent)]
-    Failed(#[from] Error),
+    Failed(#[from] RepositoryError),
 }
 
 impl From<Interrupted> for LayerError {

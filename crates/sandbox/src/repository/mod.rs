@@ -17,7 +17,7 @@ use std::path::Path;
 use sandtable_store::id::ObjectId;
 use serde::{Deserialize, Serialize};
 
-pub use error::Error;
+pub use error::RepositoryError;
 pub use layer::{Layer, LayerError};
 pub use locate::{Found, Located, Place, common, find};
 pub(crate) use mixed::{Ended, note_mixed};

@@ -4,7 +4,7 @@ use sandtable_store::RelPath;
 use sandtable_store::id::ObjectId;
 use serde::Serialize;
 
-use super::error::Error;
+use super::error::RepositoryError;
 
 /// What an entry of a tree is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -69,6 +69,7 @@ pub struct Change {
 }
 
 /// A path that came out of a tree; one that leaves it is refused by name.
-pub fn foreign(bytes: &[u8]) -> Result<RelPath, Error> {
-    RelPath::new(bytes).map_err(|source| Error::Path { path: sandtable_store::path::escape(bytes), source })
+pub fn foreign(bytes: &[u8]) -> Result<RelPath, RepositoryError> {
+    RelPath::new(bytes)
+        .map_err(|source| RepositoryError::Path { path: sandtable_store::path::escape(bytes), source })
 }

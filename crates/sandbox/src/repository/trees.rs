@@ -15,7 +15,7 @@ use sandtable_store::object::{EntryMode, Object, ObjectKind, ReadObjects as _, T
 use sandtable_store::objects::{Loose, Objects};
 use sandtable_store::pack::loose;
 
-use super::error::Error;
+use super::error::RepositoryError;
 use super::tree::{Change, Entry, Mode, foreign};
 use crate::attention::{Attention, Interrupted};
 
@@ -137,7 +137,7 @@ impl Trees {
         }
     }
 
-    pub fn write(&self, kind: ObjectKind, data: &[u8]) -> Result<ObjectId, Error> {
+    pub fn write(&self, kind: ObjectKind, data: &[u8]) -> Result<ObjectId, RepositoryError> {
         let id = hash(self.hash, kind, data).map_err(std::io::Error::other)?;
         self.fresh.borrow_mut().insert(id, Object { kind, data: data.to_vec() });
         Ok(id)
@@ -252,7 +252,7 @@ impl Trees {
             }
             if seen > WHOLE {
                 let limit = format!("{WHOLE} entries of one tree");
-                return Err(Error::TooMuch { limit, path: shown(&path) }.into());
+                return Err(RepositoryError::TooMuch { limit, path: shown(&path) }.into());
             }
         }
         Ok(found)
@@ -376,7 +376,7 @@ type Edit<'a> = (&'a [u8], Option<Entry>);
 #[derive(Debug)]
 pub enum Failed {
     NotUnderstood,
-    Error(Error),
+    Error(RepositoryError),
 }
 
 impl From<NotUnderstood> for Failed {
@@ -391,18 +391,18 @@ impl From<Interrupted> for Failed {
     }
 }
 
-impl From<Error> for Failed {
-    fn from(error: Error) -> Self {
+impl From<RepositoryError> for Failed {
+    fn from(error: RepositoryError) -> Self {
         Self::Error(error)
     }
 }
 
 /// What is left of the room for paths behind one more.
-fn room_behind((count, bytes): (usize, usize), path: &[u8]) -> Result<(usize, usize), Error> {
+fn room_behind((count, bytes): (usize, usize), path: &[u8]) -> Result<(usize, usize), RepositoryError> {
     let left = count.checked_sub(1).zip(bytes.checked_sub(path.len()));
     left.ok_or_else(|| {
         let limit = format!("{MOST} paths, or {} MiB of names", PATH_BYTES >> 20);
-        Error::TooMuch { limit, path: shown(path) }
+        RepositoryError::TooMuch { limit, path: shown(path) }
     })
 }
 

@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use super::case::{Case, Home};
 use super::data::policy;
-use super::error::Error;
+use super::error::ResolveError;
 use super::source::Workspace;
 use super::{Asked, expose, homes, overlay, user_mounts, warnings};
 use crate::facts::Kind;
@@ -47,13 +47,13 @@ pub(super) fn add(
     workspace: &Workspace,
     asked: &mut Asked,
     found: &mut Vec<Warning>,
-) -> Result<(), Error> {
+) -> Result<(), ResolveError> {
     let mut view = View { case, workspace, asked, found };
     for Setting { value: written, origin } in &case.spec.agent_homes {
         if expose::is_name(written) {
             let name = written.to_string_lossy();
             let agent = AGENTS.agent.iter().find(|agent| agent.name == name);
-            let agent = agent.ok_or_else(|| Error::AgentUnknown { name: name.into_owned() })?;
+            let agent = agent.ok_or_else(|| ResolveError::AgentUnknown { name: name.into_owned() })?;
             view.agent(agent, origin)?;
         } else {
             view.path(written, origin)?;
@@ -70,7 +70,7 @@ struct View<'a> {
 }
 
 impl View<'_> {
-    fn agent(&mut self, agent: &Agent, origin: &Origin) -> Result<(), Error> {
+    fn agent(&mut self, agent: &Agent, origin: &Origin) -> Result<(), ResolveError> {
         let reason = format!("{}: {}", agent.name, agent.reason);
         let case = self.case;
         let Some(home) = &case.home else {
@@ -85,7 +85,7 @@ impl View<'_> {
                 self.found.push(warnings::agent_home_outside(place.as_path(), &real));
                 continue;
             }
-            let real = HostPath::new(real).map_err(Error::MountPath)?;
+            let real = HostPath::new(real).map_err(ResolveError::MountPath)?;
             self.show(home, &Shown { real, place: &place, reason: &reason, origin })?;
             shown.push(format!("~/{}", path.display()));
         }
@@ -99,11 +99,11 @@ impl View<'_> {
         Ok(())
     }
 
-    fn path(&mut self, written: &Path, origin: &Origin) -> Result<(), Error> {
+    fn path(&mut self, written: &Path, origin: &Origin) -> Result<(), ResolveError> {
         let case = self.case;
         let (real, _) = user_mounts::source(case, written)?;
         let why = "there is no home directory";
-        let home = case.home.as_ref().ok_or_else(|| Error::AgentHome { path: real.clone(), why })?;
+        let home = case.home.as_ref().ok_or_else(|| ResolveError::AgentHome { path: real.clone(), why })?;
         let reason = format!("asked for by {origin}");
         let place = real.clone();
         self.show(home, &Shown { real, place: &place, reason: &reason, origin })?;
@@ -112,13 +112,13 @@ impl View<'_> {
         Ok(())
     }
 
-    fn show(&mut self, home: &Home, shown: &Shown<'_>) -> Result<(), Error> {
+    fn show(&mut self, home: &Home, shown: &Shown<'_>) -> Result<(), ResolveError> {
         let target = shown.place.same_inside();
         // The workspace is a private view itself.
         if self.workspace.holds(&target) || self.asked.mounts.iter().any(|mount| mount.target == target) {
             return Ok(());
         }
-        let refused = |why| Error::AgentHome { path: shown.real.clone(), why };
+        let refused = |why| ResolveError::AgentHome { path: shown.real.clone(), why };
         let entry = self.case.facts.kind(&shown.real).map_err(|_| refused("it cannot be looked at"))?;
         match entry.kind {
             Kind::Directory => {

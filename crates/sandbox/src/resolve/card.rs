@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use super::error::Error;
+use super::error::ResolveError;
 use crate::model::mount::{Content, HostAccess, Mount, MountTable, Pins};
 use crate::model::path::BoxPath;
 use crate::model::resolved::{ResolvedSpec, Variable};
@@ -16,7 +16,7 @@ pub const CARD: &str = "/run/sandtable/policy.md";
 pub const CARD_VARIABLE: &str = "SANDTABLE_POLICY";
 
 /// `resolved` with its card. Where somebody mounted something of their own at its place there is none.
-pub(super) fn with_card(mut resolved: ResolvedSpec) -> Result<ResolvedSpec, Error> {
+pub(super) fn with_card(mut resolved: ResolvedSpec) -> Result<ResolvedSpec, ResolveError> {
     let target = BoxPath::new(CARD).expect("absolute");
     if !matches!(resolved.mounts.at(&target), Some(Mount { content: Content::Empty, .. })) {
         return Ok(resolved);
@@ -28,7 +28,7 @@ pub(super) fn with_card(mut resolved: ResolvedSpec) -> Result<ResolvedSpec, Erro
         origin: Origin::Default,
     };
     let mounts = resolved.mounts.iter().cloned().chain([card]).collect();
-    resolved.mounts = MountTable::new(mounts).map_err(Error::Conflict)?;
+    resolved.mounts = MountTable::new(mounts).map_err(ResolveError::Conflict)?;
     let place = Variable::open(CARD, Origin::Default);
     resolved.environment.insert(CARD_VARIABLE.to_owned(), place);
     Ok(resolved)

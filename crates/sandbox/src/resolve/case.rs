@@ -3,7 +3,7 @@
 use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 
-use super::error::Error;
+use super::error::ResolveError;
 use crate::facts::{Facts, Failure, MountPoint};
 use crate::host::Host;
 use crate::model::container::Container;
@@ -46,7 +46,7 @@ impl<'a> Case<'a> {
         host: &'a Host,
         facts: &'a dyn Facts,
         engine: EngineName,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, ResolveError> {
         let home = host.home.as_ref().filter(|home| home.parent().is_some()).map(|written| {
             let real = facts.real_path(written).ok().and_then(|real| HostPath::new(real).ok());
             Home { written: written.clone(), real: real.unwrap_or_else(|| written.clone()) }
@@ -83,9 +83,9 @@ impl<'a> Case<'a> {
     }
 
     /// The mounts that lie below `directory`.
-    pub(super) fn mounts_below(&self, directory: &HostPath) -> Result<Vec<PathBuf>, Error> {
+    pub(super) fn mounts_below(&self, directory: &HostPath) -> Result<Vec<PathBuf>, ResolveError> {
         if self.mounts.get().is_none() {
-            let mounts = self.facts.mounts().map_err(|why| Error::MountsUnknown { why })?;
+            let mounts = self.facts.mounts().map_err(|why| ResolveError::MountsUnknown { why })?;
             self.mounts.get_or_init(|| mounts);
         }
         let below = self.mounts.get().into_iter().flatten().map(|mount| &mount.target);
@@ -100,7 +100,7 @@ impl<'a> Case<'a> {
     }
 }
 
-pub(super) fn state(data: &HostPath, facts: &dyn Facts) -> Result<State, Error> {
+pub(super) fn state(data: &HostPath, facts: &dyn Facts) -> Result<State, ResolveError> {
     let mut last = Failure::Missing;
     for ancestor in data.as_path().ancestors() {
         match facts.real_path(ancestor) {
@@ -114,5 +114,5 @@ pub(super) fn state(data: &HostPath, facts: &dyn Facts) -> Result<State, Error> 
             Err(why) => last = why,
         }
     }
-    Err(Error::StateUnknown { path: data.clone(), why: last })
+    Err(ResolveError::StateUnknown { path: data.clone(), why: last })
 }

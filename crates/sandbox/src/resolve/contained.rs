@@ -2,7 +2,7 @@
 //! expects, and who the caller is.
 
 use super::case::Case;
-use super::error::Error;
+use super::error::ResolveError;
 use super::source::Workspace;
 use crate::facts::Kind;
 use crate::model::container::{Build, Recipe};
@@ -53,7 +53,7 @@ pub(super) fn give_way(ours: &mut Vec<Mount>, others: &[Mount]) {
 }
 
 /// The project's recipe for the image, if it is to be built.
-pub(super) fn recipe(case: &Case<'_>, workspace: &Workspace) -> Result<Option<Recipe>, Error> {
+pub(super) fn recipe(case: &Case<'_>, workspace: &Workspace) -> Result<Option<Recipe>, ResolveError> {
     if case.spec.container.build.value == Build::No {
         return Ok(None);
     }
@@ -61,7 +61,7 @@ pub(super) fn recipe(case: &Case<'_>, workspace: &Workspace) -> Result<Option<Re
     let is_file = |path: &&HostPath| case.facts.kind(*path).is_ok_and(|entry| entry.kind == Kind::File);
     match places.iter().find(is_file) {
         Some(file) => Ok(Some(Recipe { file: file.clone(), context: workspace.root.clone() })),
-        None => Err(Error::NoRecipe { places: places.map(|path| path.as_path().to_owned()).into() }),
+        None => Err(ResolveError::NoRecipe { places: places.map(|path| path.as_path().to_owned()).into() }),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use super::error::Error;
+use super::error::ResolveError;
 use super::helpers::{helper, helper_path};
 use super::search::PATH;
 use super::{flags, proxy};
@@ -66,19 +66,19 @@ pub struct Engaged {
 }
 
 /// The container engine that `spec` asks for, with its image; nothing if another kind of engine would run it.
-pub fn engaged(spec: &Spec, host: &Host, facts: &dyn Facts) -> Result<Option<Engaged>, Error> {
+pub fn engaged(spec: &Spec, host: &Host, facts: &dyn Facts) -> Result<Option<Engaged>, ResolveError> {
     let Chosen { engine, image, container, .. } = choose(spec, host, facts)?;
     Ok(container.zip(image).map(|(container, image)| Engaged { engine, container, image }))
 }
 
 /// The engine for `spec`.
-pub(super) fn choose(spec: &Spec, host: &Host, facts: &dyn Facts) -> Result<Chosen, Error> {
+pub(super) fn choose(spec: &Spec, host: &Host, facts: &dyn Facts) -> Result<Chosen, ResolveError> {
     let platform = facts.platform().unwrap_or_default();
     let (engine, reason) = by_name(spec, platform, &|name| program(name, host, facts).is_some())?;
     let network = proxy::network(spec, engine)?;
     let plain = Chosen { engine, reason, platform, network, image: None, container: None };
     if let (EngineName::Native | EngineName::Seatbelt, Some(what)) = (engine, containers_only(spec)) {
-        return Err(Error::ContainersOnly { what, engine });
+        return Err(ResolveError::ContainersOnly { what, engine });
     }
     match engine {
         // An image by its path is found when the file system is put together.
@@ -109,7 +109,11 @@ fn containers_only(spec: &Spec) -> Option<&'static str> {
 }
 
 /// Whether there is such an engine here, as far as can be known without an image.
-pub(super) fn check(engine: EngineChoice, host: &Host, facts: &dyn Facts) -> Result<EngineName, Error> {
+pub(super) fn check(
+    engine: EngineChoice,
+    host: &Host,
+    facts: &dyn Facts,
+) -> Result<EngineName, ResolveError> {
     let platform = facts.platform().unwrap_or_default();
     let asked = Setting::default_value(engine);
     let found = |name: &str| program(name, host, facts).is_some();
@@ -120,7 +124,7 @@ fn by_name(
     spec: &Spec,
     platform: Platform,
     found: &dyn Fn(&str) -> bool,
-) -> Result<(EngineName, String), Error> {
+) -> Result<(EngineName, String), ResolveError> {
     by_words(&spec.engine, spec.image.as_ref().map(|image| &image.value), platform, found)
 }
 
@@ -129,14 +133,14 @@ fn by_words(
     image: Option<&ImageRef>,
     platform: Platform,
     found: &dyn Fn(&str) -> bool,
-) -> Result<(EngineName, String), Error> {
+) -> Result<(EngineName, String), ResolveError> {
     let wished = || format!("asked for by {}", asked.origin);
     match (asked.value, platform.os) {
         (EngineChoice::Auto, os) => automatic(os, image, found),
         (EngineChoice::Native, Os::Linux) => Ok((EngineName::Native, wished())),
         (EngineChoice::Seatbelt, Os::MacOs) => Ok((EngineName::Seatbelt, wished())),
         (engine @ (EngineChoice::Native | EngineChoice::Seatbelt), _) => {
-            Err(Error::EngineElsewhere { engine })
+            Err(ResolveError::EngineElsewhere { engine })
         }
         (EngineChoice::Docker, _) => Ok((EngineName::Docker, wished())),
         (EngineChoice::Podman, _) => Ok((EngineName::Podman, wished())),
@@ -148,7 +152,7 @@ fn automatic(
     os: Os,
     image: Option<&ImageRef>,
     found: &dyn Fn(&str) -> bool,
-) -> Result<(EngineName, String), Error> {
+) -> Result<(EngineName, String), ResolveError> {
     let named = image.filter(|image| !image.is_path());
     let order = match (os, named) {
         (Os::Linux, None) => {
@@ -164,28 +168,28 @@ fn automatic(
     };
     match order.into_iter().find(|engine| found(engine.word())) {
         Some(engine) => Ok((engine, format!("auto: an image was asked for, and `{engine}` is here"))),
-        None => Err(Error::EngineMissing { engine: EngineChoice::Podman, package: "podman" }),
+        None => Err(ResolveError::EngineMissing { engine: EngineChoice::Podman, package: "podman" }),
     }
 }
 
-fn image(spec: &Spec, engine: EngineName) -> Result<ResolvedImage, Error> {
+fn image(spec: &Spec, engine: EngineName) -> Result<ResolvedImage, ResolveError> {
     let Some(Setting { value: name, origin }) = &spec.image else {
-        return Err(Error::ImageUnnamed { engine });
+        return Err(ResolveError::ImageUnnamed { engine });
     };
     if name.is_path() {
-        return Err(Error::ImageElsewhere { engine, image: name.clone() });
+        return Err(ResolveError::ImageElsewhere { engine, image: name.clone() });
     }
     let pull = spec.container.pull.value;
     Ok(ResolvedImage::Named { name: name.clone(), origin: origin.clone(), pull, id: None })
 }
 
 /// The program of an engine that somebody asked for.
-fn needed(engine: EngineName, host: &Host, facts: &dyn Facts) -> Result<PathBuf, Error> {
+fn needed(engine: EngineName, host: &Host, facts: &dyn Facts) -> Result<PathBuf, ResolveError> {
     let (choice, package) = match engine {
         EngineName::Docker => (EngineChoice::Docker, "docker.io"),
         _ => (EngineChoice::Podman, "podman"),
     };
-    program(engine.word(), host, facts).ok_or(Error::EngineMissing { engine: choice, package })
+    program(engine.word(), host, facts).ok_or(ResolveError::EngineMissing { engine: choice, package })
 }
 
 struct Machine<'a> {
@@ -198,7 +202,7 @@ fn container(
     program: PathBuf,
     spec: &Spec,
     machine: &Machine<'_>,
-) -> Result<Container, Error> {
+) -> Result<Container, ResolveError> {
     let Machine { host, facts } = *machine;
     let variables = variables(host, facts);
     refuse_remote(engine, &variables)?;
@@ -209,14 +213,14 @@ fn container(
     };
     flags::check(&spec.container)?;
     Ok(Container {
-        program: HostPath::new(program).map_err(Error::MountPath)?,
+        program: HostPath::new(program).map_err(ResolveError::MountPath)?,
         variables,
         rights,
         lowers: match (engine, rights) {
             (EngineName::Podman, EngineRights::Rootless) => Lowers::One,
             _ => Lowers::Many,
         },
-        init: host.executable.clone().ok_or(Error::NoExecutable)?,
+        init: host.executable.clone().ok_or(ResolveError::NoExecutable)?,
         flags: spec.container.flags.clone(),
         ports: Vec::new(),
         build: None,
@@ -226,11 +230,11 @@ fn container(
 }
 
 /// The ports that are published. One for a debugger is a wish: without a network nobody could reach it.
-fn with_ports(container: Container, spec: &Spec, network: Network) -> Result<Container, Error> {
+fn with_ports(container: Container, spec: &Spec, network: Network) -> Result<Container, ResolveError> {
     let mut ports = spec.container.ports.clone();
     let unconnected = matches!(network, Network::None | Network::Proxied);
     if let (true, Some(port)) = (unconnected, ports.first()) {
-        return Err(Error::PortWithoutNetwork { port: port.value });
+        return Err(ResolveError::PortWithoutNetwork { port: port.value });
     }
     let published = |debug: &&Setting<_>| !ports.iter().any(|port| port.value == debug.value);
     let debug = spec.container.debug.as_ref().filter(|_| network == Network::Nat).filter(published).cloned();
@@ -257,11 +261,11 @@ pub(super) fn variables(host: &Host, facts: &dyn Facts) -> BTreeMap<String, Vari
 }
 
 /// An engine on another machine would mount that machine's files.
-fn refuse_remote(engine: EngineName, variables: &BTreeMap<String, Variable>) -> Result<(), Error> {
+fn refuse_remote(engine: EngineName, variables: &BTreeMap<String, Variable>) -> Result<(), ResolveError> {
     let name = if engine == EngineName::Docker { "DOCKER_HOST" } else { "CONTAINER_HOST" };
     match variables.get(name) {
         Some(address) if !address.value.starts_with("unix://") => {
-            Err(Error::EngineRemote { variable: name, address: address.value.clone() })
+            Err(ResolveError::EngineRemote { variable: name, address: address.value.clone() })
         }
         _ => Ok(()),
     }
@@ -272,7 +276,7 @@ fn docker_rights(
     program: &std::path::Path,
     variables: &BTreeMap<String, Variable>,
     facts: &dyn Facts,
-) -> Result<EngineRights, Error> {
+) -> Result<EngineRights, ResolveError> {
     let variables: Vec<(String, String)> =
         variables.iter().map(|(name, variable)| (name.clone(), variable.value.clone())).collect();
     let ask = ["info", "--format", "{{.SecurityOptions}}"];
@@ -285,8 +289,8 @@ fn docker_rights(
             let said = if stderr.trim().is_empty() { stdout } else { stderr };
             let said = said.trim().lines().last().unwrap_or_default().to_owned();
             let denied = said.to_lowercase().contains("permission denied");
-            Err(if denied { Error::EngineDenied { said } } else { Error::EngineDown { said } })
+            Err(if denied { ResolveError::EngineDenied { said } } else { ResolveError::EngineDown { said } })
         }
-        Err(why) => Err(Error::EngineDown { said: why.to_string() }),
+        Err(why) => Err(ResolveError::EngineDown { said: why.to_string() }),
     }
 }

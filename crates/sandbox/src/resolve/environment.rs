@@ -8,7 +8,7 @@ use serde::Deserialize;
 use super::case::Case;
 use super::contained::VIRTUAL_ENV;
 use super::data::{Reasoned, policy};
-use super::error::Error;
+use super::error::ResolveError;
 use super::glob::matches;
 use super::rootfs::Rootfs;
 use super::{node, proxy, search, shows_host, tools, warnings};
@@ -53,7 +53,7 @@ pub(super) fn whole(
     sights: &Sights<'_>,
     mut exposed: BTreeMap<String, Variable>,
     found: &mut Vec<Warning>,
-) -> Result<BTreeMap<String, Variable>, Error> {
+) -> Result<BTreeMap<String, Variable>, ResolveError> {
     let mut environment = build(case, sights.mounts, sights.rootfs, found);
     tools::add_variables(case, &mut environment);
     environment.append(&mut exposed);
@@ -105,11 +105,11 @@ fn build(
 }
 
 /// What the user gives or passes on. It may be secret, so it is concealed.
-fn asked(case: &Case<'_>) -> Result<BTreeMap<String, Variable>, Error> {
+fn asked(case: &Case<'_>) -> Result<BTreeMap<String, Variable>, ResolveError> {
     let mut variables = BTreeMap::new();
     for Setting { value: EnvRequest { name, value }, origin } in &case.spec.env {
         if let Some(rule) = RULES.reserved.iter().find(|rule| matches(&rule.name, name)) {
-            return Err(Error::EnvReserved { name: name.clone(), why: &rule.reason });
+            return Err(ResolveError::EnvReserved { name: name.clone(), why: &rule.reason });
         }
         let text = match value {
             EnvValue::Given(secret) => Some(secret.reveal()),
@@ -120,10 +120,12 @@ fn asked(case: &Case<'_>) -> Result<BTreeMap<String, Variable>, Error> {
                 variables.insert(name.clone(), Variable::concealed(text, origin.clone()));
             }
             (None, _) if case.host.odd_variables.contains(name) => {
-                return Err(Error::EnvNotText { name: name.clone() });
+                return Err(ResolveError::EnvNotText { name: name.clone() });
             }
             (None, EnvValue::CallerIfSet) => {}
-            (None, _) => return Err(Error::EnvUnset { name: name.clone(), origin: origin.to_string() }),
+            (None, _) => {
+                return Err(ResolveError::EnvUnset { name: name.clone(), origin: origin.to_string() });
+            }
         }
     }
     Ok(variables)

@@ -20,7 +20,7 @@ use crate::model::spec::EngineChoice;
 
 /// Why there is no resolved request.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Error {
+pub enum ResolveError {
     #[error("engine `{engine}` exists on macOS only")]
     EngineElsewhere { engine: EngineChoice },
     #[error("engine `{engine}` was asked for but is not installed: no `{engine}` on PATH")]
@@ -176,7 +176,7 @@ impl fmt::Display for Width {
     }
 }
 
-impl Error {
+impl ResolveError {
     /// Whose move it is.
     pub fn blame(&self) -> Blame {
         match self {

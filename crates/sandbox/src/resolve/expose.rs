@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use super::case::Case;
 use super::data::policy;
-use super::error::Error;
+use super::error::ResolveError;
 use super::{user_mounts, warnings};
 use crate::model::mount::{HostAccess, Mount};
 use crate::model::resolved::{Variable, Warning};
@@ -49,13 +49,13 @@ pub(super) fn add(
     case: &Case<'_>,
     mounts: &mut Vec<Mount>,
     found: &mut Vec<Warning>,
-) -> Result<BTreeMap<String, Variable>, Error> {
+) -> Result<BTreeMap<String, Variable>, ResolveError> {
     let mut view = View { case, mounts, variables: BTreeMap::new() };
     for Setting { value: written, origin } in &case.spec.expose {
         if is_name(written) {
             let name = written.to_string_lossy();
             let bundle = BUNDLES.bundle.iter().find(|bundle| bundle.name == name);
-            let bundle = bundle.ok_or_else(|| Error::ExposeUnknown { name: name.into_owned() })?;
+            let bundle = bundle.ok_or_else(|| ResolveError::ExposeUnknown { name: name.into_owned() })?;
             view.bundle(bundle, origin)?;
             found.push(warnings::exposed(&bundle.name, &bundle.risk));
         } else {
@@ -72,7 +72,7 @@ struct View<'a> {
 }
 
 impl View<'_> {
-    fn bundle(&mut self, bundle: &Bundle, origin: &Origin) -> Result<(), Error> {
+    fn bundle(&mut self, bundle: &Bundle, origin: &Origin) -> Result<(), ResolveError> {
         let reason = || format!("{}: {}", bundle.name, bundle.reason);
         let home = self.case.home.as_ref().map(|home| home.real.clone());
         let mut looked: Vec<PathBuf> =
@@ -94,12 +94,12 @@ impl View<'_> {
             }
         }
         if shown == 0 {
-            return Err(Error::ExposeNothing { name: bundle.name.clone(), looked });
+            return Err(ResolveError::ExposeNothing { name: bundle.name.clone(), looked });
         }
         Ok(())
     }
 
-    fn path(&mut self, path: &Path, reason: String, origin: &Origin) -> Result<(), Error> {
+    fn path(&mut self, path: &Path, reason: String, origin: &Origin) -> Result<(), ResolveError> {
         let (source, entry) = user_mounts::source(self.case, path)?;
         let target = user_mounts::target(self.case, source.as_path())?;
         // Two bundles may name the same file.

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use serde::Deserialize;
 
 use super::data::{Reasoned, policy};
-use super::error::Error;
+use super::error::ResolveError;
 use crate::model::container::{ContainerRequest, FlagGuard};
 
 #[derive(Debug, Deserialize)]
@@ -23,7 +23,7 @@ struct Flags {
 static FLAGS: LazyLock<Flags> = LazyLock::new(|| policy!("flags"));
 
 /// Refuses options that undo the sandbox or that nobody knows.
-pub(super) fn check(request: &ContainerRequest) -> Result<(), Error> {
+pub(super) fn check(request: &ContainerRequest) -> Result<(), ResolveError> {
     let mut words = request.flags.iter();
     while let Some(word) = words.next() {
         let (name, value) = match word.value.split_once('=') {
@@ -32,18 +32,18 @@ pub(super) fn check(request: &ContainerRequest) -> Result<(), Error> {
         };
         let is = |rule: &&Reasoned| rule.name == name;
         if let Some(rule) = FLAGS.ours.iter().find(is) {
-            return Err(Error::FlagOurs { flag: name.to_owned(), why: &rule.reason });
+            return Err(ResolveError::FlagOurs { flag: name.to_owned(), why: &rule.reason });
         }
         let known = FLAGS.harmless.iter().any(|rule| rule.name == name);
         if !known && request.flag_guard.value == FlagGuard::Refuse {
             let why = FLAGS.dangerous.iter().find(is).map(|rule| rule.reason.as_str());
             return Err(match why {
-                Some(why) => Error::FlagDangerous { flag: name.to_owned(), why },
-                None => Error::FlagUnknown { flag: word.value.clone() },
+                Some(why) => ResolveError::FlagDangerous { flag: name.to_owned(), why },
+                None => ResolveError::FlagUnknown { flag: word.value.clone() },
             });
         }
         if known && !value && words.next().is_none() {
-            return Err(Error::FlagWithoutValue { flag: name.to_owned() });
+            return Err(ResolveError::FlagWithoutValue { flag: name.to_owned() });
         }
     }
     Ok(())

@@ -48,7 +48,7 @@ pub use card::{CARD, CARD_VARIABLE};
 pub use data::Reasoned;
 pub use engine::{Engaged, engaged};
 pub use environment::environment_rules;
-pub use error::Error;
+pub use error::ResolveError;
 pub use gitconfig::{ignore_file, without_passwords};
 pub use groups::socket as systemd_socket;
 pub use helpers::{helper, helper_environment};
@@ -78,7 +78,7 @@ use crate::model::setting::Setting;
 use crate::model::spec::{EngineChoice, Network, Spec};
 
 /// Says what `spec` means for `host` on the machine that `facts` describes.
-pub fn resolve(spec: &Spec, host: &Host, facts: &dyn Facts) -> Result<ResolvedSpec, Error> {
+pub fn resolve(spec: &Spec, host: &Host, facts: &dyn Facts) -> Result<ResolvedSpec, ResolveError> {
     let chosen = engine::choose(spec, host, facts)?;
     let case = Case::new(spec, host, facts, chosen.engine)?.contained(chosen.container.as_ref());
     let (seatbelt, network) = way_out(&case, &chosen)?;
@@ -145,7 +145,7 @@ pub fn resolve(spec: &Spec, host: &Host, facts: &dyn Facts) -> Result<ResolvedSp
 fn way_out(
     case: &Case<'_>,
     chosen: &engine::Chosen,
-) -> Result<(Option<seatbelt_model::Profile>, Setting<Network>), Error> {
+) -> Result<(Option<seatbelt_model::Profile>, Setting<Network>), ResolveError> {
     if chosen.engine.makes_views() {
         return Ok((None, chosen.network.clone()));
     }
@@ -153,20 +153,24 @@ fn way_out(
 }
 
 /// The directory that a sandbox made by `spec` would be a view of.
-pub fn source_of(spec: &Spec, host: &Host, facts: &dyn Facts) -> Result<HostPath, Error> {
+pub fn source_of(spec: &Spec, host: &Host, facts: &dyn Facts) -> Result<HostPath, ResolveError> {
     let case = Case::new(spec, host, facts, engine::check(spec.engine.value, host, facts)?)?;
     Ok(source::find(&case, &mut Vec::new())?.root)
 }
 
 /// Whether our state directory can hold the layers of sandboxes.
-pub fn check_state(host: &Host, facts: &dyn Facts) -> Result<(), Error> {
+pub fn check_state(host: &Host, facts: &dyn Facts) -> Result<(), ResolveError> {
     let state = case::state(&host.data, facts)?;
     overlay::check_state(&state, facts)?;
     overlay::check_upper(&state, facts)
 }
 
 /// Whether there is such an engine here. Only what can be known without starting it.
-pub fn check_engine(engine: EngineChoice, host: &Host, facts: &dyn Facts) -> Result<EngineName, Error> {
+pub fn check_engine(
+    engine: EngineChoice,
+    host: &Host,
+    facts: &dyn Facts,
+) -> Result<EngineName, ResolveError> {
     engine::check(engine, host, facts)
 }
 
@@ -204,7 +208,7 @@ fn mounts(
     workspace: &Workspace,
     own: OwnMounts,
     around: &mut Around<'_>,
-) -> Result<MountTable, Error> {
+) -> Result<MountTable, ResolveError> {
     let Around { rootfs, warnings } = around;
     if case.container.is_some() {
         return contained_mounts(case, workspace, own, warnings);
@@ -231,7 +235,7 @@ fn mounts(
         let image = rootfs.mounts(case, &mounts, warnings)?;
         mounts.extend(image);
     }
-    let table = MountTable::new(mounts).map_err(Error::Conflict)?;
+    let table = MountTable::new(mounts).map_err(ResolveError::Conflict)?;
     seatbelt::check_table(case, &table)?;
     user_mounts::check_places(case, &table)?;
     if rootfs.is_some() { Ok(table) } else { system::with_state_masked(case, table) }
@@ -243,7 +247,7 @@ fn contained_mounts(
     workspace: &Workspace,
     own: OwnMounts,
     warnings: &mut Vec<Warning>,
-) -> Result<MountTable, Error> {
+) -> Result<MountTable, ResolveError> {
     let OwnMounts { workspace: mut mounts, home, asked, agent, tools } = own;
     mounts.extend(tools);
     let mut shown = gitconfig::mounts(case, workspace, warnings);
@@ -260,7 +264,7 @@ fn contained_mounts(
     let mut system = contained::mounts(case);
     contained::give_way(&mut system, &mounts);
     mounts.extend(system);
-    let table = MountTable::new(mounts).map_err(Error::Conflict)?;
+    let table = MountTable::new(mounts).map_err(ResolveError::Conflict)?;
     user_mounts::check_places(case, &table)?;
     system::with_state_masked(case, table)
 }

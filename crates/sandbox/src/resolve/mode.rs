@@ -2,7 +2,7 @@
 //! not at all, where the user asks for that.
 
 use super::case::Case;
-use super::error::Error;
+use super::error::ResolveError;
 use super::source::Workspace;
 use super::{overlay, seatbelt, warnings};
 use crate::model::mount::{Content, HostAccess, Ownership, Pins};
@@ -18,7 +18,7 @@ pub(super) fn choose(
     case: &Case<'_>,
     workspace: &Workspace,
     found: &mut Vec<Warning>,
-) -> Result<Mode, Error> {
+) -> Result<Mode, ResolveError> {
     let asked = case.spec.mode.value;
     let mode = |value, reason| Ok(Mode { value, reason });
     let wished = || format!("asked for by {}", case.spec.mode.origin);
@@ -38,10 +38,10 @@ pub(super) fn choose(
         WorkspaceMode::Copy => mode(asked, wished()),
         WorkspaceMode::Live => {
             if case.spec.base.value == Base::Store {
-                return Err(Error::LiveBase);
+                return Err(ResolveError::LiveBase);
             }
             if let Some(what) = hidden(case) {
-                return Err(Error::LiveHides { what });
+                return Err(ResolveError::LiveHides { what });
             }
             found.push(warnings::source_writable(&workspace.root));
             mode(asked, wished())
@@ -50,7 +50,12 @@ pub(super) fn choose(
 }
 
 /// What stands at a place of the workspace.
-pub(super) fn content(case: &Case<'_>, mode: &Mode, path: &HostPath, layer: &str) -> Result<Content, Error> {
+pub(super) fn content(
+    case: &Case<'_>,
+    mode: &Mode,
+    path: &HostPath,
+    layer: &str,
+) -> Result<Content, ResolveError> {
     match mode.value {
         WorkspaceMode::Copy => Ok(overlay::copy(case, path, layer)),
         WorkspaceMode::Live => Ok(Content::Host {
@@ -63,7 +68,7 @@ pub(super) fn content(case: &Case<'_>, mode: &Mode, path: &HostPath, layer: &str
     }
 }
 
-fn try_overlay(case: &Case<'_>, workspace: &Workspace) -> Result<(), Error> {
+fn try_overlay(case: &Case<'_>, workspace: &Workspace) -> Result<(), ResolveError> {
     overlay::cow(case, &workspace.root, WORKSPACE, pins(case, WORKSPACE))?;
     if let SourceKind::LinkedWorktree { common } = &workspace.kind {
         overlay::cow(case, common, "git", Pins::None)?;

@@ -2,7 +2,7 @@
 //! says whom to ask for names.
 
 use super::case::Case;
-use super::error::Error;
+use super::error::ResolveError;
 use super::helpers;
 use crate::facts::Kind;
 use crate::model::container::Lowers;
@@ -20,7 +20,10 @@ const TUNNEL: &str = "/dev/net/tun";
 const RESOLVER: &str = "/etc/resolv.conf";
 
 /// The program that is used, if one is needed.
-pub(super) fn helper(case: &Case<'_>, network: &Setting<Network>) -> Result<Option<NetworkHelper>, Error> {
+pub(super) fn helper(
+    case: &Case<'_>,
+    network: &Setting<Network>,
+) -> Result<Option<NetworkHelper>, ResolveError> {
     if network.value != Network::Nat {
         return Ok(None);
     }
@@ -28,21 +31,21 @@ pub(super) fn helper(case: &Case<'_>, network: &Setting<Network>) -> Result<Opti
 }
 
 /// The program that carries packets, and the device for them.
-fn carriers(case: &Case<'_>) -> Result<NetworkHelper, Error> {
+fn carriers(case: &Case<'_>) -> Result<NetworkHelper, ResolveError> {
     let facts = case.facts;
     let found = HelperKind::ALL.iter().find_map(|kind| {
         let program = helpers::helper(kind.word(), case.host, facts)?;
         Some(NetworkHelper { kind: *kind, program: HostPath::new(program).ok()? })
     });
-    let helper = found.ok_or(Error::NetworkHelperMissing)?;
+    let helper = found.ok_or(ResolveError::NetworkHelperMissing)?;
     match facts.kind(TUNNEL) {
         Ok(device) if device.readable => Ok(helper),
-        _ => Err(Error::NetworkDevice { path: TUNNEL.into() }),
+        _ => Err(ResolveError::NetworkDevice { path: TUNNEL.into() }),
     }
 }
 
 /// Without root Podman, whose overlays stand on one directory only, carries packets itself, with the same program and device.
-pub(super) fn check_rootless(case: &Case<'_>, network: &Setting<Network>) -> Result<(), Error> {
+pub(super) fn check_rootless(case: &Case<'_>, network: &Setting<Network>) -> Result<(), ResolveError> {
     let needs = matches!(network.value, Network::Nat | Network::Proxied);
     let rootless = case.container.is_some_and(|container| container.lowers == Lowers::One);
     let here = case.facts.platform().unwrap_or_default().os == Os::Linux;

@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::case::{Case, State};
 use super::data::policy;
-use super::error::Error;
+use super::error::ResolveError;
 use crate::facts::Facts;
 use crate::model::container::Lowers;
 use crate::model::mount::{Content, Pins};
@@ -40,7 +40,12 @@ enum Part {
 static FILE_SYSTEMS: LazyLock<FileSystems> = LazyLock::new(|| policy!("filesystems"));
 
 /// A copy-on-write view of the directory `path`, which is a real path.
-pub(super) fn cow(case: &Case<'_>, path: &HostPath, layer: &str, pins: Pins) -> Result<Content, Error> {
+pub(super) fn cow(
+    case: &Case<'_>,
+    path: &HostPath,
+    layer: &str,
+    pins: Pins,
+) -> Result<Content, ResolveError> {
     // Where no view can be made this only says what is wished for.
     if case.engine.makes_views() {
         check_upper(&case.state, case.facts)?;
@@ -56,7 +61,7 @@ pub(super) fn cow_or_copy(
     case: &Case<'_>,
     path: &HostPath,
     layer: &str,
-) -> Result<(Content, Option<String>), Error> {
+) -> Result<(Content, Option<String>), ResolveError> {
     match cow(case, path, layer, Pins::None) {
         Ok(content) => Ok((content, None)),
         Err(why) if is_obstacle(case, &why) => Ok((copy(case, path, layer), Some(why.to_string()))),
@@ -71,36 +76,40 @@ pub(super) fn copy(case: &Case<'_>, path: &HostPath, layer: &str) -> Content {
 
 /// Whether an error says that there can be no overlay, though there could be a copy. For root even the private
 /// home needs a file system that can shift owners, which those that hold no layer cannot.
-pub(super) fn is_obstacle(case: &Case<'_>, error: &Error) -> bool {
+pub(super) fn is_obstacle(case: &Case<'_>, error: &ResolveError) -> bool {
     match error {
-        Error::Submounts { .. } | Error::SourceFileSystem { .. } | Error::OverlayEngine { .. } => true,
-        Error::StateFileSystem { .. } => case.host.uid != 0,
+        ResolveError::Submounts { .. }
+        | ResolveError::SourceFileSystem { .. }
+        | ResolveError::OverlayEngine { .. } => true,
+        ResolveError::StateFileSystem { .. } => case.host.uid != 0,
         _ => false,
     }
 }
 
 /// Refuses a directory that an overlay cannot stand on, or that holds the layers themselves.
-fn check_lower(case: &Case<'_>, path: &HostPath) -> Result<(), Error> {
+fn check_lower(case: &Case<'_>, path: &HostPath) -> Result<(), ResolveError> {
     if case.state.real.is_within(path) {
-        return Err(Error::SourceHoldsState { path: path.clone(), state: case.state.real.clone() });
+        return Err(ResolveError::SourceHoldsState { path: path.clone(), state: case.state.real.clone() });
     }
     let below = case.mounts_below(path)?;
     if !below.is_empty() {
-        return Err(Error::Submounts { path: path.clone(), below });
+        return Err(ResolveError::Submounts { path: path.clone(), below });
     }
     let Ok(system) = case.facts.file_system(path) else { return Ok(()) };
     match refusal(system.magic, Part::Lower) {
         None => Ok(()),
-        Some(rule) => {
-            Err(Error::SourceFileSystem { path: path.clone(), file_system: &rule.name, reason: &rule.reason })
-        }
+        Some(rule) => Err(ResolveError::SourceFileSystem {
+            path: path.clone(),
+            file_system: &rule.name,
+            reason: &rule.reason,
+        }),
     }
 }
 
 /// Refuses what a container engine cannot say in its own words for an overlay.
-fn check_engine(case: &Case<'_>, path: &HostPath, pins: Pins) -> Result<(), Error> {
+fn check_engine(case: &Case<'_>, path: &HostPath, pins: Pins) -> Result<(), ResolveError> {
     let Some(container) = case.container else { return Ok(()) };
-    let refused = |why| Err(Error::OverlayEngine { path: path.clone(), why });
+    let refused = |why| Err(ResolveError::OverlayEngine { path: path.clone(), why });
     let odd = |path: &HostPath| path.to_string().contains([',', ':', '\\', '"']);
     if odd(path) || odd(&case.state.real) {
         return refused("its path has a character that means something in mount options");
@@ -115,29 +124,29 @@ fn check_engine(case: &Case<'_>, path: &HostPath, pins: Pins) -> Result<(), Erro
 }
 
 /// Refuses a state directory that can hold nothing.
-pub(super) fn check_state(state: &State, facts: &dyn Facts) -> Result<(), Error> {
+pub(super) fn check_state(state: &State, facts: &dyn Facts) -> Result<(), ResolveError> {
     let path = state.real.clone();
     let system = match facts.file_system(&state.existing) {
         Ok(system) => system,
-        Err(why) => return Err(Error::StateUnknown { path, why }),
+        Err(why) => return Err(ResolveError::StateUnknown { path, why }),
     };
     if system.read_only {
-        return Err(Error::StateReadOnly { path });
+        return Err(ResolveError::StateReadOnly { path });
     }
     Ok(())
 }
 
 /// Refuses a state directory that cannot hold the layers of overlays.
-pub(super) fn check_upper(state: &State, facts: &dyn Facts) -> Result<(), Error> {
+pub(super) fn check_upper(state: &State, facts: &dyn Facts) -> Result<(), ResolveError> {
     let path = state.real.clone();
     let Ok(system) = facts.file_system(&state.existing) else { return Ok(()) };
     if let Some(rule) = refusal(system.magic, Part::Upper) {
-        return Err(Error::StateFileSystem { path, file_system: &rule.name, reason: &rule.reason });
+        return Err(ResolveError::StateFileSystem { path, file_system: &rule.name, reason: &rule.reason });
     }
     // Since 6.6 tmpfs has the `user.*` attributes in which an unprivileged overlay keeps its marks.
     if system.magic == TMPFS && !is_at_least(&facts.kernel().unwrap_or_default(), (6, 6)) {
         let reason = "before Linux 6.6 it has no attributes of users";
-        return Err(Error::StateFileSystem { path, file_system: "tmpfs", reason });
+        return Err(ResolveError::StateFileSystem { path, file_system: "tmpfs", reason });
     }
     Ok(())
 }

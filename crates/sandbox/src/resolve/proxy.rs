@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::error::Error;
+use super::error::ResolveError;
 use super::warnings;
 use crate::host::Host;
 use crate::model::container::{Container, PROXY_PORT};
@@ -52,20 +52,20 @@ const EXCEPTIONS: [&str; 2] = ["NO_PROXY", "no_proxy"];
 const LOOPBACK: &str = "localhost,127.0.0.1,::1";
 
 /// The network that holds, with the proxy command taken into account.
-pub(super) fn network(spec: &Spec, engine: EngineName) -> Result<Setting<Network>, Error> {
+pub(super) fn network(spec: &Spec, engine: EngineName) -> Result<Setting<Network>, ResolveError> {
     let asked = spec.network.clone();
     let contained = engine.is_container();
     match (&spec.container.proxy, asked.value) {
         // Seatbelt has words of its own for it.
         (_, Network::Proxied) if !contained && engine.makes_views() => {
-            Err(Error::ContainersOnly { what: "--network proxied", engine })
+            Err(ResolveError::ContainersOnly { what: "--network proxied", engine })
         }
-        (None, Network::Proxied) if contained => Err(Error::Proxy(ProxyError::Unnamed)),
+        (None, Network::Proxied) if contained => Err(ResolveError::Proxy(ProxyError::Unnamed)),
         (Some(command), Network::Nat | Network::Host) if !contained => {
-            Err(Error::Proxy(ProxyError::Elsewhere { origin: command.origin.to_string(), engine }))
+            Err(ResolveError::Proxy(ProxyError::Elsewhere { origin: command.origin.to_string(), engine }))
         }
         (Some(command), Network::Host) => {
-            Err(Error::Proxy(ProxyError::Around { origin: command.origin.to_string() }))
+            Err(ResolveError::Proxy(ProxyError::Around { origin: command.origin.to_string() }))
         }
         (Some(command), Network::None) if contained && asked.origin == Origin::Default => {
             Ok(Setting::new(Network::Proxied, command.origin.clone()))

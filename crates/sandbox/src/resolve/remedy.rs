@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-use super::error::Error;
+use super::error::ResolveError;
 use super::{agents, expose};
 
-impl Error {
+impl ResolveError {
     /// What to do about it.
     pub fn remedy(&self) -> Option<String> {
         self.about_engine().or_else(|| self.about_access()).or_else(|| self.about_directories())

@@ -2,7 +2,7 @@
 //! been written anew since, and the ssh-agent is another one with every login, as systemd's user manager is. Everything else stays as it was
 //! recorded.
 
-use super::error::Error;
+use super::error::ResolveError;
 use super::gitconfig::FILES;
 use super::ssh_agent::Surroundings;
 use super::{environment, groups, ssh_agent};
@@ -14,7 +14,7 @@ use crate::model::path::{BoxPath, HostPath};
 use crate::model::resolved::{ResolvedSpec, Warning};
 
 /// Looks again at what may have changed since `resolved` was recorded.
-pub fn renew(resolved: &mut ResolvedSpec, host: &Host, facts: &dyn Facts) -> Result<(), Error> {
+pub fn renew(resolved: &mut ResolvedSpec, host: &Host, facts: &dyn Facts) -> Result<(), ResolveError> {
     let host = &beside(resolved, host);
     let warnings = &mut resolved.warnings;
     warnings.retain(|warning| warning.code != Warning::NO_AGENT);
@@ -33,7 +33,7 @@ pub fn renew(resolved: &mut ResolvedSpec, host: &Host, facts: &dyn Facts) -> Res
     mounts.extend(ssh_agent::socket_mount(&found, resolved.engine));
     let sources = users_files(&mounts, &resolved.home);
     mounts.retain_mut(|mount| !sources.iter().any(|path| shows(mount, path)) || is_there(mount, facts));
-    resolved.mounts = MountTable::new(mounts).map_err(Error::Conflict)?;
+    resolved.mounts = MountTable::new(mounts).map_err(ResolveError::Conflict)?;
     resolved.ssh_agent = found;
     resolved.systemd = groups::systemd(&resolved.limits, resolved.engine, host, facts);
     Ok(())

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use super::case::Case;
-use super::error::Error;
+use super::error::ResolveError;
 use super::{user_mounts, warnings};
 use crate::facts::Kind;
 use crate::model::image::ResolvedImage;
@@ -46,13 +46,13 @@ struct Meta {
 }
 
 /// The image that is asked for, if one is.
-pub(super) fn find(case: &Case<'_>) -> Result<Option<Rootfs>, Error> {
+pub(super) fn find(case: &Case<'_>) -> Result<Option<Rootfs>, ResolveError> {
     let Some(Setting { value: image, origin }) = &case.spec.image else { return Ok(None) };
     if case.container.is_some() {
         return Ok(None);
     }
     if !image.is_path() {
-        return Err(Error::ImageNamed { image: image.to_string() });
+        return Err(ResolveError::ImageNamed { image: image.to_string() });
     }
     let (path, entry) = user_mounts::source(case, Path::new(image.as_str()))?;
     let anchor = match entry.kind {
@@ -64,9 +64,11 @@ pub(super) fn find(case: &Case<'_>) -> Result<Option<Rootfs>, Error> {
         _ => path.clone(),
     };
     let images = case.state.real.join(IMAGES);
-    let missing = || Error::ImageNotUnpacked { path: path.clone() };
-    let stamp =
-        case.facts.stamp(&anchor).map_err(|why| Error::MountMissing { path: anchor.clone().into(), why })?;
+    let missing = || ResolveError::ImageNotUnpacked { path: path.clone() };
+    let stamp = case
+        .facts
+        .stamp(&anchor)
+        .map_err(|why| ResolveError::MountMissing { path: anchor.clone().into(), why })?;
     let digest = case.facts.read_small(images.join("known").join(stamp), 200).map_err(|_| missing())?;
     let plain = digest.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-') && !digest.is_empty();
     let place = images.join(if plain { &digest } else { "none" });
@@ -86,7 +88,7 @@ impl Rootfs {
         case: &Case<'_>,
         others: &[Mount],
         found: &mut Vec<Warning>,
-    ) -> Result<Vec<Mount>, Error> {
+    ) -> Result<Vec<Mount>, ResolveError> {
         let mut view = View { case, others, origin: &self.origin, mounts: Vec::new(), odd: Vec::new() };
         view.entries(&self.root, &BoxPath::new("/").expect("absolute"))?;
         if !view.odd.is_empty() {
@@ -112,10 +114,10 @@ struct View<'a> {
 
 impl View<'_> {
     /// Shows the entries of `directory` one by one at `target`.
-    fn entries(&mut self, directory: &HostPath, target: &BoxPath) -> Result<(), Error> {
+    fn entries(&mut self, directory: &HostPath, target: &BoxPath) -> Result<(), ResolveError> {
         let path = || directory.as_path().to_owned();
         let names = self.case.facts.top_level(directory, MOST_ENTRIES);
-        for entry in names.map_err(|why| Error::MountMissing { path: path(), why })? {
+        for entry in names.map_err(|why| ResolveError::MountMissing { path: path(), why })? {
             let (source, place) = (directory.join(&entry.name), target.join(&entry.name));
             if self.others.iter().all(|mount| mount.target != place) {
                 self.entry(source, place)?;
@@ -124,7 +126,7 @@ impl View<'_> {
         Ok(())
     }
 
-    fn entry(&mut self, source: HostPath, target: BoxPath) -> Result<(), Error> {
+    fn entry(&mut self, source: HostPath, target: BoxPath) -> Result<(), ResolveError> {
         let content = match self.case.facts.kind(&source).map(|entry| entry.kind) {
             Ok(Kind::Directory) if !self.fits(&source, &target) => {
                 self.push(target.clone(), Content::Empty);
@@ -154,7 +156,7 @@ impl View<'_> {
     }
 
     #[expect(clippy::unnecessary_wraps, reason = "it ends what may fail")]
-    fn odd(&mut self, target: BoxPath) -> Result<(), Error> {
+    fn odd(&mut self, target: BoxPath) -> Result<(), ResolveError> {
         self.odd.push(target.into());
         Ok(())
     }

@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use super::case::Case;
 use super::data::{ReasonedPath, policy};
-use super::error::Error;
+use super::error::ResolveError;
 use super::system::mount;
 use crate::facts::Kind;
 use crate::model::mount::{Content, FileIdentity, HostAccess, Mount, MountTable, Ownership};
@@ -27,15 +27,15 @@ struct Rules {
 static RULES: LazyLock<Rules> = LazyLock::new(|| policy!("macos"));
 
 /// The profile and the network that hold, once it is clear that nothing else was asked for.
-pub(super) fn check(case: &Case<'_>) -> Result<(SeatbeltProfile, Setting<Network>), Error> {
+pub(super) fn check(case: &Case<'_>) -> Result<(SeatbeltProfile, Setting<Network>), ResolveError> {
     let spec = case.spec;
     if spec.image.is_some() {
-        return Err(Error::Unsupported(Unsupported::Image));
+        return Err(ResolveError::Unsupported(Unsupported::Image));
     }
-    seatbelt::check_limits(&spec.limits).map_err(Error::Unsupported)?;
+    seatbelt::check_limits(&spec.limits).map_err(ResolveError::Unsupported)?;
     let asked = spec.seatbelt_profile.as_ref();
-    let (profile, network) =
-        seatbelt::profile(asked.map(|asked| asked.value), &spec.network).map_err(Error::Unsupported)?;
+    let (profile, network) = seatbelt::profile(asked.map(|asked| asked.value), &spec.network)
+        .map_err(ResolveError::Unsupported)?;
     let origin = match asked {
         Some(asked) if network != spec.network.value => asked.origin.clone(),
         _ => spec.network.origin.clone(),
@@ -44,7 +44,7 @@ pub(super) fn check(case: &Case<'_>) -> Result<(SeatbeltProfile, Setting<Network
 }
 
 /// The system's part of the file system.
-pub(super) fn mounts(case: &Case<'_>) -> Result<Vec<Mount>, Error> {
+pub(super) fn mounts(case: &Case<'_>) -> Result<Vec<Mount>, ResolveError> {
     let mut mounts = vec![
         mount(Path::new("/dev"), Content::Devices, "the few devices every program may have")?,
         mount(
@@ -55,7 +55,7 @@ pub(super) fn mounts(case: &Case<'_>) -> Result<Vec<Mount>, Error> {
     ];
     for root in &RULES.roots {
         if case.facts.kind(&root.path).is_ok_and(|entry| entry.kind == Kind::Directory) {
-            let source = HostPath::new(&root.path).map_err(Error::MountPath)?;
+            let source = HostPath::new(&root.path).map_err(ResolveError::MountPath)?;
             mounts.push(mount(&root.path, read_only(source), &root.reason)?);
         }
     }
@@ -89,24 +89,27 @@ fn without_views(
 }
 
 /// Refuses what cannot be shown.
-pub(super) fn check_table(case: &Case<'_>, table: &MountTable) -> Result<(), Error> {
+pub(super) fn check_table(case: &Case<'_>, table: &MountTable) -> Result<(), ResolveError> {
     for mount in table.iter().filter(|_| !case.engine.makes_views()) {
         if let Content::Host { source, .. } = &mount.content
             && source.same_inside() != mount.target
         {
             let (path, target) = (source.clone(), mount.target.clone());
-            return Err(Error::Unsupported(Unsupported::Elsewhere { path, target }));
+            return Err(ResolveError::Unsupported(Unsupported::Elsewhere { path, target }));
         }
     }
     Ok(())
 }
 
 /// How the workspace is kept apart: there are no overlays, so by a copy or not at all.
-pub(super) fn mode(case: &Case<'_>, root: &HostPath) -> Result<Option<(WorkspaceMode, String)>, Error> {
+pub(super) fn mode(
+    case: &Case<'_>,
+    root: &HostPath,
+) -> Result<Option<(WorkspaceMode, String)>, ResolveError> {
     match case.spec.mode.value {
         _ if case.engine.makes_views() => Ok(None),
         WorkspaceMode::Overlay => {
-            Err(Error::Unsupported(Unsupported::CopyOnWrite { target: root.same_inside() }))
+            Err(ResolveError::Unsupported(Unsupported::CopyOnWrite { target: root.same_inside() }))
         }
         WorkspaceMode::Auto => Ok(Some((WorkspaceMode::Copy, "auto: macOS has no overlays".to_owned()))),
         WorkspaceMode::Copy | WorkspaceMode::Live => Ok(None),

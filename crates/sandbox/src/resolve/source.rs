@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use super::case::Case;
-use super::error::{Error, Width};
+use super::error::{ResolveError, Width};
 use super::repository::{self, Repository};
 use super::{mode, system, warnings};
 use crate::facts::Kind;
@@ -31,7 +31,7 @@ impl Workspace {
     }
 
     /// The workspace at its own path and, for a linked worktree, the git directory it shares.
-    pub(super) fn mounts(&self, case: &Case<'_>, mode: &Mode) -> Result<Vec<Mount>, Error> {
+    pub(super) fn mounts(&self, case: &Case<'_>, mode: &Mode) -> Result<Vec<Mount>, ResolveError> {
         let mount = |path: &HostPath, layer: &str, reason: &str| {
             Ok(Mount {
                 target: path.same_inside(),
@@ -49,7 +49,7 @@ impl Workspace {
     }
 }
 
-pub(super) fn find(case: &Case<'_>, found: &mut Vec<Warning>) -> Result<Workspace, Error> {
+pub(super) fn find(case: &Case<'_>, found: &mut Vec<Warning>) -> Result<Workspace, ResolveError> {
     let directory = directory(case)?;
     let (root, kind) = top(case, &directory, found);
     check(case, &root)?;
@@ -57,21 +57,21 @@ pub(super) fn find(case: &Case<'_>, found: &mut Vec<Warning>) -> Result<Workspac
 }
 
 /// The directory asked for, as a real path.
-fn directory(case: &Case<'_>) -> Result<HostPath, Error> {
+fn directory(case: &Case<'_>) -> Result<HostPath, ResolveError> {
     let path = case.spec.directory.value.clone();
     let real = match case.facts.real_path(&path) {
         Ok(real) => real,
-        Err(why) => return Err(Error::SourceMissing { path, why }),
+        Err(why) => return Err(ResolveError::SourceMissing { path, why }),
     };
     match case.facts.kind(&real) {
         Ok(entry) if entry.kind == Kind::Directory => {}
-        Ok(_) => return Err(Error::SourceNotDirectory { path }),
-        Err(why) => return Err(Error::SourceMissing { path, why }),
+        Ok(_) => return Err(ResolveError::SourceNotDirectory { path }),
+        Err(why) => return Err(ResolveError::SourceMissing { path, why }),
     }
     if real.to_str().is_none() {
-        return Err(Error::SourceNotUnicode { path: real });
+        return Err(ResolveError::SourceNotUnicode { path: real });
     }
-    HostPath::new(real).map_err(Error::MountPath)
+    HostPath::new(real).map_err(ResolveError::MountPath)
 }
 
 /// The top of the repository around `directory`. A repository that would be refused, like one in the home
@@ -103,25 +103,25 @@ fn refuses(case: &Case<'_>) -> bool {
     case.spec.source_guard.value == SourceGuard::Refuse
 }
 
-fn check(case: &Case<'_>, root: &HostPath) -> Result<(), Error> {
+fn check(case: &Case<'_>, root: &HostPath) -> Result<(), ResolveError> {
     let path = || root.clone();
     if ["/proc", "/sys", "/dev"].iter().any(|pseudo| root.as_path().starts_with(pseudo)) {
-        return Err(Error::SourcePseudo { path: path() });
+        return Err(ResolveError::SourcePseudo { path: path() });
     }
     if refuses(case) {
         if let Some(why) = width(case, root) {
-            return Err(Error::SourceTooWide { path: path(), why });
+            return Err(ResolveError::SourceTooWide { path: path(), why });
         }
         if let Some(store) = credential_store(case, root) {
-            return Err(Error::SourceHoldsCredentials { path: path(), store });
+            return Err(ResolveError::SourceHoldsCredentials { path: path(), store });
         }
     }
     let state = || case.state.real.clone();
     if root.is_within(&case.state.real) {
-        return Err(Error::SourceInState { path: path(), state: state() });
+        return Err(ResolveError::SourceInState { path: path(), state: state() });
     }
     if case.state.real.is_within(root) {
-        return Err(Error::SourceHoldsState { path: path(), state: state() });
+        return Err(ResolveError::SourceHoldsState { path: path(), state: state() });
     }
     Ok(())
 }

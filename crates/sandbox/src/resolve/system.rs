@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use super::case::Case;
 use super::data::{ReasonedPath, policy};
-use super::error::Error;
+use super::error::ResolveError;
 use super::glob::matches;
 use super::network;
 use super::rootfs::Rootfs;
@@ -37,7 +37,7 @@ pub(super) fn is_wide(path: &HostPath) -> bool {
     roots.chain(places).any(|place| place.starts_with(path.as_path()))
 }
 
-pub(super) fn mounts(case: &Case<'_>, rootfs: Option<&Rootfs>) -> Result<Vec<Mount>, Error> {
+pub(super) fn mounts(case: &Case<'_>, rootfs: Option<&Rootfs>) -> Result<Vec<Mount>, ResolveError> {
     let mut mounts = fixed();
     if rootfs.is_some() {
         // An image has a `/var` of its own, with things that its programs look for.
@@ -78,14 +78,14 @@ pub(super) fn keep_temporary_directory(system: &mut Vec<Mount>, others: &[Mount]
 }
 
 /// Hides our own state where a directory of the host that is shown holds it.
-pub(super) fn with_state_masked(case: &Case<'_>, table: MountTable) -> Result<MountTable, Error> {
+pub(super) fn with_state_masked(case: &Case<'_>, table: MountTable) -> Result<MountTable, ResolveError> {
     let place = case.state.real.same_inside();
     if !matches!(table.at(&place), Some(Mount { content: Content::Host { .. }, .. })) {
         return Ok(table);
     }
     let mut mounts: Vec<Mount> = table.iter().cloned().collect();
     mounts.push(mount(place.as_path(), Content::Masked, "no sandbox sees the state of another")?);
-    MountTable::new(mounts).map_err(Error::Conflict)
+    MountTable::new(mounts).map_err(ResolveError::Conflict)
 }
 
 /// A size of nought leaves the bound to the kernel: half of the memory.
@@ -101,8 +101,8 @@ fn fixed() -> Vec<Mount> {
     places.map(|(path, content, reason)| mount(Path::new(path), content, reason).expect("absolute")).into()
 }
 
-pub(super) fn mount(path: &Path, content: Content, reason: &str) -> Result<Mount, Error> {
-    let target = BoxPath::new(path).map_err(Error::MountPath)?;
+pub(super) fn mount(path: &Path, content: Content, reason: &str) -> Result<Mount, ResolveError> {
+    let target = BoxPath::new(path).map_err(ResolveError::MountPath)?;
     Ok(Mount { target, content, reason: reason.to_owned(), origin: Origin::Default })
 }
 

@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use super::case::{Case, Home};
 use super::data::policy;
-use super::error::Error;
+use super::error::ResolveError;
 use super::source::Workspace;
 use super::{overlay, search, warnings};
 use crate::model::mount::{Content, HostAccess, Mount, Ownership, Pins};
@@ -51,7 +51,7 @@ pub(super) fn mounts(
     workspace: &Workspace,
     system: &[Mount],
     found: &mut Vec<Warning>,
-) -> Result<Vec<Mount>, Error> {
+) -> Result<Vec<Mount>, ResolveError> {
     let Some(home) = &case.home else { return Ok(Vec::new()) };
     let mut view = View { case, home, workspace, system, mounts: Vec::new(), found };
     let directories = search::directories(case.host);
@@ -85,7 +85,7 @@ struct View<'a> {
 }
 
 impl View<'_> {
-    fn show(&mut self, tool: &Tool, path: &Path, manner: Manner<'_>) -> Result<(), Error> {
+    fn show(&mut self, tool: &Tool, path: &Path, manner: Manner<'_>) -> Result<(), ResolveError> {
         let place = self.home.real.join(path);
         let target = place.same_inside();
         if self.workspace.holds(&target) || self.mounts.iter().any(|mount| mount.target == target) {
@@ -93,7 +93,7 @@ impl View<'_> {
         }
         let Ok(real) = self.case.facts.real_path(&place) else { return Ok(()) };
         let content = if real.starts_with(self.home.real.as_path()) {
-            let real = HostPath::new(real).map_err(Error::MountPath)?;
+            let real = HostPath::new(real).map_err(ResolveError::MountPath)?;
             self.content(&real, manner)?
         } else if self.is_system(&real) {
             Content::Link { to: real.to_string_lossy().into_owned() }
@@ -106,7 +106,7 @@ impl View<'_> {
     }
 
     /// A directory that cannot be the lower part of an overlay is still worth reading.
-    fn content(&mut self, real: &HostPath, manner: Manner<'_>) -> Result<Content, Error> {
+    fn content(&mut self, real: &HostPath, manner: Manner<'_>) -> Result<Content, ResolveError> {
         if let Manner::Cow { layer } = manner {
             match overlay::cow(self.case, real, layer, Pins::None) {
                 Ok(content) => return Ok(content),

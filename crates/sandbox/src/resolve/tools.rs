@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::case::Case;
-use super::error::Error;
+use super::error::ResolveError;
 use super::system;
 use crate::facts::{Failure, Kind};
 use crate::model::blame::Blame;
@@ -84,9 +84,9 @@ impl ToolRefusal {
 }
 
 /// One mount for each tool.
-pub(super) fn mounts(case: &Case<'_>) -> Result<Vec<Mount>, Error> {
+pub(super) fn mounts(case: &Case<'_>) -> Result<Vec<Mount>, ResolveError> {
     if !case.host.tools.is_empty() && !case.engine.makes_views() {
-        return Err(Error::Tool(ToolRefusal::Elsewhere { engine: case.engine }));
+        return Err(ResolveError::Tool(ToolRefusal::Elsewhere { engine: case.engine }));
     }
     let mut mounts: Vec<Mount> = Vec::new();
     for tool in &case.host.tools {
@@ -101,7 +101,11 @@ pub(super) fn mounts(case: &Case<'_>) -> Result<Vec<Mount>, Error> {
 }
 
 /// Where the host has a directory that our tools stand below, its entries are shown one by one: nothing can be made in it.
-pub(super) fn make_room(case: &Case<'_>, tools: &[Mount], system: &mut Vec<Mount>) -> Result<(), Error> {
+pub(super) fn make_room(
+    case: &Case<'_>,
+    tools: &[Mount],
+    system: &mut Vec<Mount>,
+) -> Result<(), ResolveError> {
     if tools.is_empty() {
         return Ok(());
     }
@@ -145,10 +149,10 @@ fn origin(case: &Case<'_>, tool: &ProvidedDep) -> Origin {
     asked.or(case.spec.tools.first()).map_or(Origin::Default, |asked| asked.origin.clone())
 }
 
-fn checked(case: &Case<'_>, tool: &ProvidedDep) -> Result<Content, Error> {
+fn checked(case: &Case<'_>, tool: &ProvidedDep) -> Result<Content, ResolveError> {
     let name = || tool.name.clone();
     let refuse =
-        |path: &Path, why| Error::Tool(ToolRefusal::Path { name: name(), path: path.to_owned(), why });
+        |path: &Path, why| ResolveError::Tool(ToolRefusal::Path { name: name(), path: path.to_owned(), why });
     let inside = std::iter::once(&tool.place).chain(&tool.search);
     for path in inside {
         let text = path.to_string();
@@ -165,12 +169,12 @@ fn checked(case: &Case<'_>, tool: &ProvidedDep) -> Result<Content, Error> {
     let (path, root) = (tool.source.clone(), case.state.real.join(STORE));
     let unmountable = |why| {
         let target = tool.place.clone();
-        Error::Tool(ToolRefusal::Unmountable { name: name(), target, path: path.clone(), why })
+        ResolveError::Tool(ToolRefusal::Unmountable { name: name(), target, path: path.clone(), why })
     };
     let real = case.facts.real_path(&path).map_err(unmountable)?;
-    let real = HostPath::new(real).map_err(Error::MountPath)?;
+    let real = HostPath::new(real).map_err(ResolveError::MountPath)?;
     if !real.is_within(&root) || real == root {
-        return Err(Error::Tool(ToolRefusal::Outside { name: name(), path: real, root }));
+        return Err(ResolveError::Tool(ToolRefusal::Outside { name: name(), path: real, root }));
     }
     let entry = case.facts.kind(&real).map_err(unmountable)?;
     if entry.kind != Kind::Directory {

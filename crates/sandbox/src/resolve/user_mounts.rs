@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use super::case::Case;
 use super::data::{ReasonedPath, policy};
-use super::error::Error;
+use super::error::ResolveError;
 use super::overlay;
 use crate::facts::{Entry, Kind};
 use crate::model::mount::{Content, FileIdentity, HostAccess, Mount, MountTable, Ownership, Pins};
@@ -26,13 +26,13 @@ struct Forbidden {
 
 static FORBIDDEN: LazyLock<Forbidden> = LazyLock::new(|| policy!("mounts"));
 
-pub(super) fn all(case: &Case<'_>) -> Result<Vec<Mount>, Error> {
+pub(super) fn all(case: &Case<'_>) -> Result<Vec<Mount>, ResolveError> {
     case.spec.mounts.iter().enumerate().map(|(index, request)| one(case, request, index)).collect()
 }
 
 /// Refuses a target inside a directory of the host where nothing can be mounted, because there is no such
 /// file or directory and none may be made.
-pub(super) fn check_places(case: &Case<'_>, table: &MountTable) -> Result<(), Error> {
+pub(super) fn check_places(case: &Case<'_>, table: &MountTable) -> Result<(), ResolveError> {
     for mount in table.iter() {
         let above = mount.target.parent().and_then(|parent| table.at(&parent));
         let Some(Mount { content: Content::Host { source, .. }, target, .. }) = above else { continue };
@@ -51,13 +51,13 @@ pub(super) fn check_places(case: &Case<'_>, table: &MountTable) -> Result<(), Er
         if wanted != is_directory(&place) {
             let what = if wanted == Some(true) { "directory" } else { "file" };
             let why = format!("there is no {what} `{}` to mount it on", place.display());
-            return Err(Error::MountTarget { path: mount.target.as_path().to_owned(), why });
+            return Err(ResolveError::MountTarget { path: mount.target.as_path().to_owned(), why });
         }
     }
     Ok(())
 }
 
-fn one(case: &Case<'_>, request: &Setting<MountRequest>, index: usize) -> Result<Mount, Error> {
+fn one(case: &Case<'_>, request: &Setting<MountRequest>, index: usize) -> Result<Mount, ResolveError> {
     let asked = &request.value;
     let (source, entry) = source(case, &asked.source)?;
     let target = match &asked.target {
@@ -68,7 +68,7 @@ fn one(case: &Case<'_>, request: &Setting<MountRequest>, index: usize) -> Result
         MountAccess::Read => host(source, HostAccess::Read, entry),
         MountAccess::Write => host(source, HostAccess::Write, entry),
         MountAccess::Cow if entry.kind != Kind::Directory => {
-            return Err(Error::MountCowFile { path: source });
+            return Err(ResolveError::MountCowFile { path: source });
         }
         MountAccess::Cow => overlay::cow(case, &source, &format!("mount-{index}"), Pins::None)?,
     };
@@ -82,30 +82,30 @@ pub(super) fn host(source: HostPath, access: HostAccess, entry: Entry) -> Conten
 }
 
 /// The source as a checked real path, and what is there.
-pub(super) fn source(case: &Case<'_>, path: &Path) -> Result<(HostPath, Entry), Error> {
-    let missing = |why| Error::MountMissing { path: path.to_owned(), why };
+pub(super) fn source(case: &Case<'_>, path: &Path) -> Result<(HostPath, Entry), ResolveError> {
+    let missing = |why| ResolveError::MountMissing { path: path.to_owned(), why };
     let absolute = absolute(case, path)?;
     let real = case.facts.real_path(&absolute).map_err(missing)?;
     let written = by_name(&absolute);
     if real != written {
-        return Err(Error::MountSymlink { written, real });
+        return Err(ResolveError::MountSymlink { written, real });
     }
     let entry = case.facts.kind(&real).map_err(missing)?;
-    let real = HostPath::new(real).map_err(Error::MountPath)?;
+    let real = HostPath::new(real).map_err(ResolveError::MountPath)?;
     match forbidden(case, &real, entry.kind) {
-        Some(why) => Err(Error::MountSource { path: real, why }),
+        Some(why) => Err(ResolveError::MountSource { path: real, why }),
         None => Ok((real, entry)),
     }
 }
 
 /// `path` made absolute, with the home directory and the directory of the command spelled without symbolic
 /// links: neither is part of what was written here.
-fn absolute(case: &Case<'_>, path: &Path) -> Result<PathBuf, Error> {
+fn absolute(case: &Case<'_>, path: &Path) -> Result<PathBuf, ResolveError> {
     if path.is_absolute() {
         return Ok(case.at_home(path));
     }
     let base = &case.spec.directory.value;
-    let missing = |why| Error::SourceMissing { path: base.clone(), why };
+    let missing = |why| ResolveError::SourceMissing { path: base.clone(), why };
     Ok(case.facts.real_path(base).map_err(missing)?.join(path))
 }
 
@@ -148,9 +148,9 @@ fn forbidden(case: &Case<'_>, path: &HostPath, kind: Kind) -> Option<String> {
     }
 }
 
-pub(super) fn target(case: &Case<'_>, path: &Path) -> Result<BoxPath, Error> {
-    let target = BoxPath::new(case.at_home(path)).map_err(Error::MountPath)?;
-    let refused = |why: &str| Error::MountTarget { path: path.to_owned(), why: why.to_owned() };
+pub(super) fn target(case: &Case<'_>, path: &Path) -> Result<BoxPath, ResolveError> {
+    let target = BoxPath::new(case.at_home(path)).map_err(ResolveError::MountPath)?;
+    let refused = |why: &str| ResolveError::MountTarget { path: path.to_owned(), why: why.to_owned() };
     if target.parent().is_none() {
         return Err(refused("it is the root of the sandbox"));
     }

@@ -18,7 +18,7 @@ use sandtable_store::layer::{self, Lower};
 use sandtable_store::source::{self, Drift, Listing, Owners, Sightings, SourceOptions, Stamp};
 
 use super::directory::{Part, SandboxDirectory};
-use super::error::Error;
+use super::error::SessionError;
 use super::furnish::{CopyEntry, PLACE};
 use super::live;
 use super::record::{
@@ -101,7 +101,11 @@ impl Watch {
     }
 
     /// Reads the layers and compares the source with what it was. Whoever takes sightings has ended.
-    pub(super) fn capture(mut self, directory: &SandboxDirectory, record: &Record) -> Result<Capture, Error> {
+    pub(super) fn capture(
+        mut self,
+        directory: &SandboxDirectory,
+        record: &Record,
+    ) -> Result<Capture, SessionError> {
         self.ended();
         let before = self.scan.take().and_then(|scan| scan.join().ok()).and_then(|()| self.look.wait());
         let (changes, cut_off) = changes(directory, record)?;
@@ -170,7 +174,7 @@ impl Look {
 }
 
 /// What the layers hold against their sources, and the mounts of which that is not everything.
-fn changes(directory: &SandboxDirectory, record: &Record) -> Result<(Changes, Vec<BoxPath>), Error> {
+fn changes(directory: &SandboxDirectory, record: &Record) -> Result<(Changes, Vec<BoxPath>), SessionError> {
     let mut cut_off = Vec::new();
     let mut changes = Changes {
         added: 0,
@@ -200,7 +204,7 @@ fn changes(directory: &SandboxDirectory, record: &Record) -> Result<(Changes, Ve
             }
             _ => continue,
         };
-        let found = found.map_err(|source| Error::Capture { name: record.name.clone(), source })?;
+        let found = found.map_err(|source| SessionError::Capture { name: record.name.clone(), source })?;
         if found.truncated {
             cut_off.push(mount.target.clone());
         }

@@ -16,7 +16,7 @@ use sandtable_store::remove::remove_tree;
 use sandtable_store::source::find_chosen;
 
 use super::directory::{Part, SandboxDirectory, Sandboxes};
-use super::error::Error;
+use super::error::SessionError;
 use super::files::RECORD;
 use super::furnish;
 use super::readable;
@@ -56,7 +56,7 @@ pub(super) fn create(
     resolved: ResolvedSpec,
     wanted: Wanted<'_>,
     request: Request<'_>,
-) -> Result<Created, Error> {
+) -> Result<Created, SessionError> {
     let created = prepare(sandboxes, resolved, wanted, request)?;
     match created.directory.write(RECORD, &created.record) {
         Ok(()) => Ok(created),
@@ -73,7 +73,7 @@ pub(super) fn prepare(
     resolved: ResolvedSpec,
     wanted: Wanted<'_>,
     request: Request<'_>,
-) -> Result<Created, Error> {
+) -> Result<Created, SessionError> {
     can_start()?;
     let mut resolved = resolved;
     if resolved.container.is_some() {
@@ -112,14 +112,14 @@ impl Preparation for Heard<'_> {
 fn take_name(
     sandboxes: &Sandboxes,
     asked: Option<&SandboxName>,
-) -> Result<(SandboxName, SandboxDirectory, FileLock), Error> {
+) -> Result<(SandboxName, SandboxDirectory, FileLock), SessionError> {
     loop {
         let name = asked.cloned().unwrap_or_else(|| SandboxName::from_random(random()));
         match (sandboxes.make(&name)?, asked) {
             (Some((directory, lock)), _) => return Ok((name, directory, lock)),
             // What a creation or removal left that was killed is in nobody's way.
             (None, Some(_)) if sandboxes.clear_wanted(&name)? => {}
-            (None, Some(_)) => return Err(Error::NameTaken(name)),
+            (None, Some(_)) => return Err(SessionError::NameTaken(name)),
             (None, None) => {}
         }
     }
@@ -139,7 +139,11 @@ fn draft(resolved: ResolvedSpec, name: SandboxName, command: &[OsString]) -> Rec
 }
 
 /// Makes the directories that the mounts of `resolved` need, and what is in them.
-fn fill(directory: &SandboxDirectory, resolved: &ResolvedSpec, watcher: &dyn Watcher) -> Result<(), Error> {
+fn fill(
+    directory: &SandboxDirectory,
+    resolved: &ResolvedSpec,
+    watcher: &dyn Watcher,
+) -> Result<(), SessionError> {
     let mut areas = BTreeSet::new();
     for mount in resolved.mounts.iter() {
         match &mount.content {
@@ -164,32 +168,33 @@ fn fill(directory: &SandboxDirectory, resolved: &ResolvedSpec, watcher: &dyn Wat
 
 /// Makes the working directories of the layers anew: the kernel refuses one that a mount without write-back
 /// was made on. Nothing of the state is in them.
-pub(super) fn renew_work(directory: &SandboxDirectory, resolved: &ResolvedSpec) -> Result<(), Error> {
+pub(super) fn renew_work(directory: &SandboxDirectory, resolved: &ResolvedSpec) -> Result<(), SessionError> {
     for mount in resolved.mounts.iter() {
         if let Content::Cow { layer, .. } = &mount.content {
             let work = directory.layer(layer, Part::Work);
             remove_tree(work.as_path())
-                .map_err(|error| Error::state("remove", work.as_path())(error.source))?;
+                .map_err(|error| SessionError::state("remove", work.as_path())(error.source))?;
             make(&work)?;
         }
     }
     Ok(())
 }
 
-pub(super) fn make(path: &HostPath) -> Result<(), Error> {
-    fs::create_dir(path.as_path()).map_err(Error::state("make", path.as_path()))
+pub(super) fn make(path: &HostPath) -> Result<(), SessionError> {
+    fs::create_dir(path.as_path()).map_err(SessionError::state("make", path.as_path()))
 }
 
 /// Covers everything of `source` that is hidden with a whiteout in the `pins` layer.
-fn hide(source: &HostPath, pins: &HostPath, hidden: &Hidden<'_>) -> Result<(), Error> {
+fn hide(source: &HostPath, pins: &HostPath, hidden: &Hidden<'_>) -> Result<(), SessionError> {
     let choose = |path: &RelPath, kind| hidden.picks(path, kind);
-    let secrets = find_chosen(source.as_path(), &choose, &AtomicBool::new(false)).map_err(Error::Secrets)?;
+    let secrets =
+        find_chosen(source.as_path(), &choose, &AtomicBool::new(false)).map_err(SessionError::Secrets)?;
     let open = |path: &HostPath| {
         openat(CWD, path.as_path(), os::REFERENCE | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
-            .map_err(|errno| Error::state("open", path.as_path())(errno.into()))
+            .map_err(|errno| SessionError::state("open", path.as_path())(errno.into()))
     };
     let (lower, pins) = (open(source)?, open(pins)?);
-    write_whiteouts(pins.as_fd(), Some(lower.as_fd()), &secrets).map_err(Error::Hide)
+    write_whiteouts(pins.as_fd(), Some(lower.as_fd()), &secrets).map_err(SessionError::Hide)
 }
 
 /// The first id of a private range for sandboxes of root: one of 4,094 ranges of 65,536 ids above those that

@@ -13,7 +13,7 @@ use sandtable_store::regular;
 use sandtable_store::remove::{clear_tree, remove_tree_and_last};
 use serde::{Deserialize, Serialize};
 
-use super::error::Error;
+use super::error::SessionError;
 use super::files::{OUTCOME, RECORD};
 use crate::engine;
 use crate::model::id::SandboxName;
@@ -71,7 +71,10 @@ impl Sandboxes {
 
     /// Takes `name` by making its directory, with the lock held. `None` if the name is taken. Until it has a
     /// record the sandbox does not exist for anybody else.
-    pub(super) fn make(&self, name: &SandboxName) -> Result<Option<(SandboxDirectory, FileLock)>, Error> {
+    pub(super) fn make(
+        &self,
+        name: &SandboxName,
+    ) -> Result<Option<(SandboxDirectory, FileLock)>, SessionError> {
         let directory = self.at(name);
         let path = directory.path.as_path();
         match mkdirat(CWD, path, Mode::RWXU) {
@@ -81,7 +84,7 @@ impl Sandboxes {
                 self.make_root()?;
                 return self.make(name);
             }
-            Err(errno) => return Err(Error::state("make", path)(errno.into())),
+            Err(errno) => return Err(SessionError::state("make", path)(errno.into())),
         }
         // Only the moment before this one is unprotected, and nothing so young is reaped.
         match directory.claim_new() {
@@ -95,17 +98,17 @@ impl Sandboxes {
         }
     }
 
-    fn make_root(&self) -> Result<(), Error> {
+    fn make_root(&self) -> Result<(), SessionError> {
         let root = self.root.as_path();
         let parent = root.parent().expect("below the data directory");
         // Private whatever the umask: who can rename something in here can put another record in its place.
         let private =
             std::os::unix::fs::DirBuilderExt::mode(std::fs::DirBuilder::new().recursive(true), 0o700)
                 .create(parent);
-        private.map_err(Error::state("make", parent))?;
+        private.map_err(SessionError::state("make", parent))?;
         match mkdirat(CWD, root, Mode::RWXU) {
             Ok(()) | Err(Errno::EXIST) => Ok(()),
-            Err(errno) => Err(Error::state("make", root)(errno.into())),
+            Err(errno) => Err(SessionError::state("make", root)(errno.into())),
         }
     }
 
@@ -115,7 +118,7 @@ impl Sandboxes {
     }
 
     /// Names of all sandboxes, sorted. What is not a sandbox's name is passed over.
-    pub fn names(&self) -> Result<Vec<SandboxName>, Error> {
+    pub fn names(&self) -> Result<Vec<SandboxName>, SessionError> {
         let mut names: Vec<SandboxName> =
             self.entries()?.iter().filter_map(|name| name.parse().ok()).collect();
         names.sort();
@@ -123,7 +126,7 @@ impl Sandboxes {
     }
 
     /// Removes creations and removals that died on the way. What cannot be removed hides no other.
-    pub(super) fn reap(&self) -> Result<(), Error> {
+    pub(super) fn reap(&self) -> Result<(), SessionError> {
         for name in self.names()? {
             let _named_when_listed = self.clear(&name);
         }
@@ -131,7 +134,7 @@ impl Sandboxes {
     }
 
     /// Removes what is left of a creation or removal under this name, if that is all there is.
-    pub(super) fn clear(&self, name: &SandboxName) -> Result<bool, Error> {
+    pub(super) fn clear(&self, name: &SandboxName) -> Result<bool, SessionError> {
         let directory = self.at(name);
         if directory.exists() || directory.is_young() || !directory.path.as_path().is_dir() {
             return Ok(false);
@@ -149,7 +152,7 @@ impl Sandboxes {
     }
 
     /// The same for a name that somebody wants now. What may still be in the making is waited for, as long as it is young.
-    pub(super) fn clear_wanted(&self, name: &SandboxName) -> Result<bool, Error> {
+    pub(super) fn clear_wanted(&self, name: &SandboxName) -> Result<bool, SessionError> {
         let directory = self.at(name);
         let cleared = SandboxDirectory::retry(YOUNG * 2, || {
             // Asked first: what comes of age after it was left alone for its youth is to be looked at again.
@@ -162,7 +165,7 @@ impl Sandboxes {
     }
 
     /// Removes what killed supervisors of containers left outside their directories: nobody else would.
-    pub fn reap_containers(&self) -> Result<(), Error> {
+    pub fn reap_containers(&self) -> Result<(), SessionError> {
         for name in self.names()? {
             let directory = self.at(&name);
             if engine::has_left(&directory.path)
@@ -182,11 +185,11 @@ impl Sandboxes {
         }
     }
 
-    fn entries(&self) -> Result<Vec<String>, Error> {
+    fn entries(&self) -> Result<Vec<String>, SessionError> {
         let entries = match fs::read_dir(self.root.as_path()) {
             Ok(entries) => entries,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(Error::state("read", self.root.as_path())(error)),
+            Err(error) => return Err(SessionError::state("read", self.root.as_path())(error)),
         };
         Ok(entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect())
     }
@@ -280,7 +283,7 @@ impl SandboxDirectory {
 
     /// The lock of a directory that was made a moment ago. It is held before it has its name, so that one that is free is that
     /// of somebody who died.
-    fn claim_new(&self) -> Result<Option<FileLock>, Error> {
+    fn claim_new(&self) -> Result<Option<FileLock>, SessionError> {
         let (fresh, path) = (self.path.join(LOCK_NEW), self.lock_path());
         let unnamed = os::unnamed_file(self.path.as_path(), 0o600);
         if let Ok(Ok(Some(lock))) = unnamed.map(FileLock::try_unnamed)
@@ -289,7 +292,7 @@ impl SandboxDirectory {
             return Ok(Some(lock));
         }
         // Every file has a name here.
-        let failed = Error::state("lock", path.as_path());
+        let failed = SessionError::state("lock", path.as_path());
         let lock = match FileLock::try_exclusive(fresh.as_path()) {
             Err(error) => return Err(failed(error.source)),
             Ok(lock) => lock,
@@ -299,15 +302,15 @@ impl SandboxDirectory {
     }
 
     /// The lock of a directory that may not have one yet.
-    pub(super) fn claim(&self) -> Result<Option<FileLock>, Error> {
+    pub(super) fn claim(&self) -> Result<Option<FileLock>, SessionError> {
         let path = self.path.join(LOCK);
         FileLock::try_exclusive(path.as_path())
-            .map_err(|error| Error::state("lock", path.as_path())(error.source))
+            .map_err(|error| SessionError::state("lock", path.as_path())(error.source))
     }
 
     /// The lock, unless somebody holds it. A sandbox that is gone, perhaps only just, is unknown. Who gets it clears away
     /// what a holder left that was killed.
-    pub(super) fn try_lock(&self) -> Result<Option<FileLock>, Error> {
+    pub(super) fn try_lock(&self) -> Result<Option<FileLock>, SessionError> {
         let lock = self.try_lock_only()?;
         if lock.is_some() {
             self.drop_drafts();
@@ -315,7 +318,7 @@ impl SandboxDirectory {
         Ok(lock)
     }
 
-    fn try_lock_only(&self) -> Result<Option<FileLock>, Error> {
+    fn try_lock_only(&self) -> Result<Option<FileLock>, SessionError> {
         let path = self.path.join(LOCK);
         match FileLock::try_existing(path.as_path()) {
             Ok(lock) => Ok(lock),
@@ -324,20 +327,20 @@ impl SandboxDirectory {
                 if self.exists() && self.connect().is_none() {
                     return self.claim();
                 }
-                Err(Error::Unknown(self.name()))
+                Err(SessionError::Unknown(self.name()))
             }
-            Err(error) => Err(Error::state("lock", path.as_path())(error.source)),
+            Err(error) => Err(SessionError::state("lock", path.as_path())(error.source)),
         }
     }
 
     /// The lock, unless a command runs in the sandbox. Others hold it for a while only, to record a state or to bring
     /// another one back, and are waited for.
-    pub(super) fn hold(&self) -> Result<Holding, Error> {
+    pub(super) fn hold(&self) -> Result<Holding, SessionError> {
         let held = Self::retry(PATIENCE, || match self.try_lock()? {
             Some(lock) => Ok(Some(Holding::Ours(lock))),
             None => Ok(self.is_supervised().then_some(Holding::Running)),
         });
-        held?.ok_or_else(|| Error::Busy(self.name()))
+        held?.ok_or_else(|| SessionError::Busy(self.name()))
     }
 
     /// Whether PID 1 answers and somebody looks after it. One whose supervisor was killed is about to end.
@@ -349,10 +352,10 @@ impl SandboxDirectory {
     }
 
     /// The same where a sandbox that runs is an error.
-    pub(super) fn hold_stopped(&self) -> Result<FileLock, Error> {
+    pub(super) fn hold_stopped(&self) -> Result<FileLock, SessionError> {
         match self.hold()? {
             Holding::Ours(lock) => Ok(lock),
-            Holding::Running => Err(Error::StillRunning(self.name())),
+            Holding::Running => Err(SessionError::StillRunning(self.name())),
         }
     }
 
@@ -373,42 +376,42 @@ impl SandboxDirectory {
 
     /// Removes everything, the record first: a removal that dies on the way is completed by the next call
     /// that finds a directory without one.
-    pub(super) fn delete(&self) -> Result<(), Error> {
+    pub(super) fn delete(&self) -> Result<(), SessionError> {
         self.reap_groups();
         self.unlist()?;
         remove_tree_and_last(self.path.as_path(), LOCK).map_err(|error| self.remains(error.source))
     }
 
     /// Removes everything but the lock: the name is taken until [`Self::delete`] gives it back.
-    pub(super) fn empty(&self) -> Result<(), Error> {
+    pub(super) fn empty(&self) -> Result<(), SessionError> {
         self.reap_groups();
         self.unlist()?;
         clear_tree(self.path.as_path(), LOCK).map_err(|error| self.remains(error.source))
     }
 
     /// Not everything could be removed: the sandbox is still listed, by what its lock says.
-    fn remains(&self, source: std::io::Error) -> Error {
+    fn remains(&self, source: std::io::Error) -> SessionError {
         let _no_room = fs::write(self.path.join(LOCK).as_path(), REMAINS);
-        Error::Remains { path: self.path.as_path().to_owned(), source }
+        SessionError::Remains { path: self.path.as_path().to_owned(), source }
     }
 
     /// Removes the record, and says in the lock that this was meant.
-    fn unlist(&self) -> Result<(), Error> {
+    fn unlist(&self) -> Result<(), SessionError> {
         // Without room for it, a removal that dies on the way looks like a record that was lost.
         let _no_room = fs::write(self.path.join(LOCK).as_path(), REMOVED);
         let record = self.path.join(RECORD);
         match fs::remove_file(record.as_path()) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                Err(Error::state("remove", record.as_path())(error))
+                Err(SessionError::state("remove", record.as_path())(error))
             }
             _ => Ok(()),
         }
     }
 
     /// A socket that listens for commands in this sandbox. The lock must be held.
-    pub(super) fn listen(&self) -> Result<OwnedFd, Error> {
+    pub(super) fn listen(&self) -> Result<OwnedFd, SessionError> {
         let path = self.path.join(CONTROL);
-        let failed = |errno: Errno| Error::state("listen at", path.as_path())(errno.into());
+        let failed = |errno: Errno| SessionError::state("listen at", path.as_path())(errno.into());
         let _stale = fs::remove_file(path.as_path());
         let (_directory, address) = self.control_address().map_err(failed)?;
         let socket = os::stream_socket(Waiting::Yes).map_err(failed)?;
@@ -444,8 +447,8 @@ impl SandboxDirectory {
     /// Tries `attempt` until it yields something or `limit` has passed.
     pub(super) fn retry<T>(
         limit: Duration,
-        mut attempt: impl FnMut() -> Result<Option<T>, Error>,
-    ) -> Result<Option<T>, Error> {
+        mut attempt: impl FnMut() -> Result<Option<T>, SessionError>,
+    ) -> Result<Option<T>, SessionError> {
         let end = Instant::now() + limit;
         let mut pause = Duration::from_millis(1);
         loop {

@@ -29,7 +29,7 @@ pub enum Work {
 
 /// Why an operation on a sandbox failed.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum SessionError {
     #[error("a sandbox named `{0}` exists already")]
     NameTaken(SandboxName),
     #[error("there is no sandbox named `{0}`")]
@@ -66,7 +66,7 @@ pub enum Error {
     #[error("`{}` has schema {found}, this version knows {known}", path.display())]
     Schema { path: PathBuf, found: u32, known: u32 },
     #[error(transparent)]
-    Meaning(#[from] resolve::Error),
+    Meaning(#[from] resolve::ResolveError),
     #[error(transparent)]
     Launch(#[from] LaunchError),
     #[error(transparent)]
@@ -103,13 +103,13 @@ pub enum Error {
     Behind {
         name: SandboxName,
         #[source]
-        cause: Box<Error>,
+        cause: Box<SessionError>,
     },
     #[error("the sandbox `{name}` holds work that cannot be recorded, and it would be lost")]
     Unkept {
         name: SandboxName,
         #[source]
-        cause: Box<Error>,
+        cause: Box<SessionError>,
     },
     #[error("a state needs a workspace of its own, and there is none here: {reason}")]
     NoOverlay { reason: String },
@@ -136,7 +136,7 @@ pub enum Error {
     #[error("`{name}` has {count} entries that no state can hold, more than can be taken along")]
     TooManyUnheld { name: SandboxName, count: u64 },
     #[error(transparent)]
-    Board(#[from] board::Error),
+    Board(#[from] board::BoardError),
     #[error("the sandbox `{name}` could not be held still")]
     Freeze {
         name: SandboxName,
@@ -168,12 +168,12 @@ pub enum Error {
 }
 
 /// What went wrong and why, in one line.
-pub(super) fn chained(error: &Error) -> String {
+pub(super) fn chained(error: &SessionError) -> String {
     let causes = std::iter::successors(std::error::Error::source(error), |cause| cause.source());
     causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }
 
-impl Error {
+impl SessionError {
     /// A failed operation on a file of ours.
     pub(super) fn state(what: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
         let path = path.into();

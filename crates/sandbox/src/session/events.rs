@@ -15,7 +15,7 @@ use sandtable_store::regular::{self, Missing};
 use serde::{Deserialize, Serialize};
 
 use super::directory::{SandboxDirectory, Sandboxes};
-use super::error::Error;
+use super::error::SessionError;
 use super::record::{Exit, Record, SCHEMA};
 use crate::model::choice::choice;
 use crate::model::id::SandboxName;
@@ -82,9 +82,9 @@ impl Events {
     }
 
     /// What happened since the last call. A line that is not understood, from a newer version, is passed over.
-    pub fn take(&mut self) -> Result<Vec<Event>, Error> {
+    pub fn take(&mut self) -> Result<Vec<Event>, SessionError> {
         let mut events = Vec::new();
-        for piece in self.files.pieces().map_err(Error::state("read", &self.path))? {
+        for piece in self.files.pieces().map_err(SessionError::state("read", &self.path))? {
             self.rest.extend(piece);
             while let Some(end) = self.rest.iter().position(|byte| *byte == b'\n') {
                 let line: Vec<u8> = self.rest.drain(..=end).collect();
@@ -106,7 +106,7 @@ impl SandboxDirectory {
     }
 
     /// Removes everything and notes that.
-    pub(super) fn delete_noted(&self) -> Result<(), Error> {
+    pub(super) fn delete_noted(&self) -> Result<(), SessionError> {
         let record = self.read_record();
         let has_states = self.read_base().is_ok_and(|base| base.is_some());
         self.delete()?;

@@ -13,7 +13,7 @@ use sandtable_protocol::invocation::{AttachError, Invocation, Terminal};
 
 use super::create::renew_work;
 use super::directory::{SandboxDirectory, Sandboxes};
-use super::error::{Error, chained};
+use super::error::{SessionError, chained};
 use super::manage::existing;
 use super::record::{Outcome, Record, Timings};
 use super::run::{Request, Streams};
@@ -43,7 +43,11 @@ pub struct ExecRequest<'a> {
 }
 
 /// Runs a command in the sandbox `name`.
-pub fn exec(sandboxes: &Sandboxes, name: &SandboxName, request: ExecRequest<'_>) -> Result<Outcome, Error> {
+pub fn exec(
+    sandboxes: &Sandboxes,
+    name: &SandboxName,
+    request: ExecRequest<'_>,
+) -> Result<Outcome, SessionError> {
     let directory = existing(sandboxes, name)?;
     let mut record = directory.read_record()?;
     directory.fill_in_values(&mut record)?;
@@ -54,7 +58,7 @@ pub fn exec(sandboxes: &Sandboxes, name: &SandboxName, request: ExecRequest<'_>)
     let done = SandboxDirectory::retry(PATIENCE, || {
         if let Some(lock) = directory.try_lock()? {
             if !directory.exists() {
-                return Err(Error::Unknown(name.clone()));
+                return Err(SessionError::Unknown(name.clone()));
             }
             // What a killed supervisor left of a container may hold files that only its engine can remove.
             directory.reap_groups();
@@ -73,11 +77,15 @@ pub fn exec(sandboxes: &Sandboxes, name: &SandboxName, request: ExecRequest<'_>)
         }
         join(&directory, &record, &task)
     })?;
-    done.ok_or_else(|| Error::Busy(name.clone()))
+    done.ok_or_else(|| SessionError::Busy(name.clone()))
 }
 
 /// Runs the command as a client of the sandbox's PID 1. `None` if that takes no commands (yet, or any more).
-fn join(directory: &SandboxDirectory, record: &Record, task: &Task<'_>) -> Result<Option<Outcome>, Error> {
+fn join(
+    directory: &SandboxDirectory,
+    record: &Record,
+    task: &Task<'_>,
+) -> Result<Option<Outcome>, SessionError> {
     let Some(socket) = directory.connect() else { return Ok(None) };
     // The time of the sandbox's own command is its supervisor's business.
     let invocation = Invocation { deadline: None, ..invocation(directory, record, task) };

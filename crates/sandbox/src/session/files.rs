@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::directory::{CONTROL, SandboxDirectory};
-use super::error::Error;
+use super::error::SessionError;
 use super::furnish::{CopiesFile, EnvironmentFile};
 use super::record::{Outcome, Record, SCHEMA};
 use super::states::{Arrived, PinningFile, StandsOn};
@@ -36,16 +36,16 @@ pub(super) const PINNING: &str = "pinning.json";
 pub(super) const ENVIRONMENT: &str = "environment";
 
 impl SandboxDirectory {
-    pub(super) fn read_record(&self) -> Result<Record, Error> {
+    pub(super) fn read_record(&self) -> Result<Record, SessionError> {
         let path = self.path().join(RECORD);
-        read(&path)?.ok_or_else(|| Error::Unknown(self.name()))
+        read(&path)?.ok_or_else(|| SessionError::Unknown(self.name()))
     }
 
-    pub(super) fn read_outcome(&self) -> Result<Option<Outcome>, Error> {
+    pub(super) fn read_outcome(&self) -> Result<Option<Outcome>, SessionError> {
         read(&self.path().join(OUTCOME))
     }
 
-    pub(super) fn read_base(&self) -> Result<Option<StandsOn>, Error> {
+    pub(super) fn read_base(&self) -> Result<Option<StandsOn>, SessionError> {
         read(&self.path().join(BASE))
     }
 
@@ -58,27 +58,27 @@ impl SandboxDirectory {
         let _none = fs::remove_file(self.path().join(ARRIVED).as_path());
     }
 
-    pub(super) fn read_copies(&self) -> Result<CopiesFile, Error> {
+    pub(super) fn read_copies(&self) -> Result<CopiesFile, SessionError> {
         Ok(read(&self.path().join(COPIES))?.unwrap_or_default())
     }
 
-    pub(super) fn read_environment(&self) -> Result<Option<EnvironmentFile>, Error> {
+    pub(super) fn read_environment(&self) -> Result<Option<EnvironmentFile>, SessionError> {
         read(&self.path().join(ENVIRONMENT))
     }
 
-    pub(super) fn read_pinning(&self) -> Result<Option<PinningFile>, Error> {
+    pub(super) fn read_pinning(&self) -> Result<Option<PinningFile>, SessionError> {
         read(&self.path().join(PINNING))
     }
 
-    pub(super) fn drop_pinning(&self) -> Result<(), Error> {
+    pub(super) fn drop_pinning(&self) -> Result<(), SessionError> {
         let path = self.path().join(PINNING);
-        fs::remove_file(path.as_path()).map_err(Error::state("remove", path.as_path()))
+        fs::remove_file(path.as_path()).map_err(SessionError::state("remove", path.as_path()))
     }
 
     /// Says that the layer is about to be written to.
-    pub(super) fn mark_unrecorded(&self) -> Result<(), Error> {
+    pub(super) fn mark_unrecorded(&self) -> Result<(), SessionError> {
         let path = self.path().join(UNRECORDED);
-        fs::write(path.as_path(), "").map_err(Error::state("write", path.as_path()))
+        fs::write(path.as_path(), "").map_err(SessionError::state("write", path.as_path()))
     }
 
     /// Says that everything in the layer is recorded. A mark that stays costs a look at the layer, nothing else.
@@ -105,25 +105,25 @@ impl SandboxDirectory {
     }
 
     /// Writes a file under its name when it is complete.
-    pub(super) fn write(&self, name: &str, value: &impl Serialize) -> Result<(), Error> {
+    pub(super) fn write(&self, name: &str, value: &impl Serialize) -> Result<(), SessionError> {
         self.draft(name, value)?;
         let (path, draft) = (self.path().join(name), self.draft_of(name));
         fs::rename(draft.as_path(), path.as_path()).map_err(|error| {
             // Nobody completes it later.
             let _never_read = fs::remove_file(draft.as_path());
-            Error::state("write", path.as_path())(error)
+            SessionError::state("write", path.as_path())(error)
         })
     }
 
     /// Writes a file under another name, from which it only has to be moved.
-    pub(super) fn draft(&self, name: &str, value: &impl Serialize) -> Result<(), Error> {
+    pub(super) fn draft(&self, name: &str, value: &impl Serialize) -> Result<(), SessionError> {
         let (path, draft) = (self.path().join(name), self.draft_of(name));
         let text = serde_json::to_vec_pretty(value)
-            .map_err(|source| Error::Record { path: path.as_path().to_owned(), source })?;
+            .map_err(|source| SessionError::Record { path: path.as_path().to_owned(), source })?;
         fs::write(draft.as_path(), text).map_err(|error| {
             // Half a file is of no use, and the room may be needed.
             let _never_read = fs::remove_file(draft.as_path());
-            Error::state("write", path.as_path())(error)
+            SessionError::state("write", path.as_path())(error)
         })
     }
 
@@ -152,20 +152,20 @@ impl SandboxDirectory {
     }
 }
 
-fn read<T: DeserializeOwned>(path: &HostPath) -> Result<Option<T>, Error> {
+fn read<T: DeserializeOwned>(path: &HostPath) -> Result<Option<T>, SessionError> {
     #[derive(Deserialize)]
     struct Versioned {
         schema: u32,
     }
-    let malformed = |source| Error::Record { path: path.as_path().to_owned(), source };
+    let malformed = |source| SessionError::Record { path: path.as_path().to_owned(), source };
     let text = match regular::read(path.as_path(), LARGEST) {
         Ok(text) => text,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(Error::state("read", path.as_path())(error)),
+        Err(error) => return Err(SessionError::state("read", path.as_path())(error)),
     };
     let Versioned { schema: found } = serde_json::from_slice(&text).map_err(malformed)?;
     if found != SCHEMA {
-        return Err(Error::Schema { path: path.as_path().to_owned(), found, known: SCHEMA });
+        return Err(SessionError::Schema { path: path.as_path().to_owned(), found, known: SCHEMA });
     }
     serde_json::from_slice(&text).map(Some).map_err(malformed)
 }

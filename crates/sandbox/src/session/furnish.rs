@@ -16,7 +16,7 @@ use sandtable_store::source::Stamp;
 use serde::{Deserialize, Serialize};
 
 use super::directory::SandboxDirectory;
-use super::error::Error;
+use super::error::SessionError;
 use super::files::{COPIES, ENVIRONMENT};
 use super::record::{Record, SCHEMA, SkippedEntry};
 use super::states::{GIT, clean};
@@ -68,15 +68,16 @@ pub(super) fn copies(
     directory: &SandboxDirectory,
     resolved: &ResolvedSpec,
     watcher: &dyn Watcher,
-) -> Result<(), Error> {
+) -> Result<(), SessionError> {
     let wanted: Vec<&Mount> =
         resolved.mounts.iter().filter(|mount| matches!(mount.content, Content::Copy { .. })).collect();
     if wanted.is_empty() {
         return Ok(());
     }
     let place = directory.path().join(PLACE);
-    fs::create_dir(place.as_path()).map_err(Error::state("make", place.as_path()))?;
-    let interrupt = Interrupt::hold().map_err(|errno| Error::state("fill", place.as_path())(errno.into()))?;
+    fs::create_dir(place.as_path()).map_err(SessionError::state("make", place.as_path()))?;
+    let interrupt =
+        Interrupt::hold().map_err(|errno| SessionError::state("fill", place.as_path())(errno.into()))?;
     let mut file = CopiesFile { schema: SCHEMA, copies: BTreeMap::new() };
     let _over = Over(watcher);
     for mount in wanted {
@@ -108,7 +109,7 @@ pub(super) fn copies(
 }
 
 /// Copies the source once more, to a directory that is not there yet.
-pub(super) fn copy_workspace(resolved: &ResolvedSpec, target: &HostPath) -> Result<(), Error> {
+pub(super) fn copy_workspace(resolved: &ResolvedSpec, target: &HostPath) -> Result<(), SessionError> {
     let workspace = resolved.mounts.iter().find_map(|mount| match &mount.content {
         Content::Copy { source, layer, identity } if layer == WORKSPACE => {
             Some(Copied { source, layer, identity: *identity })
@@ -133,9 +134,9 @@ fn copy_one(
     resolved: &ResolvedSpec,
     target: &HostPath,
     options: &copy::CopyOptions<'_>,
-) -> Result<copy::CopyOutcome, Error> {
+) -> Result<copy::CopyOutcome, SessionError> {
     let Copied { source, layer, identity } = copied;
-    fs::create_dir(target.as_path()).map_err(Error::state("make", target.as_path()))?;
+    fs::create_dir(target.as_path()).map_err(SessionError::state("make", target.as_path()))?;
     let hidden = Hidden::of(resolved);
     let options = copy::CopyOptions {
         leave_out: &|path, kind| *layer == WORKSPACE && hidden.picks(path, kind),
@@ -144,13 +145,13 @@ fn copy_one(
     };
     let (from, to) = (opened(source, *identity)?, opened(target, None)?);
     copy(from.as_fd(), to.as_fd(), &options).map_err(|error| match error {
-        copy::CopyError::Cancelled => Error::Interrupted,
-        error => Error::Copy { path: source.as_path().to_owned(), source: error },
+        copy::CopyError::Cancelled => SessionError::Interrupted,
+        error => SessionError::Copy { path: source.as_path().to_owned(), source: error },
     })
 }
 
 /// Takes passwords out of a git directory that is a copy of ours: its settings, and those of its worktrees.
-fn clean_git(git: &HostPath) -> Result<(), Error> {
+fn clean_git(git: &HostPath) -> Result<(), SessionError> {
     clean(&git.join("config"))?;
     clean(&git.join("config.worktree"))?;
     let worktrees = git.join("worktrees");
@@ -163,7 +164,10 @@ fn clean_git(git: &HostPath) -> Result<(), Error> {
 }
 
 /// The same for a workspace that rests on a recorded state, written out below its own directory.
-pub(super) fn clean_ground(directory: &SandboxDirectory, resolved: &ResolvedSpec) -> Result<(), Error> {
+pub(super) fn clean_ground(
+    directory: &SandboxDirectory,
+    resolved: &ResolvedSpec,
+) -> Result<(), SessionError> {
     if resolved.repository_config != RepositoryConfig::WithoutPasswords {
         return Ok(());
     }
@@ -194,8 +198,8 @@ impl Drop for Over<'_> {
 }
 
 /// Opens a directory that must still be the one that was checked.
-fn opened(path: &HostPath, identity: Option<FileIdentity>) -> Result<OwnedFd, Error> {
-    let failed = |errno: Errno| Error::state("copy", path.as_path())(errno.into());
+fn opened(path: &HostPath, identity: Option<FileIdentity>) -> Result<OwnedFd, SessionError> {
+    let failed = |errno: Errno| SessionError::state("copy", path.as_path())(errno.into());
     let opened = open_named(path.as_path()).map_err(failed)?;
     let found = stat_fd(opened.as_fd()).map_err(failed)?;
     match identity {
@@ -205,15 +209,15 @@ fn opened(path: &HostPath, identity: Option<FileIdentity>) -> Result<OwnedFd, Er
 }
 
 /// Copies files of the caller into the private home.
-pub(super) fn seeds(directory: &SandboxDirectory, resolved: &ResolvedSpec) -> Result<(), Error> {
+pub(super) fn seeds(directory: &SandboxDirectory, resolved: &ResolvedSpec) -> Result<(), SessionError> {
     resolved.seeds.iter().try_for_each(|seed| plant(&directory.path().join("home"), seed))
 }
 
-fn plant(home: &HostPath, seed: &Seed) -> Result<(), Error> {
-    let failed = |error| Error::state("copy", seed.source.as_path())(error);
+fn plant(home: &HostPath, seed: &Seed) -> Result<(), SessionError> {
+    let failed = |error| SessionError::state("copy", seed.source.as_path())(error);
     let place = home.join(&seed.place);
     let parent = place.parent().expect("below the home directory");
-    fs::create_dir_all(parent.as_path()).map_err(Error::state("make", parent.as_path()))?;
+    fs::create_dir_all(parent.as_path()).map_err(SessionError::state("make", parent.as_path()))?;
     copy_file(seed.source.as_path(), place.as_path()).map_err(failed)
 }
 
@@ -234,7 +238,7 @@ fn copy_file(from: &Path, to: &Path) -> std::io::Result<()> {
 
 impl SandboxDirectory {
     /// Keeps the values that the record does not hold, readable by the caller alone.
-    pub(super) fn keep_values(&self, resolved: &ResolvedSpec) -> Result<(), Error> {
+    pub(super) fn keep_values(&self, resolved: &ResolvedSpec) -> Result<(), SessionError> {
         let concealed = resolved.environment.iter().filter(|(_, found)| found.secrecy == Secrecy::Concealed);
         let variables: BTreeMap<String, String> =
             concealed.map(|(name, variable)| (name.clone(), variable.value.clone())).collect();
@@ -243,18 +247,18 @@ impl SandboxDirectory {
         }
         let path = self.path().join(ENVIRONMENT);
         let text = serde_json::to_vec(&EnvironmentFile { schema: SCHEMA, variables })
-            .map_err(|source| Error::Record { path: path.as_path().to_owned(), source })?;
+            .map_err(|source| SessionError::Record { path: path.as_path().to_owned(), source })?;
         fs::OpenOptions::new()
             .write(true)
             .create_new(true)
             .mode(0o600)
             .open(path.as_path())
             .and_then(|mut file| file.write_all(&text))
-            .map_err(Error::state("write", path.as_path()))
+            .map_err(SessionError::state("write", path.as_path()))
     }
 
     /// Puts the values into a record that is about to be used, never into one that is shown.
-    pub(super) fn fill_in_values(&self, record: &mut Record) -> Result<(), Error> {
+    pub(super) fn fill_in_values(&self, record: &mut Record) -> Result<(), SessionError> {
         let Some(mut file) = self.read_environment()? else { return Ok(()) };
         for (name, variable) in &mut record.resolved.environment {
             if let Some(value) =

@@ -3,7 +3,7 @@
 use sandtable_protocol::log::{Frame, Reader};
 
 use super::directory::{SandboxDirectory, Sandboxes};
-use super::error::Error;
+use super::error::SessionError;
 use super::manage::existing;
 use crate::model::id::SandboxName;
 use crate::model::path::HostPath;
@@ -24,23 +24,23 @@ pub(super) const STDERR: &str = "stderr";
 
 impl Log {
     /// The log of the sandbox `name`. Only a detached command has one.
-    pub fn open(sandboxes: &Sandboxes, name: &SandboxName) -> Result<Self, Error> {
+    pub fn open(sandboxes: &Sandboxes, name: &SandboxName) -> Result<Self, SessionError> {
         let directory = existing(sandboxes, name)?;
         let path = directory.path().join(LOG);
         if !path.as_path().exists() {
-            return Err(Error::NoLog(name.clone()));
+            return Err(SessionError::NoLog(name.clone()));
         }
         let reader = Reader::new(path.as_path());
         Ok(Self { directory, path, reader })
     }
 
     /// What was written since the last call.
-    pub fn take(&mut self) -> Result<Vec<Frame>, Error> {
-        self.reader.frames().map_err(Error::state("read", self.path.as_path()))
+    pub fn take(&mut self) -> Result<Vec<Frame>, SessionError> {
+        self.reader.frames().map_err(SessionError::state("read", self.path.as_path()))
     }
 
     /// Whether nothing more can come: ask before the last [`Self::take`].
-    pub fn is_over(&self) -> Result<bool, Error> {
+    pub fn is_over(&self) -> Result<bool, SessionError> {
         if !self.directory.exists() {
             return Ok(true);
         }

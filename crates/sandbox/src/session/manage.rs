@@ -10,7 +10,7 @@ use sandtable_store::size::{Size, measure};
 use serde::{Deserialize, Serialize};
 
 use super::directory::{Part, SandboxDirectory, Sandboxes};
-use super::error::Error;
+use super::error::SessionError;
 use super::record::{Exit, Outcome, Record};
 use crate::model::choice::choice;
 use crate::model::id::SandboxName;
@@ -27,7 +27,7 @@ choice! {
 
 /// One sandbox in a listing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Entry {
+pub struct ListedSandbox {
     pub name: SandboxName,
     pub state: State,
     /// Seconds since 1970.
@@ -51,10 +51,10 @@ pub struct LayerSize {
 /// All sandboxes.
 #[derive(Debug, Default)]
 pub struct Listing {
-    pub entries: Vec<Entry>,
+    pub entries: Vec<ListedSandbox>,
     /// Why some are missing: records that are lost, broken or of another version, or that may not be read. They must
     /// not hide the others.
-    pub unreadable: Vec<Error>,
+    pub unreadable: Vec<SessionError>,
 }
 
 /// Everything known about a sandbox.
@@ -71,14 +71,14 @@ const MOST_ENTRIES: usize = 2000;
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 
 /// All sandboxes, after clearing away what dead supervisors left.
-pub fn list(sandboxes: &Sandboxes) -> Result<Listing, Error> {
+pub fn list(sandboxes: &Sandboxes) -> Result<Listing, SessionError> {
     sandboxes.reap()?;
     let mut listing = Listing::default();
     for name in sandboxes.names()? {
         match entry(&sandboxes.at(&name), name) {
             Ok(found) => listing.entries.extend(found),
             // Removed by somebody else in the meantime.
-            Err(Error::Unknown(_)) => {}
+            Err(SessionError::Unknown(_)) => {}
             Err(error) => listing.unreadable.push(error),
         }
     }
@@ -86,9 +86,9 @@ pub fn list(sandboxes: &Sandboxes) -> Result<Listing, Error> {
 }
 
 /// The line of one sandbox, unless it only waited to be cleared away.
-fn entry(directory: &SandboxDirectory, name: SandboxName) -> Result<Option<Entry>, Error> {
+fn entry(directory: &SandboxDirectory, name: SandboxName) -> Result<Option<ListedSandbox>, SessionError> {
     if directory.is_damaged() {
-        return Err(Error::damaged(directory));
+        return Err(SessionError::damaged(directory));
     }
     let record = directory.read_record()?;
     let state = state(directory)?;
@@ -98,26 +98,26 @@ fn entry(directory: &SandboxDirectory, name: SandboxName) -> Result<Option<Entry
     let exit = directory.read_outcome()?.map(|outcome| outcome.exit);
     let size = size(directory, &record.resolved);
     let Record { created_at, command, resolved, .. } = record;
-    Ok(Some(Entry { name, state, created_at, source: resolved.source.root, command, exit, size }))
+    Ok(Some(ListedSandbox { name, state, created_at, source: resolved.source.root, command, exit, size }))
 }
 
 /// The sandbox of a source that was made last.
-pub fn newest(sandboxes: &Sandboxes, source: &Path) -> Result<Option<SandboxName>, Error> {
+pub fn newest(sandboxes: &Sandboxes, source: &Path) -> Result<Option<SandboxName>, SessionError> {
     let entries = list(sandboxes)?.entries.into_iter().filter(|entry| entry.source.as_path() == source);
     // Records have seconds; the lock is made first of all.
-    let made = |entry: &Entry| (entry.created_at, sandboxes.at(&entry.name).locked_since());
+    let made = |entry: &ListedSandbox| (entry.created_at, sandboxes.at(&entry.name).locked_since());
     Ok(entries.max_by_key(made).map(|entry| entry.name))
 }
 
 /// One sandbox.
-pub fn inspect(sandboxes: &Sandboxes, name: &SandboxName) -> Result<Inspection, Error> {
+pub fn inspect(sandboxes: &Sandboxes, name: &SandboxName) -> Result<Inspection, SessionError> {
     let directory = existing(sandboxes, name)?;
     let record = directory.read_record()?;
     Ok(Inspection { state: state(&directory)?, record, outcome: directory.read_outcome()? })
 }
 
 /// Ends a running sandbox: `SIGTERM` to everything inside, `SIGKILL` after `grace`. Returns when it is gone.
-pub fn stop(sandboxes: &Sandboxes, name: &SandboxName, grace: Duration) -> Result<(), Error> {
+pub fn stop(sandboxes: &Sandboxes, name: &SandboxName, grace: Duration) -> Result<(), SessionError> {
     stop_this(sandboxes, name, grace, None)
 }
 
@@ -127,7 +127,7 @@ pub(super) fn stop_this(
     name: &SandboxName,
     grace: Duration,
     id: Option<&str>,
-) -> Result<(), Error> {
+) -> Result<(), SessionError> {
     let directory = existing(sandboxes, name)?;
     let is_this = || match id {
         Some(id) => directory.read_record().map(|record| record.sandbox == id),
@@ -135,41 +135,41 @@ pub(super) fn stop_this(
     };
     let ended = SandboxDirectory::retry(PATIENCE, || {
         if state(&directory)? != State::Running {
-            return Err(Error::NotRunning(name.clone()));
+            return Err(SessionError::NotRunning(name.clone()));
         }
         let socket = directory.connect();
         // Asked after connecting: what took the name before that has its own record there.
         if !is_this()? {
-            return Err(Error::NotRunning(name.clone()));
+            return Err(SessionError::NotRunning(name.clone()));
         }
         let Some(socket) = socket else { return Ok(None) };
         let stopped = attach::stop(socket.as_fd(), grace).ok();
         wake(socket.as_fd());
         Ok(stopped)
     })?;
-    ended.ok_or_else(|| Error::Busy(name.clone()))?;
+    ended.ok_or_else(|| SessionError::Busy(name.clone()))?;
     let gone = SandboxDirectory::retry(PATIENCE, || {
         let free = directory.try_lock()?.is_some();
         Ok((free || !is_this()?).then_some(()))
     });
     match gone {
         // One that is not kept is removed by its supervisor.
-        Ok(Some(())) | Err(Error::Unknown(_)) => Ok(()),
-        Ok(None) => Err(Error::Busy(name.clone())),
+        Ok(Some(())) | Err(SessionError::Unknown(_)) => Ok(()),
+        Ok(None) => Err(SessionError::Busy(name.clone())),
         Err(error) => Err(error),
     }
 }
 
-pub(super) fn existing(sandboxes: &Sandboxes, name: &SandboxName) -> Result<SandboxDirectory, Error> {
+pub(super) fn existing(sandboxes: &Sandboxes, name: &SandboxName) -> Result<SandboxDirectory, SessionError> {
     let directory = sandboxes.at(name);
     match directory.exists() {
         true => Ok(directory),
-        false if directory.is_damaged() => Err(Error::damaged(&directory)),
-        false => Err(Error::Unknown(name.clone())),
+        false if directory.is_damaged() => Err(SessionError::damaged(&directory)),
+        false => Err(SessionError::Unknown(name.clone())),
     }
 }
 
-fn state(directory: &SandboxDirectory) -> Result<State, Error> {
+fn state(directory: &SandboxDirectory) -> Result<State, SessionError> {
     Ok(match directory.try_lock()? {
         None => State::Running,
         Some(_lock) => {
@@ -200,7 +200,7 @@ fn wake(control: BorrowedFd<'_>) {
 }
 
 /// Removes what the supervisor of a `--rm` sandbox could not.
-fn reap(directory: &SandboxDirectory) -> Result<(), Error> {
+fn reap(directory: &SandboxDirectory) -> Result<(), SessionError> {
     match directory.try_lock()? {
         Some(_lock) => directory.delete_noted(),
         None => Ok(()),

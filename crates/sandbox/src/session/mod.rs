@@ -35,12 +35,12 @@ mod watcher;
 use std::ffi::OsString;
 
 pub use directory::Sandboxes;
-pub use error::Error;
+pub use error::SessionError;
 pub use exec::{ExecRequest, exec};
 pub use freeze::{Frozen, freeze};
 pub use image::unpack_image;
 pub use logs::Log;
-pub use manage::{Entry, Inspection, LayerSize, Listing, State, inspect, list, newest, stop};
+pub use manage::{Inspection, LayerSize, ListedSandbox, Listing, State, inspect, list, newest, stop};
 pub use prune::{Prune, Scope, prunable};
 pub use removal::{Loss, Removal, Removed, remove};
 pub use run::{Request, Streams, preview, run};

@@ -14,7 +14,7 @@ use sandtable_store::lock::FileLock;
 use super::create::{id_base, make, now, renew_work};
 use super::directory::{Part, SandboxDirectory, Sandboxes};
 use super::disk::{Allowance, Watch};
-use super::error::Error;
+use super::error::SessionError;
 use super::logs::LOG;
 use crate::engine::enforcement::refusal;
 use crate::engine::{Handles, Place, can_start, engine};
@@ -75,7 +75,7 @@ const TAIL: usize = 16 << 10;
 
 impl OneShot {
     /// A place for sandboxes below `sandboxes`, for `resolved`.
-    pub fn new(sandboxes: &Sandboxes, resolved: ResolvedSpec) -> Result<Self, Error> {
+    pub fn new(sandboxes: &Sandboxes, resolved: ResolvedSpec) -> Result<Self, SessionError> {
         let (name, directory, lock) = loop {
             let name = SandboxName::from_random(random());
             if let Some((directory, lock)) = sandboxes.make(&name)? {
@@ -101,7 +101,7 @@ impl OneShot {
     }
 
     /// Runs `command` until `deadline`. When this returns, all it started is gone.
-    pub fn run(&self, command: &Command, deadline: Instant) -> Result<Ran, Error> {
+    pub fn run(&self, command: &Command, deadline: Instant) -> Result<Ran, SessionError> {
         renew_work(&self.directory, &self.resolved)?;
         let log = self.directory.path().join(LOG);
         let _none_yet = fs_err::remove_file(log.as_path());
@@ -119,9 +119,11 @@ impl OneShot {
             Ending::TimedOut => End::TimedOut,
             Ending::NotStarted { step: StartStep::Program, .. } => End::NoProgram,
             Ending::NotStarted { step: StartStep::Directory, cause } => {
-                return Err(Error::Directory { directory: command.directory.to_string(), cause });
+                return Err(SessionError::Directory { directory: command.directory.to_string(), cause });
             }
-            Ending::NotStarted { step: StartStep::Process, cause } => return Err(Error::Process(cause)),
+            Ending::NotStarted { step: StartStep::Process, cause } => {
+                return Err(SessionError::Process(cause));
+            }
         };
         Ok(Ran { end, output })
     }
@@ -133,7 +135,7 @@ impl OneShot {
         own.flat_map(|frame| frame.bytes).collect()
     }
 
-    fn launched(&self, command: &Command, deadline: Instant) -> Result<Ending, Error> {
+    fn launched(&self, command: &Command, deadline: Instant) -> Result<Ending, SessionError> {
         can_start()?;
         let engine = engine(self.resolved.engine);
         let place = Place {
@@ -167,7 +169,7 @@ impl OneShot {
         sandbox.end();
         drop(sandbox);
         match overfull {
-            Some(reason) => Err(Error::Overfull(reason.to_string())),
+            Some(reason) => Err(SessionError::Overfull(reason.to_string())),
             None => Ok(ending?),
         }
     }

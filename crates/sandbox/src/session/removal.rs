@@ -6,7 +6,7 @@ use std::time::Duration;
 use sandtable_store::lock::FileLock;
 
 use super::directory::{SandboxDirectory, Sandboxes};
-use super::error::Error;
+use super::error::SessionError;
 use super::manage::{PATIENCE, existing, stop};
 use super::record::Record;
 use super::states::{self, LastState};
@@ -42,13 +42,13 @@ pub enum Loss {
     #[error("it was removed by force")]
     Forced,
     #[error(transparent)]
-    Failed(Error),
+    Failed(SessionError),
 }
 
 /// Removes a sandbox and everything it kept.
-pub fn remove(sandboxes: &Sandboxes, name: &SandboxName, how: Removal) -> Result<Removed, Error> {
+pub fn remove(sandboxes: &Sandboxes, name: &SandboxName, how: Removal) -> Result<Removed, SessionError> {
     let directory = match existing(sandboxes, name) {
-        Err(error @ Error::Damaged { .. }) => return remove_damaged(sandboxes, name, (how, error)),
+        Err(error @ SessionError::Damaged { .. }) => return remove_damaged(sandboxes, name, (how, error)),
         found => found?,
     };
     if let Some(_lock) = directory.try_lock()? {
@@ -57,18 +57,18 @@ pub fn remove(sandboxes: &Sandboxes, name: &SandboxName, how: Removal) -> Result
     match how {
         Removal::Careful => match SandboxDirectory::retry(MOMENT, || taken_by(&directory))? {
             Some(Taken::ByNobody(_lock)) => remove_held(&directory, how),
-            Some(Taken::ByItself) | None => Err(Error::StillRunning(name.clone())),
+            Some(Taken::ByItself) | None => Err(SessionError::StillRunning(name.clone())),
         },
         Removal::Forced => {
             match stop(sandboxes, name, GRACE) {
                 // It ended by itself, or was removed by its supervisor.
-                Ok(()) | Err(Error::NotRunning(_) | Error::Unknown(_)) => {}
+                Ok(()) | Err(SessionError::NotRunning(_) | SessionError::Unknown(_)) => {}
                 Err(error) => return Err(error),
             }
             match SandboxDirectory::retry(PATIENCE, || directory.try_lock()) {
                 Ok(Some(_lock)) => remove_held(&directory, how),
-                Err(Error::Unknown(_)) => Ok(Removed::default()),
-                Ok(None) => Err(Error::Busy(name.clone())),
+                Err(SessionError::Unknown(_)) => Ok(Removed::default()),
+                Ok(None) => Err(SessionError::Busy(name.clone())),
                 Err(error) => Err(error),
             }
         }
@@ -76,7 +76,7 @@ pub fn remove(sandboxes: &Sandboxes, name: &SandboxName, how: Removal) -> Result
 }
 
 /// The lock must be held.
-fn remove_held(directory: &SandboxDirectory, how: Removal) -> Result<Removed, Error> {
+fn remove_held(directory: &SandboxDirectory, how: Removal) -> Result<Removed, SessionError> {
     let without = |why| Removed { last: states::recorded(directory), lost: Some(why) };
     let removed = match how {
         Removal::Forced if has_unrecorded_work(directory) => without(Loss::Forced),
@@ -95,10 +95,10 @@ fn remove_held(directory: &SandboxDirectory, how: Removal) -> Result<Removed, Er
 fn remove_damaged(
     sandboxes: &Sandboxes,
     name: &SandboxName,
-    (how, error): (Removal, Error),
-) -> Result<Removed, Error> {
+    (how, error): (Removal, SessionError),
+) -> Result<Removed, SessionError> {
     let directory = sandboxes.at(name);
-    let _lock = directory.claim()?.ok_or_else(|| Error::StillRunning(name.clone()))?;
+    let _lock = directory.claim()?.ok_or_else(|| SessionError::StillRunning(name.clone()))?;
     match directory.is_unrecorded().then_some(error) {
         Some(error) if how == Removal::Careful => Err(unkept(&directory, error)),
         lost => directory.delete().map(|()| Removed { last: None, lost: lost.map(Loss::Failed) }),
@@ -115,7 +115,7 @@ fn has_unrecorded_work(directory: &SandboxDirectory) -> bool {
 }
 
 /// The state of a sandbox that is about to go, with all that it holds. None for one that keeps nothing.
-fn last_state(directory: &SandboxDirectory) -> Result<Option<LastState>, Error> {
+fn last_state(directory: &SandboxDirectory) -> Result<Option<LastState>, SessionError> {
     let record = match directory.read_record() {
         Ok(record) => record,
         Err(error) if directory.is_unrecorded() => return Err(error),
@@ -132,8 +132,8 @@ fn last_state(directory: &SandboxDirectory) -> Result<Option<LastState>, Error> 
     }
 }
 
-fn unkept(directory: &SandboxDirectory, cause: Error) -> Error {
-    Error::Unkept { name: directory.name(), cause: Box::new(cause) }
+fn unkept(directory: &SandboxDirectory, cause: SessionError) -> SessionError {
+    SessionError::Unkept { name: directory.name(), cause: Box::new(cause) }
 }
 
 /// Who holds the lock of a sandbox.
@@ -144,12 +144,12 @@ enum Taken {
 }
 
 /// Who holds the lock. Somebody who removes the sandbox holds it too: then it is not there any more.
-fn taken_by(directory: &SandboxDirectory) -> Result<Option<Taken>, Error> {
+fn taken_by(directory: &SandboxDirectory) -> Result<Option<Taken>, SessionError> {
     if let Some(lock) = directory.try_lock()? {
         return Ok(Some(Taken::ByNobody(lock)));
     }
     if !directory.exists() {
-        return Err(Error::Unknown(directory.name()));
+        return Err(SessionError::Unknown(directory.name()));
     }
     Ok(directory.is_supervised().then_some(Taken::ByItself))
 }
@@ -170,7 +170,7 @@ mod tests {
         let lock = FileLock::try_exclusive(directory.path().join("lock").as_path()).unwrap();
         assert!(matches!(taken_by(&directory), Ok(None)), "it starts, or ends, or is removed: not known yet");
         fs_err::remove_file(directory.path().join("sandbox.json").as_path()).unwrap();
-        assert!(matches!(taken_by(&directory), Err(Error::Unknown(_))), "it is being removed");
+        assert!(matches!(taken_by(&directory), Err(SessionError::Unknown(_))), "it is being removed");
         drop(lock);
         assert!(matches!(taken_by(&directory), Ok(Some(Taken::ByNobody(_)))));
     }

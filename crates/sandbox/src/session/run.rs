@@ -7,7 +7,7 @@ use sandtable_protocol::invocation::Terminal;
 
 use super::create::{Created, Wanted, create, id_base, now};
 use super::directory::Sandboxes;
-use super::error::Error;
+use super::error::SessionError;
 use super::events::{Event, EventKind};
 use super::record::Outcome;
 use super::supervise::supervise;
@@ -46,7 +46,7 @@ pub fn run(
     resolved: ResolvedSpec,
     name: Option<&SandboxName>,
     request: Request<'_>,
-) -> Result<Outcome, Error> {
+) -> Result<Outcome, SessionError> {
     let began = Instant::now();
     let lifetime = resolved.lifetime.value;
     let Created { directory, lock, record } =
@@ -56,7 +56,7 @@ pub fn run(
     let outcome = supervise(&directory, &lock, &record, &task);
     // A sandbox in which nothing ran holds nothing. The lock is held until it is gone: nobody else removes it,
     // and nobody takes the name in between.
-    let nothing_ran = outcome.as_ref().is_err_and(Error::nothing_ran);
+    let nothing_ran = outcome.as_ref().is_err_and(SessionError::nothing_ran);
     if lifetime == Lifetime::Discard || nothing_ran {
         directory.delete()?;
         if !nothing_ran {

@@ -20,7 +20,7 @@ use sandtable_protocol::wire::WireError;
 use serde::{Deserialize, Serialize};
 
 use super::directory::Sandboxes;
-use super::error::{Error, chained};
+use super::error::{SessionError, chained};
 use super::manage::stop_this;
 use super::record::Outcome;
 use super::run::{Request, Streams, run};
@@ -93,7 +93,7 @@ impl SpawnError {
     }
 }
 
-/// An [`Error`] on its way between processes.
+/// An [`SessionError`] on its way between processes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failed {
     pub code: String,
@@ -212,7 +212,7 @@ impl Spawned {
         let name = self.started(&super::Deaf)?;
         let id = self.started.as_ref().and_then(|started| started.id.as_deref());
         match stop_this(&self.sandboxes, &name, grace, id) {
-            Ok(()) | Err(Error::NotRunning(_) | Error::Unknown(_)) => Ok(()),
+            Ok(()) | Err(SessionError::NotRunning(_) | SessionError::Unknown(_)) => Ok(()),
             Err(error) => Err(SpawnError::Failed(Failed::from(&error))),
         }
     }
@@ -254,8 +254,8 @@ impl Drop for Spawned {
     }
 }
 
-impl From<&Error> for Failed {
-    fn from(error: &Error) -> Self {
+impl From<&SessionError> for Failed {
+    fn from(error: &SessionError) -> Self {
         Self { code: error.code().to_owned(), blame: error.blame(), text: chained(error) }
     }
 }

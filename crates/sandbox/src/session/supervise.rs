@@ -15,7 +15,7 @@ use super::capture::{Capture, Watch};
 use super::create::place;
 use super::directory::SandboxDirectory;
 use super::disk::{self, Allowance};
-use super::error::{Error, chained};
+use super::error::{SessionError, chained};
 use super::events::{Event, EventKind};
 use super::files::OUTCOME;
 use super::readable;
@@ -34,7 +34,7 @@ pub(super) fn supervise(
     lock: &FileLock,
     record: &Record,
     task: &Task<'_>,
-) -> Result<Outcome, Error> {
+) -> Result<Outcome, SessionError> {
     let supervision = Supervision { directory, lock, record, task, started: Cell::new(false) };
     let outcome = supervision.run().and_then(|ran| supervision.finish(ran));
     supervision.note_end(&outcome);
@@ -72,7 +72,7 @@ impl Supervision<'_> {
     }
 
     /// Launches the sandbox, runs the command, and takes everything down again.
-    fn run(&self) -> Result<Ran, Error> {
+    fn run(&self) -> Result<Ran, SessionError> {
         let mut watch = Watch::new(self.record);
         let allowance = Allowance::of(self.directory, self.resolved(), self.task.first);
         let sandbox = self.launch(&allowance).inspect_err(|_| self.directory.stop_listening())?;
@@ -110,10 +110,10 @@ impl Supervision<'_> {
     }
 
     /// Starts PID 1 and refuses to go on if a required control does not hold.
-    fn launch(&self, allowance: &Allowance) -> Result<Box<dyn Running>, Error> {
+    fn launch(&self, allowance: &Allowance) -> Result<Box<dyn Running>, SessionError> {
         can_start()?;
         if self.task.request.watcher.is_alone() {
-            return Err(Error::Interrupted);
+            return Err(SessionError::Interrupted);
         }
         let engine = engine(self.resolved().engine);
         let plan = engine.plan(self.resolved(), &place(self.directory, self.record));
@@ -146,7 +146,7 @@ impl Supervision<'_> {
     }
 
     /// Finds what the command changed and writes the outcome, unless nothing is to be kept.
-    fn finish(&self, ran: Ran) -> Result<Outcome, Error> {
+    fn finish(&self, ran: Ran) -> Result<Outcome, SessionError> {
         let Ran { watch, beginning, exit, enforcement, warnings: noticed, overfull, start, run } = ran;
         let keep = self.resolved().lifetime.value == Lifetime::Keep;
         let captured = Instant::now();
@@ -191,7 +191,7 @@ impl Supervision<'_> {
     /// the changes all the same, and the warning says what is missing.
     fn keep_state(
         &self,
-        begun: Option<Result<(), Error>>,
+        begun: Option<Result<(), SessionError>>,
         moved: &[Drift],
     ) -> (Option<SnapshotEntry>, Vec<Warning>) {
         if let Some(Err(error)) = begun {
@@ -221,7 +221,7 @@ impl Supervision<'_> {
     }
 
     /// Notes the end of a command that ran among the events.
-    fn note_end(&self, outcome: &Result<Outcome, Error>) {
+    fn note_end(&self, outcome: &Result<Outcome, SessionError>) {
         if !self.started.get() {
             return;
         }
@@ -239,7 +239,7 @@ impl Supervision<'_> {
     }
 }
 
-fn unrecorded(error: &Error) -> Warning {
+fn unrecorded(error: &SessionError) -> Warning {
     let text = format!("the state was not recorded, the sandbox keeps its changes: {}", chained(error));
     Warning::new("not-recorded", text)
 }

@@ -8,7 +8,7 @@ use sandtable_protocol::invocation::{Carrier, Ending, Invocation};
 use sandtable_protocol::wire::{StartStep, Status};
 
 use super::directory::SandboxDirectory;
-use super::error::Error;
+use super::error::SessionError;
 use super::events::{Event, EventKind};
 use super::logs::{LOG, STDERR, STDOUT};
 use super::readable;
@@ -103,7 +103,7 @@ pub(super) fn outcome(record: &Record, command: &[OsString], exit: Exit) -> Outc
 }
 
 /// The exit code of a command that ran, or why it did not.
-pub(super) fn exit(ending: Ending, task: &Task<'_>) -> Result<Exit, Error> {
+pub(super) fn exit(ending: Ending, task: &Task<'_>) -> Result<Exit, SessionError> {
     let program =
         || task.request.command.first().map_or_else(String::new, |word| word.to_string_lossy().into_owned());
     match ending {
@@ -117,15 +117,15 @@ pub(super) fn exit(ending: Ending, task: &Task<'_>) -> Result<Exit, Error> {
         }
         Ending::TimedOut => Ok(Exit { code: 124, signal: None, origin: ExitOrigin::Sandbox }),
         Ending::NotStarted { step: StartStep::Program, cause: Errno::NOENT | Errno::NOTDIR } => {
-            Err(Error::CommandNotFound { program: program() })
+            Err(SessionError::CommandNotFound { program: program() })
         }
         Ending::NotStarted { step: StartStep::Program, cause } => {
-            Err(Error::CommandNotExecutable { program: program(), cause })
+            Err(SessionError::CommandNotExecutable { program: program(), cause })
         }
         Ending::NotStarted { step: StartStep::Directory, cause } => {
-            Err(Error::Directory { directory: task.directory.to_string(), cause })
+            Err(SessionError::Directory { directory: task.directory.to_string(), cause })
         }
-        Ending::NotStarted { step: StartStep::Process, cause } => Err(Error::Process(cause)),
+        Ending::NotStarted { step: StartStep::Process, cause } => Err(SessionError::Process(cause)),
     }
 }
 

@@ -18,7 +18,7 @@ use sandtable_sandbox::model::spec::{
     Base, EngineChoice, GitConfig, Lifetime, MountAccess, MountRequest, Network, Secrets, SourceGuard, Spec,
     SshAgent, Strictness, WorkspaceMode,
 };
-use sandtable_sandbox::resolve::{Error, resolve};
+use sandtable_sandbox::resolve::{ResolveError, resolve};
 use sandtable_testkit::conformance::cases;
 use sandtable_testkit::mac::{HOME, Mac};
 use sandtable_testkit::sbpl::{Profile, Verdict};
@@ -62,7 +62,7 @@ fn flag<T>(value: T) -> Setting<T> {
     Setting::new(value, Origin::Flag { name: "--test".to_owned() })
 }
 
-fn resolved(spec: &Spec) -> Result<ResolvedSpec, Error> {
+fn resolved(spec: &Spec) -> Result<ResolvedSpec, ResolveError> {
     let mac = Mac::default();
     resolve(spec, &mac.host(), &mac)
 }
@@ -305,7 +305,7 @@ fn what_seatbelt_cannot_do_is_refused() {
     ];
     for (words, spec) in cases {
         let error = resolved(&spec).unwrap_err();
-        assert!(matches!(error, Error::Unsupported(_)), "{words}: {error}");
+        assert!(matches!(error, ResolveError::Unsupported(_)), "{words}: {error}");
         assert!(error.to_string().contains(words), "{words}: {error}");
         assert!(error.remedy().is_some(), "{words}");
     }

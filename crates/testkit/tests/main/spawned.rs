@@ -10,7 +10,7 @@ use std::time::Duration;
 use sandtable_sandbox::model::path::HostPath;
 use sandtable_sandbox::model::resolved::ResolvedSpec;
 use sandtable_sandbox::session::spawn::{Job, JobStreams, SpawnError, Spawned, spawn};
-use sandtable_sandbox::session::{Deaf, Error, Request, Sandboxes, Streams, run};
+use sandtable_sandbox::session::{Deaf, Request, Sandboxes, SessionError, Streams, run};
 use sandtable_store::lock::FileLock;
 use sandtable_testkit::env::TestEnv;
 
@@ -89,7 +89,7 @@ fn a_process_with_threads_is_refused_and_told_what_works() {
         over.store(true, Ordering::Relaxed);
         assert_eq!(refused.code(), "launch");
         assert!(refused.to_string().contains("one thread"), "{refused}");
-        let Error::Launch(refused) = refused else { panic!("{refused}") };
+        let SessionError::Launch(refused) = refused else { panic!("{refused}") };
         assert!(refused.remedy().unwrap().contains("session::spawn"));
     });
     assert!(sandboxes(&env).names().unwrap().is_empty());

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use sandtable_sandbox::engine::Place;
 use sandtable_sandbox::engine::oci::Dialect;
-use sandtable_sandbox::engine::ssh_agent::{Error, Guard, Lowered, Setup, Tunnel, lower, set_up};
+use sandtable_sandbox::engine::ssh_agent::{Guard, Lowered, Setup, SshAgentError, Tunnel, lower, set_up};
 use sandtable_sandbox::facts::MachineFacts;
 use sandtable_sandbox::host::Host;
 use sandtable_sandbox::model::agent::Agent;
@@ -54,7 +54,7 @@ impl World {
     }
 
     /// What a request for Podman on a Mac means here, as far as the agent is concerned.
-    fn decided(&self, path: &str) -> Result<ResolvedSpec, resolve::Error> {
+    fn decided(&self, path: &str) -> Result<ResolvedSpec, resolve::ResolveError> {
         let setting = |value: &str| json!({ "value": value, "origin": { "from": "default" } });
         let spec = json!({
             "engine": "podman", "engine_reason": "", "platform": { "os": "macos" },
@@ -147,7 +147,7 @@ fn a_place_in_the_machine_that_is_not_ours_is_refused() {
     let (_, tunnel) = world.tunnel("one");
     let _made = world.machine.run(&format!("ln -s /usr {}", tunnel.far_directory)).expect_code(0);
     let error = set_up(&tunnel_of(&tunnel)).unwrap_err();
-    assert!(matches!(error, Error::Tunnel(_)), "{error:?}");
+    assert!(matches!(error, SshAgentError::Tunnel(_)), "{error:?}");
 }
 
 #[test]
@@ -172,7 +172,7 @@ fn a_connection_that_cannot_be_chosen_stops_the_launch_with_a_remedy() {
     assert_eq!(world.machine.containers(), 0);
 }
 
-fn refused(error: &resolve::Error, words: &str, mend: &str) {
+fn refused(error: &resolve::ResolveError, words: &str, mend: &str) {
     let cause = std::error::Error::source(error).map(ToString::to_string).unwrap_or_default();
     assert!(cause.contains(words), "no {words}: {cause}");
     let remedy = error.remedy().unwrap_or_default();
@@ -229,7 +229,7 @@ fn a_socket_that_never_appears_ends_the_tunnel() {
     world.nothing_is_left();
 }
 
-fn fails(error: &Error, what: &str, why: &str) {
+fn fails(error: &SshAgentError, what: &str, why: &str) {
     let mut text = error.to_string();
     let mut cause = std::error::Error::source(error);
     while let Some(error) = cause {

@@ -55,7 +55,7 @@ pub enum Error {
     #[error("{chain}: a container of the image `{image}` did not say whether what was made can run in it")]
     NoAnswer { chain: String, image: String },
     #[error("cannot make a sandbox for the steps")]
-    Sandbox(#[source] Box<sandtable_sandbox::session::Error>),
+    Sandbox(#[source] Box<sandtable_sandbox::session::SessionError>),
 }
 
 /// Why a step failed.
@@ -95,7 +95,7 @@ pub enum StepError {
     #[error("`{0}` is not in the output")]
     NoOutput(String),
     #[error(transparent)]
-    Sandbox(#[from] sandtable_sandbox::session::Error),
+    Sandbox(#[from] sandtable_sandbox::session::SessionError),
 }
 
 impl Error {
@@ -233,7 +233,7 @@ fn tail(output: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sandtable_sandbox::session::Error as SessionError;
+    use sandtable_sandbox::session::SessionError;
 
     #[test]
     fn an_engine_that_went_away_is_the_machines_matter_and_a_step_that_failed_is_not() {

@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use sandtable_sandbox::engine::oci::INIT;
 use sandtable_sandbox::model::path::BoxPath;
-use sandtable_sandbox::session::Error as SessionError;
+use sandtable_sandbox::session::SessionError;
 use sandtable_sandbox::session::one_shot::{Command, End, OneShot};
 use serde::{Deserialize, Serialize};
 

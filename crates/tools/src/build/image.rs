@@ -15,8 +15,8 @@ use sandtable_sandbox::model::path::{BoxPath, HostPath};
 use sandtable_sandbox::model::resolved::{EngineName, Identity};
 use sandtable_sandbox::model::tool::MadeOn;
 use sandtable_sandbox::resolve::Engaged;
-use sandtable_sandbox::session::Error as SessionError;
 use sandtable_sandbox::session::Sandboxes;
+use sandtable_sandbox::session::SessionError;
 use sandtable_sandbox::session::one_shot::OneShot;
 
 use super::ISOLATED;

@@ -270,7 +270,7 @@ impl Making<'_> {
         mounts
     }
 
-    pub(super) fn resolved(&self) -> Result<ResolvedSpec, sandtable_sandbox::session::Error> {
+    pub(super) fn resolved(&self) -> Result<ResolvedSpec, sandtable_sandbox::session::SessionError> {
         spec(Steps {
             on: self.root.image(),
             identity: self.workshop.identity,

@@ -11,7 +11,7 @@ use sandtable_sandbox::model::resolved::{
 use sandtable_sandbox::model::setting::{Origin, Setting};
 use sandtable_sandbox::model::spec::{Base, Lifetime, Network, Secrets, Strictness, WorkspaceMode};
 use sandtable_sandbox::resolve;
-use sandtable_sandbox::session::Error;
+use sandtable_sandbox::session::SessionError;
 
 use super::image::BuildImage;
 use crate::execute::HOME;
@@ -29,7 +29,7 @@ pub(super) struct Steps<'a> {
     pub(super) limits: Limits,
 }
 
-pub(super) fn spec(steps: Steps<'_>) -> Result<ResolvedSpec, Error> {
+pub(super) fn spec(steps: Steps<'_>) -> Result<ResolvedSpec, SessionError> {
     let Steps { on, identity, source, directory, mounts, limits } = steps;
     Ok(ResolvedSpec {
         engine: on.map_or(EngineName::WITHOUT_IMAGE, |image| image.made_on.engine),
@@ -66,8 +66,9 @@ pub(super) fn spec(steps: Steps<'_>) -> Result<ResolvedSpec, Error> {
 }
 
 /// The mounts, in order.
-pub(super) fn table(mounts: Vec<Mount>) -> Result<MountTable, Error> {
-    MountTable::new(mounts).map_err(|conflict| Error::Meaning(resolve::Error::Conflict(conflict)))
+pub(super) fn table(mounts: Vec<Mount>) -> Result<MountTable, SessionError> {
+    MountTable::new(mounts)
+        .map_err(|conflict| SessionError::Meaning(resolve::ResolveError::Conflict(conflict)))
 }
 
 /// Memory and processes: wishes where the machine cannot enforce them, like those of a profile.

@@ -103,7 +103,9 @@ impl<'a> Twice<'a> {
     /// A start that names the place was refused because of it; any other failure shows nothing.
     fn refused(&self, error: CliError) -> Result<(Class, String), CliError> {
         let of_launch = match &error {
-            CliError::Session(error) => matches!(**error, session::Error::Launch(LaunchError::Native(_))),
+            CliError::Session(error) => {
+                matches!(**error, session::SessionError::Launch(LaunchError::Native(_)))
+            }
             _ => false,
         };
         let text = chain(&error);

@@ -25,6 +25,6 @@ impl Attack {
 
 /// Refuses as `run` does.
 pub(super) fn launch(_app: &App, _engine: EngineChoice, _depth: Depth) -> Result<Trial, CliError> {
-    engine::can_start().map_err(session::Error::from)?;
+    engine::can_start().map_err(session::SessionError::from)?;
     unreachable!("this file is for systems on which nothing can be started")
 }

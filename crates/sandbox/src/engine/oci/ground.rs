@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use fs_err as fs;
 
 use super::image::engine_of;
-use super::launch::Error;
+use super::launch::ContainerError;
 use super::plan::{ContainerPlan, Ground};
 use crate::model::resolved::Warning;
 use crate::process::Cli;
@@ -24,18 +24,18 @@ pub(super) enum Grounded {
 
 /// Mounts the grounds of a plan in the engine's namespace. Where the kernel does not let an ordinary user, the container
 /// stands on its source.
-pub(super) fn lay(plan: &ContainerPlan) -> Result<Grounded, Error> {
+pub(super) fn lay(plan: &ContainerPlan) -> Result<Grounded, ContainerError> {
     if plan.grounds.is_empty() {
         return Ok(Grounded::AsPlanned);
     }
     let mut words: Vec<PathBuf> = Vec::new();
     for ground in &plan.grounds {
         let Ground { place, above, below } = ground;
-        fs::create_dir(place).map_err(|source| Error::File { path: place.clone(), source })?;
+        fs::create_dir(place).map_err(|source| ContainerError::File { path: place.clone(), source })?;
         words.extend([ground.shown(), above.clone(), below.clone()]);
     }
     let call = in_namespace(&engine_of(plan)?, &plan.init).arg(LAY).args(words);
-    let done = call.finish().map_err(Error::Call)?;
+    let done = call.finish().map_err(ContainerError::Call)?;
     if done.status.success() {
         return Ok(Grounded::AsPlanned);
     }

@@ -5,7 +5,7 @@
 
 use std::path::PathBuf;
 
-use super::launch::Error;
+use super::launch::ContainerError;
 use super::plan::ContainerPlan;
 use crate::engine::Preparation;
 use crate::model::container::{Container, Recipe};
@@ -20,15 +20,15 @@ pub(super) fn engine(container: &Container) -> Cli {
 }
 
 /// The same for a plan.
-pub(super) fn engine_of(plan: &ContainerPlan) -> Result<Cli, Error> {
+pub(super) fn engine_of(plan: &ContainerPlan) -> Result<Cli, ContainerError> {
     program(plan.program.clone(), &plan.variables)
 }
 
 pub(super) fn program(
     path: PathBuf,
     variables: &std::collections::BTreeMap<String, Variable>,
-) -> Result<Cli, Error> {
-    let path = HostPath::new(path).map_err(Error::Path)?;
+) -> Result<Cli, ContainerError> {
+    let path = HostPath::new(path).map_err(ContainerError::Path)?;
     Ok(with_variables(Cli::new(path), variables))
 }
 
@@ -38,7 +38,7 @@ fn with_variables(call: Cli, variables: &std::collections::BTreeMap<String, Vari
 }
 
 /// What the engine calls exactly the image of that name, if it has it. Nothing is fetched.
-pub fn present(container: &Container, image: &ImageRef) -> Result<Option<String>, Error> {
+pub fn present(container: &Container, image: &ImageRef) -> Result<Option<String>, ContainerError> {
     Call { container, image: image.as_str() }.id()
 }
 
@@ -47,7 +47,7 @@ pub fn ensure(
     container: &Container,
     image: &mut ResolvedImage,
     hears: &dyn Preparation,
-) -> Result<(), Error> {
+) -> Result<(), ContainerError> {
     let ResolvedImage::Named { name, pull, id, .. } = image else { return Ok(()) };
     let call = Call { container, image: name.as_str() };
     if let Some(recipe) = &container.build {
@@ -154,10 +154,10 @@ struct Call<'a> {
 
 impl Call<'_> {
     /// What the engine calls the image, if it has it.
-    fn id(&self) -> Result<Option<String>, Error> {
+    fn id(&self) -> Result<Option<String>, ContainerError> {
         let format = "{{.Id}};{{.Architecture}}";
         let call = engine(self.container).args(["image", "inspect", "--format", format, self.image]);
-        let finished = call.finish().map_err(Error::Call)?;
+        let finished = call.finish().map_err(ContainerError::Call)?;
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
         if finished.status.success() {
             let said = text(&finished.stdout);
@@ -170,11 +170,15 @@ impl Call<'_> {
         if missing.iter().any(|word| said.to_lowercase().contains(word)) {
             return Ok(None);
         }
-        Err(Error::of_engine(CliError::Failed { argv: call.argv(), status: finished.status, stderr: said }))
+        Err(ContainerError::of_engine(CliError::Failed {
+            argv: call.argv(),
+            status: finished.status,
+            stderr: said,
+        }))
     }
 
     /// Programs of another kind of machine would not run. Whoever asks for a platform by name knows why they do.
-    fn check(&self, architecture: &str) -> Result<(), Error> {
+    fn check(&self, architecture: &str) -> Result<(), ContainerError> {
         let here = match std::env::consts::ARCH {
             "x86_64" => "amd64",
             "aarch64" => "arm64",
@@ -188,7 +192,7 @@ impl Call<'_> {
         Err(self.failed(Cause::Platform, said))
     }
 
-    fn pull(&self, hears: &dyn Preparation) -> Result<(), Error> {
+    fn pull(&self, hears: &dyn Preparation) -> Result<(), ContainerError> {
         let call = engine(self.container).args(["pull", self.image]);
         match call.lines(&mut |line| hears.fetching(self.image, line)) {
             Ok(()) => Ok(()),
@@ -196,12 +200,12 @@ impl Call<'_> {
                 let said = stderr.lines().last().unwrap_or_default().to_owned();
                 Err(self.failed(Cause::of(&stderr), said))
             }
-            Err(error) => Err(Error::Call(error)),
+            Err(error) => Err(ContainerError::Call(error)),
         }
     }
 
     /// Builds the image from the project's recipe. What that runs is not in our sandbox but in the engine's own.
-    fn build(&self, recipe: &Recipe, hears: &dyn Preparation) -> Result<(), Error> {
+    fn build(&self, recipe: &Recipe, hears: &dyn Preparation) -> Result<(), ContainerError> {
         let (file, context) = (recipe.file.to_string(), recipe.context.to_string());
         let call = engine(self.container).args(["build", "--tag", self.image, "--file", &file, &context]);
         match call.lines(&mut |line| hears.fetching(self.image, line)) {
@@ -209,15 +213,15 @@ impl Call<'_> {
             Err(CliError::Failed { stderr, .. }) => {
                 let said = stderr.lines().last().unwrap_or_default().to_owned();
                 let (image, support) = (self.image.to_owned(), self.container.support.value.clone());
-                Err(Error::Build { image, file: recipe.file.clone().into(), said, support })
+                Err(ContainerError::Build { image, file: recipe.file.clone().into(), said, support })
             }
-            Err(error) => Err(Error::Call(error)),
+            Err(error) => Err(ContainerError::Call(error)),
         }
     }
 
-    fn failed(&self, cause: Cause, said: String) -> Error {
+    fn failed(&self, cause: Cause, said: String) -> ContainerError {
         let (image, support) = (self.image.to_owned(), self.container.support.value.clone());
-        Error::Image { image, cause, said, support }
+        ContainerError::Image { image, cause, said, support }
     }
 }
 
@@ -238,7 +242,8 @@ mod tests {
         ];
         for cause in causes {
             let image = "registry.example/x:1".to_owned();
-            let error = Error::Image { image, cause, said: String::new(), support: SUPPORT.to_owned() };
+            let error =
+                ContainerError::Image { image, cause, said: String::new(), support: SUPPORT.to_owned() };
             let remedy = error.remedy().expect("there is always a way on");
             assert!(remedy.ends_with(&format!("visit {SUPPORT} if the issue persists")), "{remedy}");
             assert!(!format!("{error}{remedy}").contains('@') && !remedy.contains("gemini"), "{remedy}");

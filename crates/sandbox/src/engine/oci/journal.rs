@@ -9,7 +9,7 @@ use sandtable_store::regular;
 use serde::{Deserialize, Serialize};
 
 use super::image::program;
-use super::launch::Error;
+use super::launch::ContainerError;
 use super::plan::ContainerPlan;
 use super::{Dialect, ground, own};
 use crate::model::container::EngineRights;
@@ -68,10 +68,10 @@ impl Journal {
     }
 
     /// Writes it down; from here on [`reap`] can do the rest.
-    pub(super) fn write(&self, directory: &Path) -> Result<(), Error> {
+    pub(super) fn write(&self, directory: &Path) -> Result<(), ContainerError> {
         let path = directory.join(FILE);
         let text = serde_json::to_vec(self).expect("plain data");
-        fs::write(&path, text).map_err(|source| Error::File { path, source })
+        fs::write(&path, text).map_err(|source| ContainerError::File { path, source })
     }
 
     /// Removes everything it names, and itself when nothing is left.

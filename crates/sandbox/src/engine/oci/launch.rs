@@ -39,7 +39,7 @@ const PATIENCE_AT_THE_END: Duration = Duration::from_secs(20);
 
 /// Why there is no container. Nothing has run.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum ContainerError {
     #[error("the sandbox image `{image}` {}{}", cause.verdict(), behind(said))]
     Image { image: String, cause: Cause, said: String, support: String },
     #[error("the sandbox image `{image}` could not be built from `{}`{}", file.display(), behind(said))]
@@ -78,7 +78,7 @@ pub enum Error {
     Host(#[source] Errno),
 }
 
-impl Error {
+impl ContainerError {
     /// What a failed call of the engine means.
     pub(super) fn of_engine(error: CliError) -> Self {
         let CliError::Failed { stderr, .. } = &error else { return Self::Call(error) };
@@ -193,7 +193,11 @@ pub(super) struct Launched {
 }
 
 /// Starts the container of `plan` and returns when its PID 1 has reported what holds.
-pub(super) fn launch(plan: &ContainerPlan, handles: &Handles<'_>, agent: Guard) -> Result<Launched, Error> {
+pub(super) fn launch(
+    plan: &ContainerPlan,
+    handles: &Handles<'_>,
+    agent: Guard,
+) -> Result<Launched, ContainerError> {
     let journal = Journal::of(plan);
     journal.clear(&plan.directory);
     journal.write(&plan.directory)?;
@@ -213,17 +217,23 @@ pub(super) fn launch(plan: &ContainerPlan, handles: &Handles<'_>, agent: Guard) 
     launched.warnings.extend(grounded.warning());
     launched.proxy = proxy::start(plan)?;
     let door = Door::make(&plan.door)?.expecting(&plan.init)?;
-    let words = os::memory_file("words").map_err(Error::Host)?;
-    let heard = File::from(words.try_clone().map_err(|_| Error::Host(Errno::MFILE))?);
+    let words = os::memory_file("words").map_err(ContainerError::Host)?;
+    let heard = File::from(words.try_clone().map_err(|_| ContainerError::Host(Errno::MFILE))?);
     let argv = grounded.words(plan);
-    let client =
-        engine_of(plan)?.args(argv).start_apart(Stdio::null(), Stdio::from(words)).map_err(Error::Call)?;
+    let client = engine_of(plan)?
+        .args(argv)
+        .start_apart(Stdio::null(), Stdio::from(words))
+        .map_err(ContainerError::Call)?;
     let client = launched.client.insert(client);
     let end = Instant::now() + PATIENCE;
     let socket = door.wait(|| matches!(client.try_wait(), Ok(None)) && Instant::now() < end)?;
     let Some(socket) = socket else {
         let said = last_words(heard);
-        return Err(if Instant::now() < end { Error::of_start(said, plan) } else { Error::Silent { said } });
+        return Err(if Instant::now() < end {
+            ContainerError::of_start(said, plan)
+        } else {
+            ContainerError::Silent { said }
+        });
     };
     let terms = Terms {
         landlock: plan.landlock.clone(),
@@ -231,7 +241,7 @@ pub(super) fn launch(plan: &ContainerPlan, handles: &Handles<'_>, agent: Guard) 
         set_ids: plan.set_ids,
         port: plan.proxy.as_ref().map(|_| PROXY_PORT),
         search: plan.search.clone(),
-        host: host::look().map_err(Error::Host)?,
+        host: host::look().map_err(ContainerError::Host)?,
     };
     let mut contained =
         Contained::adopt(socket, terms, [handles.control, handles.lock], plan.limits.as_ref())?;
@@ -243,12 +253,12 @@ pub(super) fn launch(plan: &ContainerPlan, handles: &Handles<'_>, agent: Guard) 
 }
 
 /// Makes what has to be there before the container.
-fn furnish(plan: &ContainerPlan) -> Result<(), Error> {
+fn furnish(plan: &ContainerPlan) -> Result<(), ContainerError> {
     let made = |path: &PathBuf| {
         std::fs::DirBuilder::new()
             .mode(0o700)
             .create(path)
-            .map_err(|source| Error::File { path: path.clone(), source })
+            .map_err(|source| ContainerError::File { path: path.clone(), source })
     };
     made(&plan.door)?;
     if !plan.files.is_empty() {
@@ -256,7 +266,7 @@ fn furnish(plan: &ContainerPlan) -> Result<(), Error> {
     }
     for file in &plan.files {
         fs::write(&file.path, &file.contents)
-            .map_err(|source| Error::File { path: file.path.clone(), source })?;
+            .map_err(|source| ContainerError::File { path: file.path.clone(), source })?;
     }
     if let Some(proxy) = &plan.proxy {
         made(&proxy.directory)?;
@@ -269,14 +279,14 @@ fn furnish(plan: &ContainerPlan) -> Result<(), Error> {
             // Names of neighbours are of no use where there are none, and other networks are not reached.
             Dialect::Podman => call.args(["--disable-dns", "--opt", "isolate=true"]),
         };
-        call.arg(network).output().map_err(Error::of_engine)?;
+        call.arg(network).output().map_err(ContainerError::of_engine)?;
     }
     for volume in &plan.volumes {
         let options = format!("o={}", volume.options);
         let kind =
             ["volume", "create", "--driver", "local", "--opt", "type=overlay", "--opt", "device=overlay"];
         let call = engine_of(plan)?.args(kind).args(["--label", &label, "--opt", &options, &volume.name]);
-        call.output().map_err(Error::of_engine)?;
+        call.output().map_err(ContainerError::of_engine)?;
     }
     Ok(())
 }
@@ -369,8 +379,11 @@ mod tests {
 
     #[test]
     fn an_engine_that_may_not_raise_limits_is_told_how_to() {
-        let refused =
-            |said: &str| Error::Refused { said: said.to_owned(), cause: None, image: "i".to_owned() };
+        let refused = |said: &str| ContainerError::Refused {
+            said: said.to_owned(),
+            cause: None,
+            image: "i".to_owned(),
+        };
         let limits = refused("error setting rlimit type 7: operation not permitted").remedy();
         assert!(limits.is_some_and(|remedy| remedy.contains("default_ulimits")));
         assert_eq!(refused("no space left on device").remedy(), None);

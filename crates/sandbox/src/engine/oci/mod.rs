@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 pub use ground::{LAY, LIFT};
 pub use journal::SWEEP;
 pub(super) use journal::{has_left, reap};
-pub use launch::Error;
+pub use launch::ContainerError;
 pub use lower::SUBCOMMAND;
 pub use own::INIT;
 pub use plan::ContainerPlan;

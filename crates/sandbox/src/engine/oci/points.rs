@@ -17,7 +17,7 @@ use rustix::fs::{
 use rustix::io::{Errno, Result};
 use sandtable_store::dir::{Kind, attribute_value, open_named, stat_at};
 
-use super::launch::Error;
+use super::launch::ContainerError;
 use super::plan::{Missing, Point, PointKind};
 use crate::engine::Place;
 use crate::model::mount::{Content, HostAccess, Mount, Pins};
@@ -76,10 +76,12 @@ fn kind(content: &Content) -> Option<PointKind> {
 }
 
 /// Walks to every place, and makes what is missing and may be made.
-pub(super) fn check(points: &[Point]) -> std::result::Result<(), Error> {
+pub(super) fn check(points: &[Point]) -> std::result::Result<(), ContainerError> {
     points.iter().try_for_each(|point| {
-        walk(point)
-            .map_err(|errno| Error::Point { target: point.target.clone(), source: io::Error::from(errno) })
+        walk(point).map_err(|errno| ContainerError::Point {
+            target: point.target.clone(),
+            source: io::Error::from(errno),
+        })
     })
 }
 

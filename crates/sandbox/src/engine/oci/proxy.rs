@@ -19,7 +19,7 @@ use sandtable_protocol::constants::{OUTPOST, READY};
 
 use super::Dialect;
 use super::image::engine_of;
-use super::launch::{Error, last_words};
+use super::launch::{ContainerError, last_words};
 use super::lower::{USER_MODE, Words, container_name, ids, labels, own_network, walls};
 use super::mounts::{self, Write};
 use super::own::{DOOR, INIT, SOCKET};
@@ -105,14 +105,16 @@ enum Way {
 }
 
 /// Starts the container and returns when the program listens.
-pub(super) fn start(plan: &ContainerPlan) -> Result<Option<Guard>, Error> {
+pub(super) fn start(plan: &ContainerPlan) -> Result<Option<Guard>, ContainerError> {
     let Some(proxy) = &plan.proxy else { return Ok(None) };
     let door = Door::make(&proxy.directory)?.expecting(&plan.init)?;
-    let words = os::memory_file("words").map_err(Error::Host)?;
-    let heard = File::from(words.try_clone().map_err(|_| Error::Host(Errno::MFILE))?);
+    let words = os::memory_file("words").map_err(ContainerError::Host)?;
+    let heard = File::from(words.try_clone().map_err(|_| ContainerError::Host(Errno::MFILE))?);
     let argv = proxy.argv.iter().map(|arg| arg.value.as_str());
-    let client =
-        engine_of(plan)?.args(argv).start_apart(Stdio::null(), Stdio::from(words)).map_err(Error::Call)?;
+    let client = engine_of(plan)?
+        .args(argv)
+        .start_apart(Stdio::null(), Stdio::from(words))
+        .map_err(ContainerError::Call)?;
     let out = proxy.directory.join(OUT);
     let mut guard = Guard { client, connection: None, out, way: RefCell::new(Way::Closed) };
     let end = Instant::now() + PATIENCE;
@@ -126,7 +128,7 @@ pub(super) fn start(plan: &ContainerPlan) -> Result<Option<Guard>, Error> {
     let said = last_words(heard);
     let when = if late { format!(" within {} seconds", PATIENCE.as_secs()) } else { String::new() };
     let said = format!("it does not listen at port {PROXY_PORT}{when}: {said}");
-    Err(Error::Proxy { command: proxy.command.clone(), said })
+    Err(ContainerError::Proxy { command: proxy.command.clone(), said })
 }
 
 impl Guard {

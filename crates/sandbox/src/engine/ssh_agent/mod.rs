@@ -62,7 +62,7 @@ impl Guard {
 
 /// Why the agent does not get in. The launch stops.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum SshAgentError {
     #[error("the ssh-agent is required, and there is none to bring in: {why}")]
     Unavailable { why: String },
     #[error("cannot bring the ssh-agent in")]
@@ -71,7 +71,7 @@ pub enum Error {
     Tunnel(#[from] TunnelError),
 }
 
-impl Error {
+impl SshAgentError {
     /// What the user can do about it; the last line is the way on without the agent.
     pub fn remedy(&self) -> String {
         let without = "`SANDTABLE_SSH_AGENT=off` goes on without the agent";
@@ -84,13 +84,15 @@ impl Error {
 
 /// Finds out what only a container of the image can tell. An agent that turns out not to be there is taken out
 /// of `spec`, or stops the launch if it is required.
-pub(super) fn check(spec: &mut ResolvedSpec) -> Result<(), Error> {
+pub(super) fn check(spec: &mut ResolvedSpec) -> Result<(), SshAgentError> {
     if spec.ssh_agent.forwarding != Some(Forwarding::Desktop) {
         return Ok(());
     }
     match desktop::check(spec) {
         Ok(()) => Ok(()),
-        Err(why) if spec.ssh_agent.asked.value == SshAgent::Required => Err(Error::Unavailable { why }),
+        Err(why) if spec.ssh_agent.asked.value == SshAgent::Required => {
+            Err(SshAgentError::Unavailable { why })
+        }
         Err(why) => {
             spec.without_agent(Warning::no_agent(&why));
             Ok(())
@@ -127,7 +129,7 @@ pub fn lower(spec: &ResolvedSpec, dialect: Dialect, place: &Place) -> Lowered {
 }
 
 /// Sets up what has to be there before the engine is called.
-pub fn set_up(setup: &Setup) -> Result<Guard, Error> {
+pub fn set_up(setup: &Setup) -> Result<Guard, SshAgentError> {
     match setup {
         Setup::Nothing => Ok(Guard::Nothing),
         Setup::Relay(relay) => Ok(Guard::Relay(relay::Guard::prepare(relay)?)),

@@ -150,7 +150,7 @@ fn podmans_machine_gets_a_tunnel_of_this_session() {
 }
 
 /// What becomes of a request for Docker Desktop's socket, with a `docker` that is a script.
-fn checked(asked: SshAgent, script: &str) -> Result<ResolvedSpec, Error> {
+fn checked(asked: SshAgent, script: &str) -> Result<ResolvedSpec, SshAgentError> {
     let dir = tempfile::tempdir().unwrap();
     let program = dir.path().join("docker");
     fs_err::write(&program, format!("#!/bin/sh\n{script}\n")).unwrap();
@@ -181,7 +181,7 @@ fn what_docker_desktop_does_not_show_is_said_and_left_out() {
         }
     }
     let error = checked(SshAgent::Required, script).unwrap_err();
-    assert!(matches!(error, Error::Unavailable { .. }), "{error}");
+    assert!(matches!(error, SshAgentError::Unavailable { .. }), "{error}");
     assert!(error.remedy().contains("SANDTABLE_SSH_AGENT=off"));
 }
 
@@ -195,7 +195,7 @@ fn every_failure_of_the_tunnel_names_a_remedy_and_the_way_on() {
         TunnelError::Silent { far: "/tmp/x".to_owned(), patience_ms: 10_000, said: said() },
     ];
     for error in errors {
-        let remedy = Error::from(error).remedy();
+        let remedy = SshAgentError::from(error).remedy();
         let lines: Vec<&str> = remedy.lines().collect();
         assert!(lines.len() == 2 && lines[1].contains("SANDTABLE_SSH_AGENT=off"), "{remedy}");
     }

@@ -7,7 +7,7 @@
 mod podman;
 
 use super::case::Case;
-use super::error::Error;
+use super::error::ResolveError;
 use super::source::Workspace;
 use crate::facts::{Facts, Failure, Kind};
 use crate::host::Host;
@@ -47,16 +47,16 @@ pub(super) fn decide(
     asked: &Setting<SshAgent>,
     around: &Surroundings<'_>,
     found: &mut Vec<Warning>,
-) -> Result<Agent, Error> {
+) -> Result<Agent, ResolveError> {
     let agent = |forwarding| Agent { asked: asked.clone(), forwarding };
     if asked.value == SshAgent::Off {
         return Ok(agent(None));
     }
     match way(around) {
         Ok(forwarding) => Ok(agent(Some(forwarding))),
-        Err(Obstacle::Connection(error)) => Err(Error::AgentConnection(error)),
+        Err(Obstacle::Connection(error)) => Err(ResolveError::AgentConnection(error)),
         Err(Obstacle::Unavailable(why)) if asked.value == SshAgent::Required => {
-            Err(Error::AgentUnavailable { why })
+            Err(ResolveError::AgentUnavailable { why })
         }
         Err(Obstacle::Unavailable(why)) => {
             found.push(Warning::no_agent(&why));

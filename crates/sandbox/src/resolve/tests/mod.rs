@@ -16,7 +16,7 @@ mod views;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-use super::{Error, resolve};
+use super::{ResolveError, resolve};
 use crate::facts::fake::Fake;
 use crate::facts::{Recorder, Replay};
 use crate::host::Host;
@@ -97,7 +97,7 @@ pub(super) fn host(uid: u32, home: &str, path: &str) -> Host {
 }
 
 /// Resolves twice, once on `machine` and once on the record of the first time, which must not differ.
-fn resolved(spec: &Spec, host: &Host, machine: &Fake) -> Result<ResolvedSpec, Error> {
+fn resolved(spec: &Spec, host: &Host, machine: &Fake) -> Result<ResolvedSpec, ResolveError> {
     let recorder = Recorder::new(machine.clone());
     let first = resolve(spec, host, &recorder);
     let text = serde_json::to_string(&recorder.transcript()).unwrap();
@@ -113,7 +113,7 @@ fn check(spec: &Spec, host: &Host, machine: &Fake) -> String {
     }
 }
 
-fn refusal(error: &Error) -> String {
+fn refusal(error: &ResolveError) -> String {
     let blame = match error.blame() {
         Blame::Input => "input",
         Blame::Machine => "machine",

@@ -4,7 +4,7 @@ use sandtable_store::hex;
 use sandtable_store::meta::{Filter, Operation};
 use sandtable_store::store::Store;
 
-use super::super::error::Error;
+use super::super::error::SessionError;
 use super::{Link, OPERATION, Proof, ProofError};
 use crate::board::{self, Board, Found};
 
@@ -16,15 +16,15 @@ pub struct Checked {
 }
 
 /// Reads a proof and holds it against its own digest and against the operations of the store.
-pub fn check(board: &Board, text: &[u8]) -> Result<Checked, Error> {
+pub fn check(board: &Board, text: &[u8]) -> Result<Checked, SessionError> {
     let proof = Proof::read(text)?;
     let found = board.snapshot(&proof.snap_sha.to_string())?;
     let meta = found.store.meta();
-    if let Some(fault) = meta.chain_fault().map_err(board::Error::from)? {
+    if let Some(fault) = meta.chain_fault().map_err(board::BoardError::from)? {
         let what = format!("operation {}: {}", fault.operation, fault.what);
         return Err(ProofError::Chain { what }.into());
     }
-    let operations = meta.operations(&Filter::default()).map_err(board::Error::from)?;
+    let operations = meta.operations(&Filter::default()).map_err(board::BoardError::from)?;
     let at = operations.iter().position(|operation| tells_of(operation, &proof.sha256));
     let at = at.ok_or_else(|| ProofError::Unknown(proof.sha256.clone()))?;
     let before = at.checked_sub(1).and_then(|before| operations.get(before));
@@ -45,7 +45,7 @@ pub(super) fn link(operation: &Operation) -> Link {
 }
 
 /// The newest operation of a store.
-pub(super) fn newest(store: &Store) -> Result<Link, board::Error> {
+pub(super) fn newest(store: &Store) -> Result<Link, board::BoardError> {
     let newest = store.meta().operations(&Filter { newest: Some(1), ..Filter::default() })?;
     Ok(newest.last().map_or_else(|| Link { number: 0, hash: hex::encode(&[0; 32]) }, link))
 }

@@ -37,7 +37,7 @@ pub struct Touched {
 const MOST: usize = 10_000;
 
 impl Difference {
-    pub(super) fn between(from: &Found, to: &Found) -> Result<Self, board::Error> {
+    pub(super) fn between(from: &Found, to: &Found) -> Result<Self, board::BoardError> {
         let options = diff::DiffOptions {
             renames: Renames::Ignore,
             file_bytes: 0,

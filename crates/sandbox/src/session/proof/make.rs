@@ -13,7 +13,7 @@ use sha2::Digest as _;
 
 use super::super::create::{Created, Wanted, create};
 use super::super::directory::{SandboxDirectory, Sandboxes};
-use super::super::error::Error;
+use super::super::error::SessionError;
 use super::super::logs::{STDERR, STDOUT};
 use super::super::record::{Outcome, Record};
 use super::super::run::{Request, Streams};
@@ -50,10 +50,10 @@ pub fn verify(
     resolved: ResolvedSpec,
     from: &Found,
     trial: &Trial<'_>,
-) -> Result<Proof, Error> {
+) -> Result<Proof, SessionError> {
     let command = words(trial.request.command)?;
     if resolved.mode.value != WorkspaceMode::Overlay {
-        return Err(Error::NoOverlay { reason: resolved.mode.reason });
+        return Err(SessionError::NoOverlay { reason: resolved.mode.reason });
     }
     let resolved = ResolvedSpec {
         base: Setting::default_value(Base::Store),
@@ -108,13 +108,13 @@ fn made(
     resolved: ResolvedSpec,
     from: &Found,
     request: Request<'_>,
-) -> Result<Created, Error> {
+) -> Result<Created, SessionError> {
     let name: SandboxName =
         format!("proof-{}", from.snapshot.id.short(8)).parse().expect("letters, digits and a dash");
     let wanted = |name| Wanted { name, base: Some(from.snapshot.id) };
     match create(sandboxes, resolved.clone(), wanted(Some(&name)), request) {
         // Somebody else is at it.
-        Err(Error::NameTaken(_)) => create(sandboxes, resolved, wanted(None), request),
+        Err(SessionError::NameTaken(_)) => create(sandboxes, resolved, wanted(None), request),
         made => made,
     }
 }
@@ -124,34 +124,34 @@ fn run(
     lock: &FileLock,
     record: &Record,
     request: Request<'_>,
-) -> Result<Outcome, Error> {
+) -> Result<Outcome, SessionError> {
     let start = record.resolved.directory.clone();
     let task = Task { directory: start, began: Instant::now(), first: First::Yes, request };
     supervise(directory, lock, record, &task)
 }
 
 /// The command, which must be the same when it is read again.
-fn words(command: &[OsString]) -> Result<Vec<String>, Error> {
+fn words(command: &[OsString]) -> Result<Vec<String>, SessionError> {
     let words = command.iter().map(|word| word.to_str().map(str::to_owned));
     Ok(words.collect::<Option<_>>().ok_or(ProofError::NotText)?)
 }
 
 /// The state that the command left.
-fn after(from: &Found, outcome: &Outcome) -> Result<After, Error> {
+fn after(from: &Found, outcome: &Outcome) -> Result<After, SessionError> {
     let left = outcome.snapshot.as_ref().ok_or(ProofError::NoState)?;
-    let state = from.store.state(&left.id).map_err(board::Error::from)?;
+    let state = from.store.state(&left.id).map_err(board::BoardError::from)?;
     Ok(After { tree: left.tree, state: state.hash() })
 }
 
 /// The snapshot before, and what differs; a first one has none.
-fn before(board: &Board, from: &Found) -> Result<(Option<Found>, Option<Difference>), Error> {
+fn before(board: &Board, from: &Found) -> Result<(Option<Found>, Option<Difference>), SessionError> {
     match board.before(from) {
         Ok(before) => {
             let diff = Difference::between(&before, from)?;
             Ok((Some(before), Some(diff)))
         }
         // It was collected, or there was none.
-        Err(board::Error::NoBase(_) | board::Error::Unknown(_)) => Ok((None, None)),
+        Err(board::BoardError::NoBase(_) | board::BoardError::Unknown(_)) => Ok((None, None)),
         Err(error) => Err(error.into()),
     }
 }
@@ -162,13 +162,14 @@ fn digest(
     name: &str,
     trial: &Trial<'_>,
     stream: Stream,
-) -> Result<String, Error> {
+) -> Result<String, SessionError> {
     let path = directory.path().join(name);
-    let failed = |error| Error::state("read", path.as_path())(error);
+    let failed = |error| SessionError::state("read", path.as_path())(error);
     let mut file = fs::File::open(path.as_path()).map_err(failed)?;
     let (mut hasher, mut room) = (sha2::Sha256::new(), vec![0; 64 << 10]);
     loop {
-        let length = file.read(&mut room).map_err(|error| Error::state("read", path.as_path())(error))?;
+        let length =
+            file.read(&mut room).map_err(|error| SessionError::state("read", path.as_path())(error))?;
         if length == 0 {
             return Ok(hex::encode(&hasher.finalize()));
         }
@@ -178,7 +179,7 @@ fn digest(
 }
 
 /// Ties the proof to the operations of the store. Somebody else may be faster: then it follows theirs.
-fn note(from: &Found, proof: &Proof, against: Option<&str>) -> Result<Proof, Error> {
+fn note(from: &Found, proof: &Proof, against: Option<&str>) -> Result<Proof, SessionError> {
     loop {
         let follows = newest(&from.store)?;
         let proof = Proof { follows, ..proof.clone() }.sealed();
@@ -196,7 +197,7 @@ fn note(from: &Found, proof: &Proof, against: Option<&str>) -> Result<Proof, Err
             details: details.to_string(),
         };
         let meta = from.store.meta();
-        if meta.append_after(proof.follows.number, &draft).map_err(board::Error::from)?.is_some() {
+        if meta.append_after(proof.follows.number, &draft).map_err(board::BoardError::from)?.is_some() {
             return Ok(proof);
         }
     }

@@ -14,7 +14,7 @@ use sandtable_store::store::{Batch, Store};
 use serde::{Deserialize, Serialize};
 
 use super::super::directory::{Part, SandboxDirectory};
-use super::super::error::Error;
+use super::super::error::SessionError;
 use super::super::files::ARRIVED;
 use super::super::record::{Record, SCHEMA};
 use super::keep::{Stillness, read_layer};
@@ -84,8 +84,13 @@ impl SandboxDirectory {
     }
 
     /// What the workspace would be recorded as; nothing is.
-    fn seen(&self, record: &Record, store: &Store, to: &State) -> Result<Option<SnapshotOutcome>, Error> {
-        let batch = store.begin().map_err(board::Error::from)?;
+    fn seen(
+        &self,
+        record: &Record,
+        store: &Store,
+        to: &State,
+    ) -> Result<Option<SnapshotOutcome>, SessionError> {
+        let batch = store.begin().map_err(board::BoardError::from)?;
         let seen = if plain::root(self, record).is_some() {
             self.seen_plainly(record, &batch)?
         } else {
@@ -98,7 +103,7 @@ impl SandboxDirectory {
         Ok((!is_users).then_some(seen))
     }
 
-    fn seen_plainly(&self, record: &Record, batch: &Batch<'_>) -> Result<SnapshotOutcome, Error> {
+    fn seen_plainly(&self, record: &Record, batch: &Batch<'_>) -> Result<SnapshotOutcome, SessionError> {
         let hearing = Silent::default();
         let taking = Taking::of(Ignored::All, "snapshot", &hearing);
         Ok(plain::look(self, record, batch, &taking)?)

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::super::capture::Look;
 use super::super::directory::SandboxDirectory;
-use super::super::error::Error;
+use super::super::error::SessionError;
 use super::super::record::{DriftEntry, Record, SCHEMA};
 use super::super::watcher::Watcher;
 use super::git::held_head;
@@ -46,7 +46,7 @@ impl StandsOn {
 pub(in crate::session) struct Beginning {
     progress: Arc<Progress>,
     /// An error if there can be no other thread.
-    thread: std::io::Result<JoinHandle<Result<(), Error>>>,
+    thread: std::io::Result<JoinHandle<Result<(), SessionError>>>,
 }
 
 /// What is seen of the source beside a command, for whom.
@@ -105,8 +105,12 @@ impl Beginning {
     }
 
     /// Waits until the sandbox stands on a recorded state.
-    pub(in crate::session) fn finish(self, record: &Record, watcher: &dyn Watcher) -> Result<(), Error> {
-        let failed = Error::state("start a thread to record", record.resolved.source.root.as_path());
+    pub(in crate::session) fn finish(
+        self,
+        record: &Record,
+        watcher: &dyn Watcher,
+    ) -> Result<(), SessionError> {
+        let failed = SessionError::state("start a thread to record", record.resolved.source.root.as_path());
         let thread = self.thread.map_err(failed)?;
         while !thread.is_finished() {
             let counts = *self.progress.counts.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -114,7 +118,7 @@ impl Beginning {
             std::thread::sleep(std::time::Duration::from_millis(2));
         }
         watcher.recorded();
-        thread.join().map_err(|_| Error::NoBase(record.name.clone()))?
+        thread.join().map_err(|_| SessionError::NoBase(record.name.clone()))?
     }
 }
 
@@ -124,7 +128,7 @@ fn record_source(
     source: &std::path::Path,
     hearing: &dyn Hearing,
     seen: &Seen,
-) -> Result<ObjectId, board::Error> {
+) -> Result<ObjectId, board::BoardError> {
     let taking = Taking {
         message: Some("the source"),
         sightings: Some(&seen.sightings),
@@ -156,16 +160,17 @@ impl SandboxDirectory {
         record: &Record,
         snapshot: ObjectId,
         head: Option<BaseHead>,
-    ) -> Result<(), Error> {
+    ) -> Result<(), SessionError> {
         self.stand_on_this(record, &StandsOn::new(snapshot, head))
     }
 
     /// The same with all that is known of it.
-    pub(super) fn stand_on_this(&self, record: &Record, stands_on: &StandsOn) -> Result<(), Error> {
+    pub(super) fn stand_on_this(&self, record: &Record, stands_on: &StandsOn) -> Result<(), SessionError> {
         let source = record.resolved.source.root.as_path();
-        let store = self.board().of_source(source)?.ok_or_else(|| Error::NoBase(record.name.clone()))?;
+        let store =
+            self.board().of_source(source)?.ok_or_else(|| SessionError::NoBase(record.name.clone()))?;
         // It may have been let go of and collected since somebody chose it.
-        store.hold(&stands_on.snapshot).map_err(board::Error::from)?;
+        store.hold(&stands_on.snapshot).map_err(board::BoardError::from)?;
         let created = OperationDraft {
             subject: subject(record).to_string(),
             kind: "create".to_owned(),
@@ -173,7 +178,7 @@ impl SandboxDirectory {
             head: HeadChange::Set(stands_on.snapshot),
             details: serde_json::json!({ "name": record.name }).to_string(),
         };
-        store.meta().append(&created).map_err(board::Error::from)?;
+        store.meta().append(&created).map_err(board::BoardError::from)?;
         self.write(super::super::files::BASE, stands_on)
     }
 }

@@ -11,7 +11,7 @@ use sandtable_store::store::Store;
 use serde::{Deserialize, Serialize};
 
 use super::super::directory::{Holding, SandboxDirectory, Sandboxes};
-use super::super::error::Error;
+use super::super::error::SessionError;
 use super::super::record::Record;
 use super::base::StandsOn;
 use super::head;
@@ -31,7 +31,7 @@ pub enum Lacking {
 pub(super) fn standing(
     directory: &SandboxDirectory,
     record: &Record,
-) -> Result<(Lacking, (StandsOn, Store)), Error> {
+) -> Result<(Lacking, (StandsOn, Store)), SessionError> {
     if let Some(standing) = settled(directory, record)? {
         return Ok((Lacking::Nothing, standing));
     }
@@ -42,12 +42,15 @@ pub(super) fn standing(
     if let Some(standing) = settled(directory, record)? {
         return Ok((Lacking::Nothing, standing));
     }
-    let behind = |cause| Error::Behind { name: record.name.clone(), cause: Box::new(cause) };
+    let behind = |cause| SessionError::Behind { name: record.name.clone(), cause: Box::new(cause) };
     Ok((Lacking::Nothing, caught_up(directory, record).map_err(behind)?))
 }
 
 /// The same for whoever holds the lock.
-pub(super) fn caught_up(directory: &SandboxDirectory, record: &Record) -> Result<(StandsOn, Store), Error> {
+pub(super) fn caught_up(
+    directory: &SandboxDirectory,
+    record: &Record,
+) -> Result<(StandsOn, Store), SessionError> {
     if let Some(standing) = settled(directory, record)? {
         return Ok(standing);
     }
@@ -61,7 +64,7 @@ pub(super) fn caught_up(directory: &SandboxDirectory, record: &Record) -> Result
 pub struct Unrecorded {
     /// When the command began that did it.
     pub since: SystemTime,
-    pub error: Error,
+    pub error: SessionError,
 }
 
 /// In the log, of work that was recorded later than it was done.
@@ -79,7 +82,7 @@ pub fn done_at(operation: &Operation) -> SystemTime {
 
 /// Records what no state has of the sandboxes of a source, but for those that run. What could not be recorded is answered:
 /// it keeps no other from it.
-pub fn record_all(sandboxes: &Sandboxes, source: &Path) -> Result<Vec<Unrecorded>, Error> {
+pub fn record_all(sandboxes: &Sandboxes, source: &Path) -> Result<Vec<Unrecorded>, SessionError> {
     let mut failed = Vec::new();
     for name in sandboxes.names()? {
         let directory = sandboxes.at(&name);
@@ -91,30 +94,30 @@ pub fn record_all(sandboxes: &Sandboxes, source: &Path) -> Result<Vec<Unrecorded
         }
         let recorded = match directory.hold() {
             Ok(Holding::Ours(_lock)) => caught_up(&directory, &record).map(drop),
-            Ok(Holding::Running) | Err(Error::Unknown(_)) => Ok(()),
+            Ok(Holding::Running) | Err(SessionError::Unknown(_)) => Ok(()),
             Err(error) => Err(error),
         };
         failed.extend(recorded.err().map(|cause| Unrecorded {
             since: directory.unrecorded_since().unwrap_or_else(SystemTime::now),
-            error: Error::Behind { name, cause: Box::new(cause) },
+            error: SessionError::Behind { name, cause: Box::new(cause) },
         }));
     }
     Ok(failed)
 }
 
 /// What the sandbox stands on, if everything it did is recorded.
-fn settled(directory: &SandboxDirectory, record: &Record) -> Result<Option<(StandsOn, Store)>, Error> {
+fn settled(directory: &SandboxDirectory, record: &Record) -> Result<Option<(StandsOn, Store)>, SessionError> {
     if directory.is_unrecorded() {
         return Ok(None);
     }
     match directory.standing(record) {
-        Err(Error::NoBase(_)) => Ok(None),
+        Err(SessionError::NoBase(_)) => Ok(None),
         found => found.map(Some),
     }
 }
 
 /// Whatever the layer holds that was not recorded is recorded now. The lock must be held.
-pub(super) fn keep_first(directory: &SandboxDirectory, record: &Record) -> Result<Kept, Error> {
+pub(super) fn keep_first(directory: &SandboxDirectory, record: &Record) -> Result<Kept, SessionError> {
     let hearing = Silent::default();
     let details = details(directory);
     let taking = Taking::of(Ignored::Changed, operation(directory, record), &hearing);

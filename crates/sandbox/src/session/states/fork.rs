@@ -4,7 +4,7 @@ use sandtable_store::rollback::RollbackOutcome;
 
 use super::super::create::{Created, Wanted, prepare};
 use super::super::directory::Sandboxes;
-use super::super::error::Error;
+use super::super::error::SessionError;
 use super::super::files::RECORD;
 use super::super::run::Request;
 use super::plain::{self, Trust};
@@ -21,9 +21,9 @@ pub fn fork(
     resolved: ResolvedSpec,
     name: Option<&SandboxName>,
     (from, request): (&Found, Request<'_>),
-) -> Result<(SandboxName, RollbackOutcome), Error> {
+) -> Result<(SandboxName, RollbackOutcome), SessionError> {
     if resolved.mode.value == WorkspaceMode::Live {
-        return Err(Error::NoOverlay { reason: resolved.mode.reason });
+        return Err(SessionError::NoOverlay { reason: resolved.mode.reason });
     }
     let base = from.base()?;
     let Created { directory, lock, mut record } =

@@ -21,7 +21,7 @@ use sandtable_store::source::repository::Repository;
 
 use super::super::create::make;
 use super::super::directory::{Part, SandboxDirectory, Sandboxes};
-use super::super::error::{Error, chained};
+use super::super::error::{SessionError, chained};
 use super::super::record::Record;
 use super::ground::GIT;
 use super::objects::{LENDER, lend, take_back};
@@ -81,7 +81,7 @@ impl Place {
         directory: &SandboxDirectory,
         lower: &HostPath,
         resolved: &mut ResolvedSpec,
-    ) -> Result<(), Error> {
+    ) -> Result<(), SessionError> {
         let lends = lend(&mut resolved.mounts, (&self.lower, &self.at), &self.git());
         let held = self.pin(directory, lower, (resolved.repository_config, lends));
         match &held {
@@ -96,7 +96,7 @@ impl Place {
         directory: &SandboxDirectory,
         lower: &HostPath,
         (config, lends): (RepositoryConfig, bool),
-    ) -> Result<(), Error> {
+    ) -> Result<(), SessionError> {
         let pins = self.pins(directory);
         if !pins.as_path().exists() {
             make(&pins)?;
@@ -111,7 +111,7 @@ impl Place {
             lender: lends.then_some(LENDER.as_bytes()),
         };
         hold_git(layer.as_fd(), &git)
-            .map_err(|errno| Error::state("hold", self.git().as_path())(errno.into()))
+            .map_err(|errno| SessionError::state("hold", self.git().as_path())(errno.into()))
     }
 
     fn git(&self) -> HostPath {
@@ -131,7 +131,10 @@ fn within(root: &Path) -> Option<RelPath> {
 
 /// Holds the git directory of a new sandbox's source. Where that is not possible git goes on with its source inside, and a
 /// warning says so; but a configuration that must not be seen as it is stops the sandbox.
-pub(in crate::session) fn hold(directory: &SandboxDirectory, record: &mut Record) -> Result<(), Error> {
+pub(in crate::session) fn hold(
+    directory: &SandboxDirectory,
+    record: &mut Record,
+) -> Result<(), SessionError> {
     let Some(place) = Place::of(record) else { return Ok(()) };
     let config = record.resolved.repository_config;
     match place.hold(directory, &place.lower, &mut record.resolved) {
@@ -151,7 +154,7 @@ pub(super) fn inherit(
     sandboxes: &Sandboxes,
     base: ObjectId,
     (directory, record): (&SandboxDirectory, &mut Record),
-) -> Result<Option<BaseHead>, Error> {
+) -> Result<Option<BaseHead>, SessionError> {
     let Some(place) = Place::of(record) else { return Ok(None) };
     let twin = twin(sandboxes, base, &place, record);
     let inherited = twin.and_then(|(pins, stands_on)| {
@@ -195,7 +198,7 @@ pub(super) fn held_head(directory: &SandboxDirectory, record: &Record) -> Option
 }
 
 /// The source is gone, with its objects: what was held of its git directory says nothing any more.
-pub(super) fn let_go(directory: &SandboxDirectory, record: &mut Record) -> Result<(), Error> {
+pub(super) fn let_go(directory: &SandboxDirectory, record: &mut Record) -> Result<(), SessionError> {
     take_back(&mut record.resolved.mounts);
     let layer = match record.resolved.source.kind {
         SourceKind::Plain => return Ok(()),
@@ -214,18 +217,21 @@ pub(super) fn let_go(directory: &SandboxDirectory, record: &mut Record) -> Resul
         }
         Ok(())
     })();
-    cleared.map_err(|errno: Errno| Error::state("clear", pins.as_path())(errno.into()))
+    cleared.map_err(|errno: Errno| SessionError::state("clear", pins.as_path())(errno.into()))
 }
 
 /// Takes passwords out of the configuration of a git directory that is a copy of ours.
-pub(in crate::session) fn clean(config: &HostPath) -> Result<(), Error> {
+pub(in crate::session) fn clean(config: &HostPath) -> Result<(), SessionError> {
     let is_file = fs::symlink_metadata(config.as_path()).is_ok_and(|meta| meta.is_file());
     if !is_file {
         return Ok(());
     }
-    let text = regular::read(config.as_path(), LARGEST).map_err(Error::state("read", config.as_path()))?;
+    let text =
+        regular::read(config.as_path(), LARGEST).map_err(SessionError::state("read", config.as_path()))?;
     match without_passwords(&text) {
         None => Ok(()),
-        Some(text) => fs::write(config.as_path(), text).map_err(Error::state("write", config.as_path())),
+        Some(text) => {
+            fs::write(config.as_path(), text).map_err(SessionError::state("write", config.as_path()))
+        }
     }
 }

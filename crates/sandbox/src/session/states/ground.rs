@@ -17,7 +17,7 @@ use sandtable_store::remove::remove_tree;
 
 use super::super::create::make;
 use super::super::directory::SandboxDirectory;
-use super::super::error::Error;
+use super::super::error::SessionError;
 use super::super::record::Record;
 use super::super::watcher::Watcher;
 use super::{git, open, state};
@@ -42,7 +42,7 @@ pub(in crate::session) fn lay(
     record: &mut Record,
     base: Option<ObjectId>,
     watcher: &dyn Watcher,
-) -> Result<(), Error> {
+) -> Result<(), SessionError> {
     if record.resolved.base.value != Base::Store || record.resolved.mode.value != WorkspaceMode::Overlay {
         return Ok(());
     }
@@ -72,12 +72,12 @@ pub(super) fn replace_source(
     directory: &SandboxDirectory,
     record: &mut Record,
     snapshot: ObjectId,
-) -> Result<(), Error> {
+) -> Result<(), SessionError> {
     // What an attempt that was broken off left.
     for place in [PLACE, GIT_PLACE] {
         let place = directory.path().join(place);
         remove_tree(place.as_path())
-            .map_err(|error| Error::state("remove", place.as_path())(error.source))?;
+            .map_err(|error| SessionError::state("remove", place.as_path())(error.source))?;
     }
     write_out(directory, record, snapshot)?;
     git::let_go(directory, record)?;
@@ -108,7 +108,7 @@ fn record_all(
     directory: &SandboxDirectory,
     record: &Record,
     watcher: &dyn Watcher,
-) -> Result<ObjectId, Error> {
+) -> Result<ObjectId, SessionError> {
     let hearing = Heard::new(watcher);
     let taking = Taking { message: Some("the source"), ..Taking::of(Ignored::All, "onboard", &hearing) };
     let source = record.resolved.source.root.as_path();
@@ -117,15 +117,19 @@ fn record_all(
     Ok(recorded?.id)
 }
 
-fn write_out(directory: &SandboxDirectory, record: &mut Record, snapshot: ObjectId) -> Result<(), Error> {
+fn write_out(
+    directory: &SandboxDirectory,
+    record: &mut Record,
+    snapshot: ObjectId,
+) -> Result<(), SessionError> {
     let store = directory.board().of_source(record.resolved.source.root.as_path())?;
-    let store = store.ok_or_else(|| Error::NoBase(record.name.clone()))?;
+    let store = store.ok_or_else(|| SessionError::NoBase(record.name.clone()))?;
     let place = directory.path().join(PLACE);
     make(&place)?;
     let target = open(place.as_path())?;
     let state = state(&store, &snapshot)?;
     let outcome = checkout(store.objects(), &state, target.as_fd(), &checkout::CheckoutOptions::default())
-        .map_err(|source| board::Error::Checkout { path: place.as_path().to_owned(), source })?;
+        .map_err(|source| board::BoardError::Checkout { path: place.as_path().to_owned(), source })?;
     if let SourceKind::LinkedWorktree { .. } = record.resolved.source.kind {
         make(&directory.path().join(GIT_PLACE))?;
     }
@@ -138,7 +142,7 @@ fn write_out(directory: &SandboxDirectory, record: &mut Record, snapshot: Object
 }
 
 /// Copies the git directory as it is now, which is no part of a state.
-fn bring_git(directory: &SandboxDirectory, record: &Record) -> Result<(), Error> {
+fn bring_git(directory: &SandboxDirectory, record: &Record) -> Result<(), SessionError> {
     let source = record.resolved.source.root.join(".git");
     let target = directory.path().join(PLACE).join(".git");
     match &record.resolved.source.kind {
@@ -149,13 +153,14 @@ fn bring_git(directory: &SandboxDirectory, record: &Record) -> Result<(), Error>
         }
         SourceKind::LinkedWorktree { common } => {
             // Only a file that says where the shared one is.
-            fs::copy(source.as_path(), target.as_path()).map_err(Error::state("copy", source.as_path()))?;
+            fs::copy(source.as_path(), target.as_path())
+                .map_err(SessionError::state("copy", source.as_path()))?;
             copy_all(common, &directory.path().join(GIT_PLACE))
         }
     }
 }
 
-fn copy_all(from: &HostPath, to: &HostPath) -> Result<(), Error> {
+fn copy_all(from: &HostPath, to: &HostPath) -> Result<(), SessionError> {
     let (source, target) = (open(from.as_path())?, open(to.as_path())?);
     let options = copy::CopyOptions {
         // Somebody who is at work in the repository now is not at work in the copy.
@@ -164,7 +169,7 @@ fn copy_all(from: &HostPath, to: &HostPath) -> Result<(), Error> {
         cancelled: &|| false,
     };
     let copied = copy(source.as_fd(), target.as_fd(), &options);
-    copied.map_err(|source| Error::Copy { path: from.as_path().to_owned(), source })?;
+    copied.map_err(|source| SessionError::Copy { path: from.as_path().to_owned(), source })?;
     Ok(())
 }
 

@@ -13,7 +13,7 @@ use sandtable_store::state::{LeftOut, State};
 use sandtable_store::store::{Batch, Store};
 
 use super::super::directory::{Part, SandboxDirectory};
-use super::super::error::Error;
+use super::super::error::SessionError;
 use super::super::record::Record;
 use super::arrived::Arrived;
 use super::regain::regain;
@@ -50,9 +50,9 @@ pub(in crate::session) fn keep(
     record: &Record,
     taking: &Taking<'_>,
     stillness: Stillness,
-) -> Result<Kept, Error> {
+) -> Result<Kept, SessionError> {
     let (stands_on, store) = match directory.standing(record) {
-        Err(Error::NoBase(_)) if stillness == Stillness::Stopped => {
+        Err(SessionError::NoBase(_)) if stillness == Stillness::Stopped => {
             regain(directory, record)?;
             directory.standing(record)?
         }
@@ -63,7 +63,7 @@ pub(in crate::session) fn keep(
     if let Some(root) = plain::root(directory, record) {
         board::mend(&store, &root)?;
     }
-    let batch = store.begin().map_err(board::Error::from)?;
+    let batch = store.begin().map_err(board::BoardError::from)?;
     let (ignored, outcome) = if plain::root(directory, record).is_some() {
         (Ignored::All, plain::look(directory, record, &batch, taking)?)
     } else {
@@ -102,7 +102,7 @@ pub(super) fn read_layer(
     layer: BorrowedFd<'_>,
     (batch, base): (&Batch<'_>, &State),
     stillness: Stillness,
-) -> Result<SnapshotOutcome, Error> {
+) -> Result<SnapshotOutcome, SessionError> {
     let (rules, never) = (Rules::default(), AtomicBool::new(false));
     let watch = if stillness == Stillness::Running { Watch::Live } else { Watch::Still };
     let options = CaptureOptions {
@@ -116,7 +116,7 @@ pub(super) fn read_layer(
     let ends = Objects { objects: batch, sink: batch };
     let captured = capture(layer, base, ends, Run { options: &options, cache: None });
     let Captured { outcome, .. } =
-        captured.map_err(|source| Error::Snapshot { name: record.name.clone(), source })?;
+        captured.map_err(|source| SessionError::Snapshot { name: record.name.clone(), source })?;
     Ok(outcome)
 }
 
@@ -126,7 +126,7 @@ fn same(
     before: Option<&Snapshot>,
     outcome: &SnapshotOutcome,
     taking: &Taking<'_>,
-) -> Result<Option<Snapshot>, Error> {
+) -> Result<Option<Snapshot>, SessionError> {
     let Some(before) = before.filter(|_| taking.message.is_none()) else { return Ok(None) };
     if arrived.is_some_and(|arrived| arrived.is(&before.id, outcome)) {
         return Ok(Some(before.clone()));

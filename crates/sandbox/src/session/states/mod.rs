@@ -42,7 +42,7 @@ pub(super) use settle::{PinningFile, Settled, settle};
 pub use turn::{Restored, rollback, step};
 
 use super::directory::{SandboxDirectory, Sandboxes};
-use super::error::Error;
+use super::error::SessionError;
 use super::manage::existing;
 use super::record::{DriftEntry, Record};
 use crate::board::{Board, Found, Subject, Taking};
@@ -71,13 +71,13 @@ pub struct Ends {
 
 /// What a sandbox stands on and where it is. Work that no state has yet, because its supervisor was killed or there was
 /// no room for it, is recorded first.
-pub fn ends(sandboxes: &Sandboxes, name: &SandboxName) -> Result<Ends, Error> {
+pub fn ends(sandboxes: &Sandboxes, name: &SandboxName) -> Result<Ends, SessionError> {
     let directory = existing(sandboxes, name)?;
     let record = directory.read_record()?;
     let (lacking, (stands_on, store)) = catch_up::standing(&directory, &record)?;
-    let base = store.hold(&stands_on.snapshot).map_err(crate::board::Error::from)?;
+    let base = store.hold(&stands_on.snapshot).map_err(crate::board::BoardError::from)?;
     let newest = match head(&store, &record)? {
-        Some(newest) => store.hold(&newest.id).map_err(crate::board::Error::from)?,
+        Some(newest) => store.hold(&newest.id).map_err(crate::board::BoardError::from)?,
         None => base.clone(),
     };
     let left_out = directory.read_arrived().and_then(|arrived| arrived.left_out(&newest.id));
@@ -96,7 +96,7 @@ pub struct LastState {
 }
 
 /// The state of a sandbox, after what no state of it has was recorded. The lock must be held.
-pub(super) fn last(directory: &SandboxDirectory, record: &Record) -> Result<LastState, Error> {
+pub(super) fn last(directory: &SandboxDirectory, record: &Record) -> Result<LastState, SessionError> {
     last_in(record, &catch_up::caught_up(directory, record)?)
 }
 
@@ -106,7 +106,7 @@ pub(super) fn recorded(directory: &SandboxDirectory) -> Option<LastState> {
     last_in(&record, &directory.standing(&record).ok()?).ok()
 }
 
-fn last_in(record: &Record, (stands_on, store): &(StandsOn, Store)) -> Result<LastState, Error> {
+fn last_in(record: &Record, (stands_on, store): &(StandsOn, Store)) -> Result<LastState, SessionError> {
     let id = head(store, record)?.map_or(stands_on.snapshot, |newest| newest.id);
     let left = crate::board::left_out_of(store, &id)?;
     let missing = crate::board::told_left_out(left.count, &left.skipped);
@@ -122,7 +122,11 @@ impl Ends {
 
 /// Records the state of a sandbox now. One that runs is held still meanwhile; one that starts or ends, or that somebody
 /// else records, is waited for.
-pub fn snapshot(sandboxes: &Sandboxes, name: &SandboxName, taking: &Taking<'_>) -> Result<Kept, Error> {
+pub fn snapshot(
+    sandboxes: &Sandboxes,
+    name: &SandboxName,
+    taking: &Taking<'_>,
+) -> Result<Kept, SessionError> {
     let directory = existing(sandboxes, name)?;
     let record = directory.read_record()?;
     let kept = SandboxDirectory::retry(PATIENCE, || {
@@ -139,11 +143,15 @@ pub fn snapshot(sandboxes: &Sandboxes, name: &SandboxName, taking: &Taking<'_>) 
         drop(frozen);
         kept.map(Some)
     });
-    kept?.ok_or_else(|| Error::Busy(name.clone()))
+    kept?.ok_or_else(|| SessionError::Busy(name.clone()))
 }
 
 /// What a command did that was not recorded is a state of its own: to take back the snapshot is not to take back that.
-fn keep_stopped(directory: &SandboxDirectory, record: &Record, taking: &Taking<'_>) -> Result<Kept, Error> {
+fn keep_stopped(
+    directory: &SandboxDirectory,
+    record: &Record,
+    taking: &Taking<'_>,
+) -> Result<Kept, SessionError> {
     if !directory.is_unrecorded() {
         return keep(directory, record, taking, Stillness::Stopped);
     }
@@ -160,15 +168,15 @@ impl SandboxDirectory {
     }
 
     /// What the sandbox stands on, and the store that has it.
-    pub(super) fn standing(&self, record: &Record) -> Result<(StandsOn, Store), Error> {
-        let nothing = || Error::NoBase(record.name.clone());
+    pub(super) fn standing(&self, record: &Record) -> Result<(StandsOn, Store), SessionError> {
+        let nothing = || SessionError::NoBase(record.name.clone());
         let stands_on = self.read_base()?.ok_or_else(nothing)?;
         let source = record.resolved.source.root.as_path();
         let store = self.board().of_source(source)?.ok_or_else(nothing)?;
         match store.meta().snapshot(&stands_on.snapshot) {
             Ok(_) => Ok((stands_on, store)),
             Err(MetaError::Unknown(_)) => Err(nothing()),
-            Err(error) => Err(crate::board::Error::from(error).into()),
+            Err(error) => Err(crate::board::BoardError::from(error).into()),
         }
     }
 }
@@ -178,18 +186,18 @@ pub(super) fn subject(record: &Record) -> Subject {
 }
 
 /// The newest recorded state of a sandbox.
-fn head(store: &Store, record: &Record) -> Result<Option<Snapshot>, Error> {
+fn head(store: &Store, record: &Record) -> Result<Option<Snapshot>, SessionError> {
     let meta = store.meta();
-    let head = meta.head(&subject(record).to_string()).map_err(crate::board::Error::from)?;
+    let head = meta.head(&subject(record).to_string()).map_err(crate::board::BoardError::from)?;
     head.map(|head| meta.snapshot(&head.snapshot))
         .transpose()
-        .map_err(|error| crate::board::Error::from(error).into())
+        .map_err(|error| crate::board::BoardError::from(error).into())
 }
 
-fn state(store: &Store, id: &ObjectId) -> Result<State, Error> {
-    Ok(store.state(id).map_err(crate::board::Error::from)?)
+fn state(store: &Store, id: &ObjectId) -> Result<State, SessionError> {
+    Ok(store.state(id).map_err(crate::board::BoardError::from)?)
 }
 
-fn open(path: &Path) -> Result<std::os::fd::OwnedFd, Error> {
-    sandtable_store::dir::open_named(path).map_err(|errno| Error::state("open", path)(errno.into()))
+fn open(path: &Path) -> Result<std::os::fd::OwnedFd, SessionError> {
+    sandtable_store::dir::open_named(path).map_err(|errno| SessionError::state("open", path)(errno.into()))
 }

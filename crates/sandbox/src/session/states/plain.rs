@@ -14,7 +14,7 @@ use sandtable_store::state::{LeftOut, State};
 use sandtable_store::store::{Batch, Store};
 
 use super::super::directory::SandboxDirectory;
-use super::super::error::{Error, chained};
+use super::super::error::{SessionError, chained};
 use super::super::furnish::{PLACE, copy_workspace};
 use super::super::record::Record;
 use super::super::watcher::Watcher;
@@ -55,7 +55,7 @@ pub(in crate::session) fn begin(directory: &SandboxDirectory, record: &mut Recor
         _ => record_copy(directory, record, &taking),
     };
     watcher.recorded();
-    let begun = recorded.map_err(Error::from).and_then(|base| directory.stand_on(record, base, head));
+    let begun = recorded.map_err(SessionError::from).and_then(|base| directory.stand_on(record, base, head));
     if let Err(error) = begun {
         let text = format!("the sandbox has no states: {}", chained(&error));
         record.resolved.warnings.push(Warning::new("not-recorded", text));
@@ -67,15 +67,16 @@ fn record_copy(
     directory: &SandboxDirectory,
     record: &Record,
     taking: &Taking<'_>,
-) -> Result<ObjectId, board::Error> {
+) -> Result<ObjectId, board::BoardError> {
     record_files(directory, record, taking, &|batch| look(directory, record, batch, taking))
 }
 
 /// Copies the source once more and records that, for a sandbox whose base is lost.
-pub(super) fn record_again(directory: &SandboxDirectory, record: &Record) -> Result<ObjectId, Error> {
+pub(super) fn record_again(directory: &SandboxDirectory, record: &Record) -> Result<ObjectId, SessionError> {
     let place = directory.path().join(AGAIN);
     let clear = || {
-        remove_tree(place.as_path()).map_err(|error| Error::state("remove", place.as_path())(error.source))
+        remove_tree(place.as_path())
+            .map_err(|error| SessionError::state("remove", place.as_path())(error.source))
     };
     clear()?;
     let hearing = Silent::default();
@@ -92,8 +93,8 @@ fn record_files(
     directory: &SandboxDirectory,
     record: &Record,
     taking: &Taking<'_>,
-    look: &dyn Fn(&Batch<'_>) -> Result<snapshot::SnapshotOutcome, board::Error>,
-) -> Result<ObjectId, board::Error> {
+    look: &dyn Fn(&Batch<'_>) -> Result<snapshot::SnapshotOutcome, board::BoardError>,
+) -> Result<ObjectId, board::BoardError> {
     let source = record.resolved.source.root.as_path();
     let store = directory.board().open(source, hash_kind(source)?)?;
     let batch = store.begin()?;
@@ -116,7 +117,7 @@ pub(super) fn look(
     record: &Record,
     batch: &Batch<'_>,
     taking: &Taking<'_>,
-) -> Result<snapshot::SnapshotOutcome, board::Error> {
+) -> Result<snapshot::SnapshotOutcome, board::BoardError> {
     let root = root(directory, record).expect("the caller knows that there is no layer");
     // The cache of a source is the same for every reader; a copy has one of its own.
     let name = match record.resolved.mode.value {
@@ -127,12 +128,12 @@ pub(super) fn look(
 }
 
 /// Carries a rollback of such a workspace that was killed to its end, before anything is done with the files.
-pub(in crate::session) fn whole(directory: &SandboxDirectory, record: &Record) -> Result<(), Error> {
+pub(in crate::session) fn whole(directory: &SandboxDirectory, record: &Record) -> Result<(), SessionError> {
     let Some(root) = root(directory, record) else { return Ok(()) };
     match directory.standing(record) {
         Ok((_, store)) => Ok(board::mend(&store, &root)?),
         // Where the store is lost, so is the journal.
-        Err(Error::NoBase(_)) => Ok(()),
+        Err(SessionError::NoBase(_)) => Ok(()),
         Err(error) => Err(error),
     }
 }
@@ -152,7 +153,7 @@ pub(super) fn turn(
     record: &Record,
     (store, trust): (&Store, Trust),
     turning: ((&State, &State), &Entry),
-) -> Result<RollbackOutcome, Error> {
+) -> Result<RollbackOutcome, SessionError> {
     let root = root(directory, record).expect("the caller knows that there is no layer");
     let verify = match trust {
         Trust::Fresh => Verify::Trust,

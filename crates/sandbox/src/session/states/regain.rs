@@ -15,7 +15,7 @@ use sandtable_store::source::{self, SourceOptions, Stamp};
 
 use super::super::capture::drift_entry;
 use super::super::directory::{Part, SandboxDirectory};
-use super::super::error::{Error, Work};
+use super::super::error::{SessionError, Work};
 use super::super::record::{DriftEntry, Record};
 use super::base::StandsOn;
 use super::git::held_head;
@@ -30,7 +30,7 @@ use crate::repository::base_head;
 use crate::resolve::WORKSPACE;
 
 /// Records a base for the sandbox as it is now. The lock must be held.
-pub(super) fn regain(directory: &SandboxDirectory, record: &Record) -> Result<(), Error> {
+pub(super) fn regain(directory: &SandboxDirectory, record: &Record) -> Result<(), SessionError> {
     let mode = record.resolved.mode.value;
     let is_known = matches!(mode, WorkspaceMode::Overlay | WorkspaceMode::Copy);
     if !is_known || (record.sees_source() && !is_there(record)) {
@@ -38,7 +38,7 @@ pub(super) fn regain(directory: &SandboxDirectory, record: &Record) -> Result<()
             Some(files) => Work::Files(files),
             None => Work::Layer(directory.layer(WORKSPACE, Part::Upper).as_path().to_owned()),
         };
-        return Err(Error::Groundless { name: record.name.clone(), work });
+        return Err(SessionError::Groundless { name: record.name.clone(), work });
     }
     let head = held_head(directory, record).or_else(|| base_head(&record.resolved.source.root));
     let head = head.filter(|_| record.sees_source());
@@ -51,13 +51,13 @@ pub(super) fn regain(directory: &SandboxDirectory, record: &Record) -> Result<()
 }
 
 /// Records the ground and the pins as a state of the source.
-fn record_ground(directory: &SandboxDirectory, record: &Record) -> Result<ObjectId, Error> {
+fn record_ground(directory: &SandboxDirectory, record: &Record) -> Result<ObjectId, SessionError> {
     let source = record.resolved.source.root.as_path();
     let kind = if record.sees_source() { hash_kind(source)? } else { hash_kind(record.ground().as_path())? };
     let store = directory.board().open(source, kind)?;
     let hearing = Silent::default();
     let subject = Subject::directory(source);
-    let batch = store.begin().map_err(board::Error::from)?;
+    let batch = store.begin().map_err(board::BoardError::from)?;
     let (message, rules) = (Some("the source"), directory.board().users_rules(source));
     let taking = Taking { message, rules: &rules, ..Taking::of(Ignored::None, "onboard", &hearing) };
     let (ignored, mut seen) = if record.sees_source() {
@@ -73,7 +73,7 @@ fn record_ground(directory: &SandboxDirectory, record: &Record) -> Result<Object
         // What they hold of git is no part of a state of the source.
         seen.state.layer = None;
     }
-    let parent = store.meta().head(&subject.to_string()).map_err(board::Error::from)?;
+    let parent = store.meta().head(&subject.to_string()).map_err(board::BoardError::from)?;
     let parent = parent.map(|head| head.snapshot);
     let consistency = Consistency::Stable;
     let words = Words { subject: &subject, parent, consistency, ignored, taking: &taking };
@@ -81,11 +81,11 @@ fn record_ground(directory: &SandboxDirectory, record: &Record) -> Result<Object
 }
 
 /// What changed in the source since the sandbox was made.
-fn moved(directory: &SandboxDirectory, record: &Record) -> Result<Vec<DriftEntry>, Error> {
+fn moved(directory: &SandboxDirectory, record: &Record) -> Result<Vec<DriftEntry>, SessionError> {
     let never = AtomicBool::new(false);
     let source = record.resolved.source.root.as_path();
     let found = source::drift(None, source, made_at(directory, record), &SourceOptions::new(&never));
-    let found = found.map_err(|source| Error::Capture {
+    let found = found.map_err(|source| SessionError::Capture {
         name: record.name.clone(),
         source: sandtable_store::layer::LayerError::Open(std::io::Error::other(source)),
     })?;

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::super::create::make;
 use super::super::directory::{Part, SandboxDirectory};
-use super::super::error::Error;
+use super::super::error::SessionError;
 use super::super::files::{PINNING, RECORD};
 use super::super::record::{Record, SCHEMA};
 use super::ground::{is_there, replace_source};
@@ -56,7 +56,7 @@ pub(in crate::session) enum Settled {
 pub(in crate::session) fn settle(
     directory: &SandboxDirectory,
     record: &mut Record,
-) -> Result<Settled, Error> {
+) -> Result<Settled, SessionError> {
     if let Some(root) = plain::root(directory, record)
         && directory.read_base()?.is_some()
     {
@@ -84,13 +84,13 @@ pub(in crate::session) fn settle(
     // By the rules of then: whatever they ignored is no part of the state it stands on, and has not come since.
     let LeftOut { exclude, .. } = left_out(&store, &base).unwrap_or_default();
     let taking = Taking { rules: &exclude, ..Taking::of(Ignored::None, "onboard", &hearing) };
-    let batch = store.begin().map_err(board::Error::from)?;
+    let batch = store.begin().map_err(board::BoardError::from)?;
     let now = board::take::look(&batch, &Subject::directory(&source), &source, &taking)?;
     // All of it, or the sandbox would see part of another state.
     let (file_bytes, path_bytes) = (0, usize::MAX);
     let options =
         diff::DiffOptions { renames: Renames::Ignore, file_bytes, path_bytes, ..Default::default() };
-    let moved = diff::diff(&batch, &now.state, &base, &options).map_err(board::Error::from)?;
+    let moved = diff::diff(&batch, &now.state, &base, &options).map_err(board::BoardError::from)?;
     if moved.changes.is_empty() {
         return Ok(Settled::Pinned(0));
     }
@@ -105,7 +105,7 @@ pub(in crate::session) fn settle(
     let pinned = pin(store.objects(), &base, (layer.as_fd(), &paths), &options);
     if let Err(source) = pinned {
         take_back_half(directory, record)?;
-        return Err(Error::Layer { name: record.name.clone(), source });
+        return Err(SessionError::Layer { name: record.name.clone(), source });
     }
     directory.drop_pinning()?;
     // What is on disk has neither the values of variables nor what only holds for this call.
@@ -119,18 +119,18 @@ pub(in crate::session) fn settle(
 
 /// Takes out of the layer of pins what was being written when somebody was killed. A file would stay half for good, because
 /// what is there counts as pinned. With the lock held.
-pub(super) fn take_back_half(directory: &SandboxDirectory, record: &Record) -> Result<(), Error> {
+pub(super) fn take_back_half(directory: &SandboxDirectory, record: &Record) -> Result<(), SessionError> {
     let Some(pinning) = directory.read_pinning()? else { return Ok(()) };
     let layer = open(directory.layer(WORKSPACE, Part::Pins).as_path())?;
     unpin(layer.as_fd(), &pinning.made())
-        .map_err(|source| Error::Layer { name: record.name.clone(), source })?;
+        .map_err(|source| SessionError::Layer { name: record.name.clone(), source })?;
     directory.drop_pinning()
 }
 
 /// The record on disk; a sandbox that is being made has none yet.
-fn stored(directory: &SandboxDirectory) -> Result<Option<Record>, Error> {
+fn stored(directory: &SandboxDirectory) -> Result<Option<Record>, SessionError> {
     match directory.read_record() {
-        Err(Error::Unknown(_)) => Ok(None),
+        Err(SessionError::Unknown(_)) => Ok(None),
         found => found.map(Some),
     }
 }

@@ -16,7 +16,7 @@ use sandtable_store::state::{LeftOut, State, StateError, What};
 use sandtable_store::store::Store;
 
 use super::super::directory::{Part, SandboxDirectory, Sandboxes};
-use super::super::error::Error;
+use super::super::error::SessionError;
 use super::super::manage::existing;
 use super::super::record::Record;
 use super::arrived::Arrival;
@@ -39,7 +39,7 @@ pub struct Restored {
 }
 
 /// Brings a sandbox that does not run to the state of a snapshot. The state it is in is recorded first.
-pub fn rollback(sandboxes: &Sandboxes, name: &SandboxName, to: &Found) -> Result<Restored, Error> {
+pub fn rollback(sandboxes: &Sandboxes, name: &SandboxName, to: &Found) -> Result<Restored, SessionError> {
     let directory = existing(sandboxes, name)?;
     let _lock = directory.hold_stopped()?;
     let record = directory.read_record()?;
@@ -47,7 +47,7 @@ pub fn rollback(sandboxes: &Sandboxes, name: &SandboxName, to: &Found) -> Result
     let from = kept.snapshot.id;
     let (stands_on, store) = directory.standing(&record)?;
     if to.store.dir() != store.dir() {
-        return Err(Error::OtherSource { name: name.clone(), snapshot: to.snapshot.id });
+        return Err(SessionError::OtherSource { name: name.clone(), snapshot: to.snapshot.id });
     }
     let outcome = if plain::root(&directory, &record).is_some() {
         let there = state(&store, &from)?;
@@ -70,7 +70,7 @@ pub fn step(
     sandboxes: &Sandboxes,
     name: &SandboxName,
     direction: Direction,
-) -> Result<(Move, Restored), Error> {
+) -> Result<(Move, Restored), SessionError> {
     let directory = existing(sandboxes, name)?;
     let _lock = directory.hold_stopped()?;
     let record = directory.read_record()?;
@@ -99,7 +99,7 @@ pub fn step(
         let along = kept.map(|kept| unheld(&record, &kept.outcome)).transpose()?.unwrap_or_default();
         let going = Going { base: &base, to: (planned.to, &to), along: &along };
         let outcome = replace(&directory, &record, &store, going)?;
-        store.meta().record(&planned, SystemTime::now(), "{}").map_err(board::Error::from)?;
+        store.meta().record(&planned, SystemTime::now(), "{}").map_err(board::BoardError::from)?;
         outcome
     };
     let left_out = lacking(&directory, &store, &planned.to)?;
@@ -108,15 +108,22 @@ pub fn step(
 }
 
 /// People know a sandbox by its name.
-fn nothing(name: &SandboxName, error: MetaError) -> board::Error {
-    match board::Error::from(error) {
-        board::Error::NothingTo { done, .. } => board::Error::NothingTo { subject: name.to_string(), done },
+fn nothing(name: &SandboxName, error: MetaError) -> board::BoardError {
+    match board::BoardError::from(error) {
+        board::BoardError::NothingTo { done, .. } => {
+            board::BoardError::NothingTo { subject: name.to_string(), done }
+        }
         error => error,
     }
 }
 
 /// Writes down that a sandbox is at a snapshot now.
-pub(super) fn note(store: &Store, record: &Record, kind: &str, snapshot: ObjectId) -> Result<(), Error> {
+pub(super) fn note(
+    store: &Store,
+    record: &Record,
+    kind: &str,
+    snapshot: ObjectId,
+) -> Result<(), SessionError> {
     let done = OperationDraft {
         subject: subject(record).to_string(),
         kind: kind.to_owned(),
@@ -124,12 +131,12 @@ pub(super) fn note(store: &Store, record: &Record, kind: &str, snapshot: ObjectI
         head: HeadChange::Set(snapshot),
         details: "{}".to_owned(),
     };
-    store.meta().append(&done).map_err(board::Error::from)?;
+    store.meta().append(&done).map_err(board::BoardError::from)?;
     Ok(())
 }
 
 /// What the state does not hold of what was there when it was recorded, and of what is there now.
-fn lacking(directory: &SandboxDirectory, store: &Store, at: &ObjectId) -> Result<LeftOut, Error> {
+fn lacking(directory: &SandboxDirectory, store: &Store, at: &ObjectId) -> Result<LeftOut, SessionError> {
     let then = board::left_out_of(store, at)?;
     let now = directory.read_arrived().and_then(|arrived| arrived.left_out(at));
     Ok(match now {
@@ -139,9 +146,9 @@ fn lacking(directory: &SandboxDirectory, store: &Store, at: &ObjectId) -> Result
 }
 
 /// What the layer has and no state holds.
-fn unheld(record: &Record, outcome: &snapshot::SnapshotOutcome) -> Result<Vec<RelPath>, Error> {
+fn unheld(record: &Record, outcome: &snapshot::SnapshotOutcome) -> Result<Vec<RelPath>, SessionError> {
     if outcome.counts.skipped != outcome.skipped.len() as u64 {
-        return Err(Error::TooManyUnheld { name: record.name.clone(), count: outcome.counts.skipped });
+        return Err(SessionError::TooManyUnheld { name: record.name.clone(), count: outcome.counts.skipped });
     }
     let unheld = outcome.skipped.iter().filter(|entry| !entry.why.is_there());
     Ok(unheld.map(|entry| entry.path.clone()).collect())
@@ -178,16 +185,16 @@ pub(super) fn replace(
     record: &Record,
     store: &Store,
     going: Going<'_>,
-) -> Result<RollbackOutcome, Error> {
+) -> Result<RollbackOutcome, SessionError> {
     let Going { base, to, along } = going;
     let mut paths = Vec::new();
     for path in along {
-        if has_in_place_of(to.1, store, path).map_err(board::Error::from)? {
+        if has_in_place_of(to.1, store, path).map_err(board::BoardError::from)? {
             paths.push(path.clone());
         }
     }
     if !paths.is_empty() {
-        return Err(Error::InTheWay { name: record.name.clone(), paths });
+        return Err(SessionError::InTheWay { name: record.name.clone(), paths });
     }
     let lower = open(record.ground().as_path())?;
     let options = LayerWriteOptions { lower: Some(lower.as_fd()), ..LayerWriteOptions::default() };
@@ -207,8 +214,10 @@ pub(super) fn replace(
         Ok(outcome)
     })
     .map_err(|error| match error {
-        layer::LayerWriteError::InTheWay(paths) => Error::InTheWay { name: record.name.clone(), paths },
-        source => Error::Layer { name: record.name.clone(), source },
+        layer::LayerWriteError::InTheWay(paths) => {
+            SessionError::InTheWay { name: record.name.clone(), paths }
+        }
+        source => SessionError::Layer { name: record.name.clone(), source },
     })?;
     let is_exact = along.is_empty() && replaced.skipped.is_empty();
     directory.arrive(record, store, Arrival { snapshot: to.0, state: to.1, is_exact });

@@ -1,5 +1,7 @@
 //! What code may contain, and who may know whom.
 
+use std::collections::BTreeMap;
+
 use super::{Source, assert_none, product, rust};
 
 #[test]
@@ -160,6 +162,30 @@ fn crates_are_no_larger_than_their_task() {
             "{name} has {lines} lines of code, at most {most} are its limit"
         );
     }
+}
+
+/// A public type that needs its module to be told from others of its name is imported under other names.
+#[test]
+fn no_public_type_has_a_name_that_two_others_have() {
+    let kinds = ["struct", "enum", "trait", "type", "union"];
+    let mut found: BTreeMap<(String, String), usize> = BTreeMap::new();
+    for file in product() {
+        let Some(name) = file.path.iter().nth(1).and_then(|name| name.to_str()) else { continue };
+        for (_, line) in file.code() {
+            let mut words = line.trim_start().split(|sign: char| !sign.is_alphanumeric() && sign != '_');
+            if words.next() == Some("pub") && words.next().is_some_and(|word| kinds.contains(&word)) {
+                // A macro's `$name` is none.
+                if let Some(named) = words.next().filter(|named| !named.is_empty()) {
+                    *found.entry((name.to_owned(), named.to_owned())).or_default() += 1;
+                }
+            }
+        }
+    }
+    assert!(found.len() > 500, "{} types were found", found.len());
+    let often = found.into_iter().filter(|(_, count)| *count > 2);
+    let often: Vec<String> =
+        often.map(|((name, named), count)| format!("{name}: {named} {count} times")).collect();
+    assert_none("public types of one name", &often);
 }
 
 #[test]
