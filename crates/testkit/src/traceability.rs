@@ -1,4 +1,4 @@
-//! `docs/traceability.md` as data, and whether a run of the suite shows what it says.
+//! `docs/internal/traceability.md` as data, and whether a run of the suite shows what it says.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! `traced OUTPUT`: whether a whole run of the suite showed what `docs/traceability.md` says. OUTPUT is what `cargo test`
+//! `traced OUTPUT`: whether a whole run of the suite showed what `docs/internal/traceability.md` says. OUTPUT is what `cargo test`
 //! printed. On a build machine every named test must have run; elsewhere a skipped one is only listed.
 
 use std::process::ExitCode;
@@ -14,13 +14,14 @@ fn main() -> ExitCode {
     };
     let read =
         |path: &std::path::Path| fs_err::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-    let (output, document) = match (read(path.as_ref()), read(&workspace().join("docs/traceability.md"))) {
-        (Ok(output), Ok(document)) => (output, document),
-        (Err(error), _) | (_, Err(error)) => {
-            say(&error.to_string());
-            return ExitCode::from(2);
-        }
-    };
+    let (output, document) =
+        match (read(path.as_ref()), read(&workspace().join("docs/internal/traceability.md"))) {
+            (Ok(output), Ok(document)) => (output, document),
+            (Err(error), _) | (_, Err(error)) => {
+                say(&error.to_string());
+                return ExitCode::from(2);
+            }
+        };
     let length = if counts::is_long() { Length::Long } else { Length::Sampled };
     let rows = rows(&document);
     let missing = not_shown(&rows, &output, length);

@@ -29,8 +29,8 @@ fn every_document_is_linked() {
 
 #[test]
 fn traceability_knows_every_item_and_names_real_tests() {
-    let Ok(text) = fs_err::read_to_string(workspace().join("docs/traceability.md")) else {
-        return skip("docs/traceability.md is not there");
+    let Ok(text) = fs_err::read_to_string(workspace().join("docs/internal/traceability.md")) else {
+        return skip("docs/internal/traceability.md is not there");
     };
     let rows = rows(&text);
     let ids: BTreeSet<&str> = rows.iter().map(|row| row.id).collect();
@@ -41,8 +41,43 @@ fn traceability_knows_every_item_and_names_real_tests() {
     let wrong =
         rows.iter().filter_map(|row| Some(format!("{}: {}", row.id, wrong_status(&row.status, &tests)?)));
     assert_none("wrong status", &wrong.collect::<Vec<_>>());
-    let said = fs_err::read_to_string(workspace().join("docs/shortcomings.md")).unwrap();
-    assert_none("neither plainly done nor in docs/shortcomings.md", &unsaid(&rows, &said));
+    let said = document("internal/departures.md");
+    assert_none("neither plainly done nor in docs/internal/departures.md", &unsaid(&rows, &said));
+}
+
+#[test]
+fn users_can_read_about_every_departure() {
+    assert_none("no such entry or heading", &unexplained(&document("internal/departures.md"), document));
+}
+
+fn document(name: &str) -> String {
+    fs_err::read_to_string(workspace().join("docs").join(name)).unwrap()
+}
+
+/// The rows of the list of departures that name no entry (`**Title`) or heading (`## Title`) of a document.
+fn unexplained(departures: &str, document: impl Fn(&str) -> String) -> Vec<String> {
+    let rows = departures.lines().filter(|line| line.starts_with('|')).skip(2);
+    let is_missing = |row: &&str| {
+        let place = row.trim_matches('|').rsplit('|').next().unwrap_or_default().trim();
+        match place.split_once(": ") {
+            Some(("internal", reason)) => reason.is_empty(),
+            Some((name, title)) => {
+                let text = document(name);
+                !text.contains(&format!("**{title}")) && !text.contains(&format!("## {title}\n"))
+            }
+            None => true,
+        }
+    };
+    rows.filter(is_missing).map(str::to_owned).collect()
+}
+
+#[test]
+fn a_departure_that_users_cannot_read_about_is_noticed() {
+    let rows = "| a | b |\n|---|---|\n| **S1** | a.md: Entry |\n| **S2** | a.md: Heading |\n| **S3** | internal: why |\n";
+    let text = |_: &str| "- **Entry**: more\n## Heading\n".to_owned();
+    assert_eq!(unexplained(rows, text), [""; 0]);
+    let wrong = ["| **S4** | a.md: Headin |", "| **S5** | nowhere |", "| **S6** | internal:  |"];
+    assert_eq!(unexplained(&format!("{rows}{}\n", wrong.join("\n")), text), wrong);
 }
 
 /// What has to be said about rows that are done differently, not at all, or in part, and is not.
