@@ -14,8 +14,6 @@ mod exit;
 #[cfg(target_os = "linux")]
 mod inside;
 mod report;
-#[cfg(test)]
-mod schema;
 mod ui;
 
 use app::App;

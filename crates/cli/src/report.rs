@@ -77,7 +77,7 @@ mod tests {
         let read: Outcome =
             serde_json::from_str(&fs_err::read_to_string(&path).expect("text")).expect("JSON");
         assert_eq!(read, outcome());
-        crate::schema::check("report.json", &busy());
+        sandtable_testkit::schema::check("report.json", &busy());
     }
 
     #[test]

@@ -20,5 +20,6 @@ pub mod outside;
 pub mod process;
 pub mod require;
 pub mod sbpl;
+pub mod schema;
 pub mod tmux;
 pub mod traceability;

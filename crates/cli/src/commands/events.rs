@@ -101,12 +101,12 @@ mod tests {
 
     #[test]
     fn a_line_has_the_shape_its_schema_promises() {
-        crate::schema::check("events.json", &event());
+        sandtable_testkit::schema::check("events.json", &event());
         let created = Event { event: EventKind::Created, command: None, exit: None, ..event() };
-        crate::schema::check("events.json", &created);
+        sandtable_testkit::schema::check("events.json", &created);
         let failed =
             Event { event: EventKind::Failed, exit: None, error: Some("lost".to_owned()), ..event() };
-        crate::schema::check("events.json", &failed);
+        sandtable_testkit::schema::check("events.json", &failed);
     }
 
     fn told() -> Told {
@@ -131,9 +131,9 @@ mod tests {
 
     #[test]
     fn an_operation_has_the_shape_its_schema_promises() {
-        crate::schema::check("events.json", &told());
+        sandtable_testkit::schema::check("events.json", &told());
         let plain = Told { snap_sha: None, proof: None, causality: Some("0f".repeat(32)), ..told() };
-        crate::schema::check("events.json", &plain);
+        sandtable_testkit::schema::check("events.json", &plain);
         insta::assert_snapshot!(rendered_operation(&told()), @"2027-01-15T08:00:00.000Z  verify    sandbox 0f  4b825dc642cb  proof abababababab");
     }
 

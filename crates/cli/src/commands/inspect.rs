@@ -72,7 +72,10 @@ mod tests {
     #[test]
     fn the_answer_has_the_shape_its_schema_promises() {
         for outcome in [None, Some(outcome()), Some(busy())] {
-            crate::schema::check("inspect.json", &Answer::of(State::Stopped, &record(), outcome.as_ref()));
+            sandtable_testkit::schema::check(
+                "inspect.json",
+                &Answer::of(State::Stopped, &record(), outcome.as_ref()),
+            );
         }
     }
 

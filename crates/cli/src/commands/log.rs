@@ -174,7 +174,10 @@ mod tests {
     #[test]
     fn the_answer_has_the_shape_its_schema_promises() {
         let gone = Row { after: None, message: None, ..row() };
-        crate::schema::check("log.json", &Answer { schema: SCHEMA, operations: vec![row(), gone] });
+        sandtable_testkit::schema::check(
+            "log.json",
+            &Answer { schema: SCHEMA, operations: vec![row(), gone] },
+        );
     }
 
     #[test]

@@ -128,7 +128,7 @@ mod tests {
     fn the_answer_has_the_shape_its_schema_promises() {
         let entries = entries();
         let answer = Answer { schema: SCHEMA, sandboxes: entries.iter().map(row).collect() };
-        crate::schema::check("ls.json", &answer);
+        sandtable_testkit::schema::check("ls.json", &answer);
     }
 
     #[test]

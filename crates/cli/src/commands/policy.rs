@@ -73,7 +73,7 @@ mod tests {
     #[test]
     fn the_answer_has_the_shape_its_schema_promises() {
         let spec = spec();
-        crate::schema::check(
+        sandtable_testkit::schema::check(
             "policy-show.json",
             &Answer { schema: SCHEMA, spec: &spec, resolved: resolved(&spec) },
         );

@@ -146,7 +146,7 @@ mod tests {
         let other = Row { last, ..row };
         let row = Row { name: &name, last: None, ..other };
         let removed = vec![row, other];
-        crate::schema::check("prune.json", &Answer { schema: SCHEMA, dry_run: false, removed });
+        sandtable_testkit::schema::check("prune.json", &Answer { schema: SCHEMA, dry_run: false, removed });
     }
 
     #[test]

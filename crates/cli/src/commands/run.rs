@@ -160,6 +160,6 @@ mod tests {
         let spec = spec();
         let plan = serde_json::json!({ "ops": [] });
         let answer = DryRun { schema: SCHEMA, spec: &spec, resolved: resolved(&spec), plan: &plan };
-        crate::schema::check("dry-run.json", &answer);
+        sandtable_testkit::schema::check("dry-run.json", &answer);
     }
 }

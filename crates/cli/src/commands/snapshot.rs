@@ -175,7 +175,7 @@ mod tests {
         let left = Left { path: "pipe".to_owned(), why: "is a named pipe".to_owned() };
         let answer =
             Answer { schema: SCHEMA, id, tree: id, parent: None, consistency: "frozen", skipped: vec![left] };
-        crate::schema::check("snapshot.json", &answer);
-        crate::schema::check("snapshot.json", &Answer { parent: Some(id), ..answer });
+        sandtable_testkit::schema::check("snapshot.json", &answer);
+        sandtable_testkit::schema::check("snapshot.json", &Answer { parent: Some(id), ..answer });
     }
 }

@@ -325,10 +325,10 @@ mod tests {
             bytes: 4096,
             quota: None,
         };
-        crate::schema::check("store.json", &status);
+        sandtable_testkit::schema::check("store.json", &status);
         let faults = vec!["ref `x` is missing".to_owned()];
         let checked = Checked { schema: SCHEMA, snapshots: 2, operations: 3, packs: 1, objects: 9, faults };
-        crate::schema::check("store.json", &checked);
+        sandtable_testkit::schema::check("store.json", &checked);
         let gone = vec!["4b825dc642cb6eb9a060e54bf8d69288fbee4904".parse().expect("an id")];
         let mut collected = Collected {
             schema: SCHEMA,
@@ -339,13 +339,13 @@ mod tests {
             saved: Some(2_000_000),
             deferred: false,
         };
-        crate::schema::check("store.json", &collected);
+        sandtable_testkit::schema::check("store.json", &collected);
         assert_eq!(
             collected.text(),
             "1 snapshots and 1 packs are gone: 10 B\n3 packs were made compact: 1954 KiB less\n"
         );
         collected.saved = None;
-        crate::schema::check("store.json", &collected);
+        sandtable_testkit::schema::check("store.json", &collected);
         assert_eq!(
             collected.text(),
             "1 snapshots and 1 packs would go: 10 B\n3 packs would be made compact\n"

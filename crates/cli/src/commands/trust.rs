@@ -96,6 +96,6 @@ mod tests {
         let data =
             sandtable_sandbox::model::path::HostPath::new(place.path().join("data")).expect("absolute");
         let consent = Trust::new(&data).record(&file).expect("writable");
-        crate::schema::check("trust.json", &Answer { schema: SCHEMA, trusted: &[consent] });
+        sandtable_testkit::schema::check("trust.json", &Answer { schema: SCHEMA, trusted: &[consent] });
     }
 }

@@ -218,7 +218,7 @@ mod tests {
             faults: vec!["x".to_owned()],
             left_out: left(),
         };
-        crate::schema::check("verify.json", &sound);
+        sandtable_testkit::schema::check("verify.json", &sound);
         let digest = "0a".repeat(32);
         let proof = serde_json::json!({
             "schema": 1, "snap_sha": id, "tree": id, "state": digest, "before": null,
@@ -236,7 +236,7 @@ mod tests {
             "follows": { "number": 1, "hash": digest }, "sha256": digest,
         });
         let proof: Proof = serde_json::from_value(proof).expect("a proof");
-        crate::schema::check("proof.json", &proof);
+        sandtable_testkit::schema::check("proof.json", &proof);
         let differences = [field("exit.code", Weight::Decides)];
         let compared = Compared {
             schema: SCHEMA,
@@ -246,6 +246,6 @@ mod tests {
             left_out: left(),
             proof: &proof,
         };
-        crate::schema::check("verify-against.json", &compared);
+        sandtable_testkit::schema::check("verify-against.json", &compared);
     }
 }

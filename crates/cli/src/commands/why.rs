@@ -128,7 +128,7 @@ mod tests {
             why::host("example.org", &resolved.network),
             why::variable("GH_TOKEN", &resolved, |_| true),
         ] {
-            crate::schema::check("policy-why.json", &Answer { schema: SCHEMA, why: &why });
+            sandtable_testkit::schema::check("policy-why.json", &Answer { schema: SCHEMA, why: &why });
         }
     }
 }

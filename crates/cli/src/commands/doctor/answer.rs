@@ -182,8 +182,8 @@ mod tests {
 
     #[test]
     fn the_answer_has_the_shape_its_schema_promises() {
-        crate::schema::check("doctor.json", &answer());
-        crate::schema::check("doctor.json", &Answer { attacks: None, ..answer() });
+        sandtable_testkit::schema::check("doctor.json", &answer());
+        sandtable_testkit::schema::check("doctor.json", &Answer { attacks: None, ..answer() });
     }
 
     #[test]

@@ -210,6 +210,6 @@ mod tests {
                 id: "cd".repeat(32),
             }),
         };
-        crate::schema::check("tool-install.json", &answer);
+        sandtable_testkit::schema::check("tool-install.json", &answer);
     }
 }

@@ -234,8 +234,11 @@ mod tests {
         let on = MadeOn { engine: EngineName::Docker, image: "a:1".to_owned(), id: "sha256:0".to_owned() };
         let made_on = Some(on);
         let entry = Entry { name, version, key: key.clone(), files: 1, bytes: 2, made_at: 3, made_on };
-        crate::schema::check("tool-ls.json", &Listed { schema: SCHEMA, tools: vec![entry] });
+        sandtable_testkit::schema::check("tool-ls.json", &Listed { schema: SCHEMA, tools: vec![entry] });
         let gone = Gone { tool: "a 1".to_owned(), key, bytes: 2 };
-        crate::schema::check("tool-gc.json", &Collected { schema: SCHEMA, removed: vec![gone], bytes: 2 });
+        sandtable_testkit::schema::check(
+            "tool-gc.json",
+            &Collected { schema: SCHEMA, removed: vec![gone], bytes: 2 },
+        );
     }
 }

@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn the_answer_has_the_shape_its_schema_promises() {
-        crate::schema::check("tool-test.json", &matrix());
+        sandtable_testkit::schema::check("tool-test.json", &matrix());
     }
 
     #[test]

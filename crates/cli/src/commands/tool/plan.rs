@@ -152,22 +152,25 @@ mod tests {
     #[test]
     fn the_answers_have_the_shape_their_schema_promises() {
         let plan = builtin_plan(&"node".parse().expect("a tool"), Libc::Glibc).expect("a plan");
-        crate::schema::check("tool-plan.json", &plan);
+        sandtable_testkit::schema::check("tool-plan.json", &plan);
         let mut other = plan.clone();
         other.version = "1".parse().expect("a version");
         let changes = diff::diff(&plan, &other);
         assert_eq!(changes.len(), 1);
         let (old, new) = (plan.digest(), other.digest());
-        crate::schema::check("tool-plan-diff.json", &Differing { schema: SCHEMA, old, new, changes });
+        sandtable_testkit::schema::check(
+            "tool-plan-diff.json",
+            &Differing { schema: SCHEMA, old, new, changes },
+        );
         let (name, version) = ("a".parse().expect("a name"), "1".parse().expect("a version"));
         let recipes = vec![Entry { name, version, description: "x".to_owned() }];
-        crate::schema::check("tool-recipes.json", &Recipes { schema: SCHEMA, recipes });
+        sandtable_testkit::schema::check("tool-recipes.json", &Recipes { schema: SCHEMA, recipes });
     }
     #[test]
     fn every_recipe_of_ours_has_the_shape_that_is_promised() {
         for (name, text) in builtin::texts() {
             let table: toml::Table = text.parse().unwrap_or_else(|error| panic!("{name}: {error}"));
-            crate::schema::check("tool-recipe.json", &table);
+            sandtable_testkit::schema::check("tool-recipe.json", &table);
         }
     }
 }

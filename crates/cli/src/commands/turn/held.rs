@@ -117,8 +117,10 @@ mod tests {
     #[test]
     fn the_answer_has_the_shape_its_schema_promises() {
         let id: ObjectId = "4b825dc642cb6eb9a060e54bf8d69288fbee4904".parse().expect("an id");
-        let preview =
-            Preview { held: crate::schema::findings(), not_reviewed: Some("too many paths".to_owned()) };
+        let preview = Preview {
+            held: sandtable_testkit::schema::findings(),
+            not_reviewed: Some("too many paths".to_owned()),
+        };
         assert!(!preview.held.is_empty());
         let path = |name: &str| vec![RelPath::new(name).expect("a path")];
         let (spared, kept, beside) = (path("ignored"), path("full"), path("f.sandtable-1"));
@@ -137,6 +139,6 @@ mod tests {
             board::SkipReason::ALL.map(|why| left_out::Left { path: "path".to_owned(), why: why.name() });
         let left_out = Vec::from(left_out);
         let answer = Answer::new((id, Path::new("/d")), (&outcome, left_out), &preview);
-        crate::schema::check("checkout.json", &answer);
+        sandtable_testkit::schema::check("checkout.json", &answer);
     }
 }

@@ -1,9 +1,9 @@
 //! Holds the answers against the schemas in `docs/schema`, with as much of JSON Schema as those use. A
 //! keyword that is not known here is an error, so that no schema promises what no test looks at.
 
-mod merge;
+mod findings;
 
-pub(crate) use merge::samples as findings;
+pub use findings::findings;
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 ///
 /// # Panics
 /// If it has not, naming the place.
-pub(crate) fn check(file: &str, answer: &impl Serialize) {
+pub fn check(file: &str, answer: &impl Serialize) {
     let answer = serde_json::to_value(answer).expect("plain data");
     if let Err(why) = Schemas::default().matches(&read(file), &answer, "$") {
         panic!("{file}: {why}\n{answer:#}");
@@ -124,22 +124,29 @@ fn kind(value: &Value) -> &'static str {
     }
 }
 
-#[test]
-#[should_panic(expected = "$.sandboxes[0].colour: not in the schema")]
-fn a_field_that_is_not_promised_is_found() {
-    let entry = serde_json::json!({ "name": "a", "colour": "red" });
-    check("ls.json", &serde_json::json!({ "schema": 1, "sandboxes": [entry] }));
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-#[test]
-fn every_keyword_is_looked_at_and_an_unknown_one_is_an_error() {
-    let holds = |schema: Value, value: Value| Schemas::default().matches(&schema, &value, "$").is_ok();
-    let json = |text: &str| serde_json::from_str::<Value>(text).expect("JSON");
-    let id = json(r#"{ "type": "string", "pattern": "^[0-9a-f]{4}$" }"#);
-    assert!(
-        holds(id.clone(), "12af".into()) && !holds(id.clone(), "12aF".into()) && !holds(id, "12af0".into())
-    );
-    let short = json(r#"{ "maxLength": 2 }"#);
-    assert!(holds(short.clone(), "äö".into()) && !holds(short, "abc".into()));
-    assert!(!holds(json(r#"{ "uniqueItems": true }"#), json("[1]")));
+    #[test]
+    #[should_panic(expected = "$.sandboxes[0].colour: not in the schema")]
+    fn a_field_that_is_not_promised_is_found() {
+        let entry = serde_json::json!({ "name": "a", "colour": "red" });
+        check("ls.json", &serde_json::json!({ "schema": 1, "sandboxes": [entry] }));
+    }
+
+    #[test]
+    fn every_keyword_is_looked_at_and_an_unknown_one_is_an_error() {
+        let holds = |schema: Value, value: Value| Schemas::default().matches(&schema, &value, "$").is_ok();
+        let json = |text: &str| serde_json::from_str::<Value>(text).expect("JSON");
+        let id = json(r#"{ "type": "string", "pattern": "^[0-9a-f]{4}$" }"#);
+        assert!(
+            holds(id.clone(), "12af".into())
+                && !holds(id.clone(), "12aF".into())
+                && !holds(id, "12af0".into())
+        );
+        let short = json(r#"{ "maxLength": 2 }"#);
+        assert!(holds(short.clone(), "äö".into()) && !holds(short, "abc".into()));
+        assert!(!holds(json(r#"{ "uniqueItems": true }"#), json("[1]")));
+    }
 }
