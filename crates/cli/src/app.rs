@@ -48,21 +48,27 @@ impl App {
 
     /// Help, with colours where the answer goes to a terminal that has them.
     pub(crate) fn help(&self, text: &StyledStr) -> Result<(), CliError> {
-        match Ui::answer_colour(self.environment()) {
-            Colour::Ansi => self.ui.answer(&text.ansi().to_string()),
-            Colour::Never => self.ui.answer(&text.to_string()),
-        }
+        let text = match Ui::answer_colour(self.environment()) {
+            Colour::Ansi => text.ansi().to_string(),
+            Colour::Never => text.to_string(),
+        };
+        Ok(self.ui.answer(&text)?)
     }
 
     /// What went wrong, why, and what can be done; for the name of a sandbox that does not exist, the one most like it.
     pub(crate) fn error(&self, error: &CliError) {
-        self.ui.error(error);
+        self.failure(error);
         let names = error.unknown_sandbox().and_then(|_| self.sandboxes().ok()?.names().ok());
         let names: Vec<String> = names.into_iter().flatten().map(|name| name.to_string()).collect();
         let meant = error.unknown_sandbox().and_then(|word| closest(word, names.iter().map(String::as_str)));
         if let Some(meant) = meant {
             self.ui.write(&format!("  try: did you mean `{}`?\n", escape::line(meant)));
         }
+    }
+
+    /// What went wrong, why, and what can be done.
+    pub(crate) fn failure(&self, error: &CliError) {
+        self.ui.write(&error.rendered(self.ui.colour));
     }
 
     /// Carries to its end what an earlier command left unfinished, and says so.
@@ -102,7 +108,7 @@ impl App {
         for name in names {
             if let Err(error) = act(name) {
                 worst = worst.max(Some(error.exit()));
-                self.ui.error(&error);
+                self.failure(&error);
             }
         }
         worst

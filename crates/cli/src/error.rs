@@ -2,6 +2,7 @@
 //! word about what to do next.
 
 mod hint;
+mod tool;
 
 use std::error::Error as _;
 use std::fmt::Write as _;
@@ -21,10 +22,10 @@ use sandtable_sandbox::{board, resolve, session};
 use sandtable_tools::build::{ImageError, StepError};
 
 use self::hint::{config_hint, half_done, session_hint, tool_hint};
-use crate::commands::tool::ToolError;
+pub(crate) use self::tool::ToolError;
 use crate::exit::Own;
-use crate::ui::escape;
 use crate::ui::style::{Colour, Role};
+use crate::ui::{AnswerError, escape};
 
 /// Why a command did not do what it was asked for.
 #[derive(Debug, thiserror::Error)]
@@ -115,6 +116,21 @@ pub(crate) enum CliError {
     Answer(#[source] io::Error),
     #[error("could not write the answer as JSON")]
     Json(#[source] serde_json::Error),
+}
+
+impl From<AnswerError> for CliError {
+    fn from(error: AnswerError) -> Self {
+        match error {
+            AnswerError::Write(error) => Self::Answer(error),
+            AnswerError::Json(error) => Self::Json(error),
+        }
+    }
+}
+
+impl From<ToolError> for CliError {
+    fn from(error: ToolError) -> Self {
+        Self::Tool(Box::new(error))
+    }
 }
 
 impl From<EnvironmentError> for CliError {

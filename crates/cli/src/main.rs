@@ -7,6 +7,7 @@ use std::process::ExitCode;
 
 mod app;
 mod args;
+mod command_line;
 mod commands;
 mod env;
 mod error;
@@ -17,7 +18,8 @@ mod report;
 mod ui;
 
 use app::App;
-use args::{Command, Stop};
+use clap::CommandFactory as _;
+use command_line::{Cli, Command, Stop};
 use error::CliError;
 use sandtable_sandbox::board::Direction;
 
@@ -35,7 +37,7 @@ fn main() -> ExitCode {
         report(panic);
     }));
     let app = App::new(env::of_process());
-    let result = match args::parse(&args) {
+    let result = match command_line::parse(&args) {
         Ok(cli) => dispatch(&app, cli.command),
         Err(Stop::Answer(text)) => app.help(&text).map(|()| ExitCode::SUCCESS),
         Err(Stop::Refused(error)) => Err(error),
@@ -79,7 +81,7 @@ fn dispatch(app: &App, command: Command) -> Result<ExitCode, CliError> {
         Command::Tool(command) => commands::tool::run(app, command),
         Command::Trust(args) => commands::trust::run(app, &args),
         Command::Doctor(args) => commands::doctor::run(app, &args),
-        Command::Completions(args) => commands::completions::run(app, &args),
-        Command::Man(args) => commands::man::run(app, &args),
+        Command::Completions(args) => commands::completions::run(app, &args, Cli::command()),
+        Command::Man(args) => commands::man::run(app, &args, Cli::command()),
     }
 }

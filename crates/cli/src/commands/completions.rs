@@ -3,10 +3,9 @@
 
 use std::process::ExitCode;
 
-use clap::{Args, CommandFactory as _, ValueEnum};
+use clap::{Args, Command, ValueEnum};
 
 use crate::app::App;
-use crate::args::Cli;
 use crate::error::CliError;
 
 /// What `completions` takes.
@@ -24,14 +23,14 @@ pub(crate) enum Shell {
     Fish,
 }
 
-pub(crate) fn run(app: &App, args: &CompletionsArgs) -> Result<ExitCode, CliError> {
+pub(crate) fn run(app: &App, args: &CompletionsArgs, mut definition: Command) -> Result<ExitCode, CliError> {
     let shell = match args.shell {
         Shell::Bash => clap_complete::Shell::Bash,
         Shell::Zsh => clap_complete::Shell::Zsh,
         Shell::Fish => clap_complete::Shell::Fish,
     };
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Cli::command(), "sandtable", &mut script);
+    clap_complete::generate(shell, &mut definition, "sandtable", &mut script);
     app.ui.answer(&String::from_utf8_lossy(&script))?;
     Ok(ExitCode::SUCCESS)
 }

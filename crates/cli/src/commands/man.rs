@@ -4,10 +4,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::{Args, Command, CommandFactory as _};
+use clap::{Args, Command};
 
 use crate::app::App;
-use crate::args::Cli;
 use crate::error::CliError;
 
 /// What `man` takes.
@@ -28,8 +27,8 @@ struct Page {
     roff: Vec<u8>,
 }
 
-pub(crate) fn run(app: &App, args: &ManArgs) -> Result<ExitCode, CliError> {
-    let pages = pages()?;
+pub(crate) fn run(app: &App, args: &ManArgs, definition: Command) -> Result<ExitCode, CliError> {
+    let pages = pages(definition)?;
     if let Some(directory) = &args.directory {
         pages.iter().try_for_each(|page| write(directory, page))?;
         return Ok(ExitCode::SUCCESS);
@@ -48,8 +47,7 @@ fn write(directory: &Path, page: &Page) -> Result<(), CliError> {
     fs_err::write(&path, &page.roff).map_err(|source| CliError::PageWrite { path, source })
 }
 
-fn pages() -> Result<Vec<Page>, CliError> {
-    let mut root = Cli::command();
+fn pages(mut root: Command) -> Result<Vec<Page>, CliError> {
     root.build();
     let mut pages = Vec::new();
     add(&root, &["sandtable"], &mut pages).map_err(CliError::Answer)?;
@@ -77,7 +75,10 @@ fn file_name<'a>(words: impl Iterator<Item = &'a str>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use clap::CommandFactory as _;
+
     use super::*;
+    use crate::command_line::Cli;
 
     /// The text of a page without roff's escapes.
     fn plain(roff: &[u8]) -> String {
@@ -92,7 +93,7 @@ mod tests {
     fn every_command_has_a_page_that_names_all_its_options() {
         let mut root = Cli::command();
         root.build();
-        let pages = pages().expect("written to memory");
+        let pages = pages(Cli::command()).expect("written to memory");
         let mut commands = vec![("sandtable".to_owned(), &root)];
         let mut seen = 0;
         while let Some((name, command)) = commands.pop() {

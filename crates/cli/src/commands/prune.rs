@@ -78,7 +78,7 @@ pub(crate) fn run(app: &App, args: &PruneArgs) -> Result<ExitCode, CliError> {
             Err(error) => {
                 let error = CliError::from(error);
                 worst = worst.max(Some(error.exit()));
-                app.ui.error(&error);
+                app.failure(&error);
             }
         }
     }

@@ -14,7 +14,7 @@ use sandtable_sandbox::model::spec::MountAccess;
 use sandtable_sandbox::session;
 use sandtable_tools::build::ImageError;
 
-use crate::commands::tool::ToolError;
+use super::tool::ToolError;
 use crate::ui::escape;
 
 /// What the library knows, and for a failed launch where to learn more.

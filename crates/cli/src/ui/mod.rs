@@ -10,8 +10,6 @@ use sandtable_app::recovery::Recovery;
 use sandtable_merge::Recovered;
 use sandtable_protocol::log::Stream;
 
-use crate::error::CliError;
-
 pub(crate) mod escape;
 pub(crate) mod graph;
 pub(crate) mod inspect;
@@ -56,6 +54,15 @@ pub(crate) fn recovered(found: &Recovery) -> String {
     format!("{text}; left as they are, because they were changed since: {paths}{more}")
 }
 
+/// Why an answer could not be given.
+#[derive(Debug)]
+pub(crate) enum AnswerError {
+    /// Standard output does not take it.
+    Write(io::Error),
+    /// It cannot be written as JSON.
+    Json(serde_json::Error),
+}
+
 /// The terminal.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ui {
@@ -84,11 +91,6 @@ impl Ui {
         io::stderr().lock().write_all(text.as_bytes()).unwrap_or_default();
     }
 
-    /// What went wrong, why, and what can be done.
-    pub(crate) fn error(self, error: &CliError) {
-        self.write(&error.rendered(self.colour));
-    }
-
     /// A warning with its code.
     pub(crate) fn warning(self, code: &str, text: &str) {
         let label = self.colour.paint(Role::Warning, "warning");
@@ -97,18 +99,18 @@ impl Ui {
 
     /// An answer, on standard output.
     #[expect(clippy::unused_self, reason = "writing is the terminal's business, though it has no state")]
-    pub(crate) fn answer(self, text: &str) -> Result<(), CliError> {
+    pub(crate) fn answer(self, text: &str) -> Result<(), AnswerError> {
         let mut out = io::stdout().lock();
         match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
             // Whoever read it has seen enough.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-            written => written.map_err(CliError::Answer),
+            written => written.map_err(AnswerError::Write),
         }
     }
 
     /// Output of commands, to the stream it was written to. For a terminal it is made harmless.
     #[expect(clippy::unused_self, reason = "writing is the terminal's business, though it has no state")]
-    pub(crate) fn pass(self, pieces: &[lines::Piece]) -> Result<(), CliError> {
+    pub(crate) fn pass(self, pieces: &[lines::Piece]) -> Result<(), AnswerError> {
         let (out, err) = (io::stdout(), io::stderr());
         let terminals = [out.is_terminal(), err.is_terminal()];
         let (mut out, mut err) = (out.lock(), err.lock());
@@ -119,7 +121,7 @@ impl Ui {
             };
             let written =
                 if terminal { to.write_all(lines::harmless(bytes).as_bytes()) } else { to.write_all(bytes) };
-            written.and_then(|()| to.flush()).map_err(CliError::Answer)?;
+            written.and_then(|()| to.flush()).map_err(AnswerError::Write)?;
         }
         Ok(())
     }
@@ -132,8 +134,8 @@ impl Ui {
     }
 
     /// An answer as JSON, on standard output.
-    pub(crate) fn json(self, value: &impl serde::Serialize) -> Result<(), CliError> {
-        let mut text = escape::json(&serde_json::to_string_pretty(value).map_err(CliError::Json)?);
+    pub(crate) fn json(self, value: &impl serde::Serialize) -> Result<(), AnswerError> {
+        let mut text = escape::json(&serde_json::to_string_pretty(value).map_err(AnswerError::Json)?);
         text.push('\n');
         self.answer(&text)
     }

@@ -5,9 +5,8 @@ use std::io::{self, BufRead as _, IsTerminal as _};
 use sandtable_tools::consent::{Consents, Question};
 use sandtable_tools::plan::Plan;
 
-use super::which::ToolError;
 use crate::app::App;
-use crate::error::CliError;
+use crate::error::{CliError, ToolError};
 use crate::ui::tool;
 
 /// How the answer is known.

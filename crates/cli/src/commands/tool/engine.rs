@@ -15,10 +15,9 @@ use sandtable_sandbox::resolve::{self, Engaged};
 use sandtable_tools::build::{BuildImage, BuildRoot, ImageError, build_image};
 use sandtable_tools::plan::Libc;
 
-use super::which::ToolError;
 use crate::app::App;
 use crate::args::words;
-use crate::error::CliError;
+use crate::error::{CliError, ToolError};
 use crate::ui::{Ui, escape};
 
 /// Engines that can make tools.

@@ -15,11 +15,11 @@ use serde::Serialize;
 use super::ask::{self, Answer};
 use super::engine::{self, EngineArgs};
 use super::watch::Told;
-use super::which::{ToolError, WhichArgs};
+use super::which::WhichArgs;
 use crate::app::App;
 use crate::args::words;
 use crate::commands::SCHEMA;
-use crate::error::CliError;
+use crate::error::{CliError, ToolError};
 use crate::ui::{escape, tool};
 
 /// What `tool install` takes.

@@ -13,10 +13,9 @@ use sandtable_tools::depot::{Fate, Receipt};
 use sandtable_tools::plan::PlanKey;
 use serde::Serialize;
 
-use super::which::ToolError;
 use crate::app::App;
 use crate::commands::SCHEMA;
-use crate::error::CliError;
+use crate::error::{CliError, ToolError};
 use crate::ui::{escape, summary, table, tool};
 
 /// What is kept although nobody used it for that long is removed by `tool gc`.

@@ -17,7 +17,6 @@ use std::process::ExitCode;
 use clap::Subcommand;
 
 pub(crate) use prepare::prepared;
-pub(crate) use which::ToolError;
 
 use crate::app::App;
 use crate::error::CliError;

@@ -10,7 +10,7 @@ use sandtable_tools::plan::diff::{self, Change};
 use sandtable_tools::plan::{PlanDigest, ToolVersion};
 use serde::Serialize;
 
-use super::which::{ToolError, WhichArgs, plan_file};
+use super::which::{WhichArgs, plan_file};
 use crate::app::App;
 use crate::commands::SCHEMA;
 use crate::error::CliError;
@@ -134,12 +134,6 @@ pub(super) fn recipes(app: &App, args: &RecipesArgs) -> Result<ExitCode, CliErro
         app.ui.answer(&table::aligned(&recipes.iter().map(row).collect::<Vec<_>>()))?;
     }
     Ok(ExitCode::SUCCESS)
-}
-
-impl From<ToolError> for CliError {
-    fn from(error: ToolError) -> Self {
-        Self::Tool(Box::new(error))
-    }
 }
 
 #[cfg(test)]

@@ -5,9 +5,8 @@ use sandtable_app::workshop::{missing, workshop_of};
 use sandtable_tools::build::provide;
 
 use super::watch::Told;
-use super::which::ToolError;
 use crate::app::App;
-use crate::error::CliError;
+use crate::error::{CliError, ToolError};
 
 /// Makes the tools that a sandbox asks for and that are not there yet.
 pub(crate) fn prepared(app: &App, loaded: &Loaded) -> Result<(), CliError> {

@@ -24,9 +24,9 @@ use super::ask;
 use super::engine::{self, EngineArgs};
 use super::install::{MannerArgs, make};
 use super::watch::Told;
-use super::which::{ToolError, WhichArgs};
+use super::which::WhichArgs;
 use crate::app::{self, App};
-use crate::error::CliError;
+use crate::error::{CliError, ToolError};
 use crate::ui::escape;
 
 /// What `tool shell` takes.

@@ -20,10 +20,10 @@ use sandtable_tools::plan::{Libc, LinuxFamily, Plan};
 use super::ask;
 use super::install::{MannerArgs, make};
 use super::matrix::{Cell, Matrix, Root, State};
-use super::which::{PlatformArgs, ToolError, WhichArgs};
+use super::which::{PlatformArgs, WhichArgs};
 use crate::app::{self, App};
 use crate::commands::SCHEMA;
-use crate::error::CliError;
+use crate::error::{CliError, ToolError};
 use crate::exit::Own;
 use crate::ui::escape;
 

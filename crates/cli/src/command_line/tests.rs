@@ -1,3 +1,5 @@
+use sandtable_app::config::key::Key;
+
 use super::*;
 
 fn refused(words: &[&str]) -> CliError {
@@ -124,18 +126,6 @@ fn the_command_is_passed_on_as_it_is() {
     let cli = parse(&args).expect("well-formed");
     let shown = format!("{:?}", cli.command);
     assert!(shown.contains(&format!("command: [\"--rm\", \"-q\", {odd:?}]")), "{shown}");
-}
-
-#[test]
-fn a_flag_that_cannot_be_read_names_the_option() {
-    let inside = InsideArgs { mounts: vec!["/a:ro".into()], ..InsideArgs::default() };
-    let settings = SettingArgs { inside, ..SettingArgs::default() };
-    let error = CliError::from(settings.layer().expect_err("refused"));
-    insta::assert_snapshot!(error.rendered(crate::ui::style::Colour::Never), @"
-    sandtable: error: option `--mount` has no usable value
-      because: mount `/a:ro` has destination `ro`, which is not an absolute path
-      try: the mode is the third part: `SRC:DST:ro`
-    ");
 }
 
 #[test]

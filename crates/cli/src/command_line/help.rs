@@ -1,0 +1,102 @@
+//! How help is arranged: commands and options under headings, no wider than [`WIDTH`].
+//!
+//! `-h` shows what people use every day, each option on one line; `--help` shows everything.
+
+use std::fmt::Write as _;
+
+use clap::{Command, CommandFactory as _};
+
+use super::Cli;
+
+/// Help is wrapped at this column, or at the terminal's edge where that comes first.
+pub(crate) const WIDTH: usize = 100;
+
+/// The commands under their headings, each exactly once.
+const GROUPS: [(&str, &[&str]); 6] = [
+    ("Run", &["run", "shell", "exec", "stop", "rm", "prune"]),
+    ("Inspect", &["ls", "inspect", "diff", "logs", "events"]),
+    (
+        "History",
+        &["log", "snapshot", "onboard", "checkout", "rollback", "undo", "redo", "fork", "verify", "store"],
+    ),
+    ("Merge", &["merge", "apply", "export"]),
+    ("Tools", &["tool"]),
+    ("Setup", &["doctor", "policy", "trust", "completions", "man"]),
+];
+
+/// The definition of the command line, with its help arranged.
+pub(crate) fn command() -> Command {
+    let command = Cli::command().max_term_width(WIDTH);
+    let template = template(&command);
+    command.help_template(template)
+}
+
+/// The help of the whole program: clap has headings for options, not for commands.
+fn template(command: &Command) -> String {
+    let header = command.get_styles().get_header();
+    let literal = command.get_styles().get_literal();
+    let widest = command.get_subcommands().map(|below| below.get_name().len()).max().unwrap_or_default();
+    let mut text = String::from("{about}\n\n{usage-heading} {usage}\n");
+    for (heading, names) in GROUPS {
+        write!(text, "\n{header}{heading}:{header:#}\n").expect("a string has room");
+        for below in names.iter().filter_map(|name| command.find_subcommand(name)) {
+            let (name, about) = (below.get_name(), below.get_about().cloned().unwrap_or_default());
+            let room = " ".repeat(widest - name.len());
+            writeln!(text, "  {literal}{name}{literal:#}{room}  {about}").expect("a string has room");
+        }
+    }
+    write!(text, "\n{header}Options:{header:#}\n{{options}}{{after-help}}").expect("a string has room");
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    /// What people meet first fits a small window, and no line is cut.
+    #[test]
+    fn the_short_help_of_run_is_one_page() {
+        let mut command = command();
+        let help = command.find_subcommand_mut("run").expect("there is one");
+        let help = help.clone().max_term_width(WIDTH).render_help().to_string();
+        let lines: Vec<&str> = help.lines().collect();
+        assert!(lines.len() <= 60, "{} lines", lines.len());
+        assert_eq!(lines.iter().filter(|line| line.chars().count() > WIDTH).count(), 0, "{help}");
+    }
+
+    #[test]
+    fn every_command_is_under_one_heading() {
+        let grouped: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| names.iter().copied()).collect();
+        let command = Cli::command();
+        let known: BTreeSet<&str> = command.get_subcommands().map(Command::get_name).collect();
+        assert_eq!(grouped.iter().copied().collect::<BTreeSet<_>>(), known);
+        assert_eq!(grouped.len(), known.len(), "one of them is listed twice");
+    }
+
+    /// The heading of options that are declared before it would be taken for its own.
+    #[test]
+    fn no_argument_is_under_a_heading_of_options() {
+        for below in Cli::command().get_subcommands() {
+            for argument in below.get_positionals() {
+                assert_eq!(argument.get_help_heading(), None, "{} {}", below.get_name(), argument.get_id());
+            }
+        }
+    }
+
+    /// Values are named in the text, because clap's own list of them does not fit on the line of an option.
+    #[test]
+    fn an_option_names_the_words_it_takes() {
+        for below in Cli::command().get_subcommands() {
+            for argument in below.get_arguments().filter(|argument| argument.is_hide_possible_values_set()) {
+                let help = argument.get_long_help().or(argument.get_help()).map(ToString::to_string);
+                let help = help.unwrap_or_default();
+                for value in argument.get_possible_values() {
+                    let word = format!("`{}`", value.get_name());
+                    assert!(help.contains(&word), "{} {}: {word}", below.get_name(), argument.get_id());
+                }
+            }
+        }
+    }
+}
