@@ -98,7 +98,7 @@ fn exposed_paths_and_bundles_are_read_only_at_their_places() {
     /home/ann/.config/gcloud: read caller
     /home/ann/.gitconfig: read caller
     /home/ann/repo: cow workspace
-    ! exposed-credentials: `gcloud` is shown to the sandbox: whoever reads it can act as you in every Google Cloud project of yours until you revoke it
+    ! exposed-credentials: `gcloud` is shown to the sandbox: anyone who reads it can act as you in every Google Cloud project of yours until you revoke it
     ");
     insta::assert_snapshot!(check(&expose("gclod"), &caller(), &furnished()), @"
     input expose-unknown: there is nothing called `gclod` to expose
