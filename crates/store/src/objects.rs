@@ -13,7 +13,7 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use crate::alternates;
 use crate::id::{HashKind, ObjectId};
 use crate::object::{
-    Collision, Hasher, Object, ObjectKind, ReadError, ReadObjects, hash, hash_again, of_kind,
+    Collision, Hasher, Object, ObjectKind, ReadError, ReadObjects, SizeOf, hash, hash_again, of_kind,
 };
 use crate::pack::{BaseCache, EntryError, Pack, PackError, loose};
 use crate::regular;
@@ -285,6 +285,20 @@ enum Place<'a> {
     Packed(&'a Pack, u64, &'a BaseCache),
     /// Perhaps in a file of its own below this directory.
     Loose(&'a Path),
+}
+
+impl SizeOf for Objects {
+    fn size_of(&self, id: &ObjectId) -> Option<u64> {
+        self.contains(id).then(|| self.header(id).ok().map(|(_, size)| size))?
+    }
+
+    fn has_packed(&self, id: &ObjectId) -> bool {
+        Self::has_packed(self, id)
+    }
+
+    fn packed_size_of(&self, id: &ObjectId) -> Option<u64> {
+        self.packed_size(id)
+    }
 }
 
 impl ReadObjects for Objects {

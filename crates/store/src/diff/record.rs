@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::{Change, ChangeKind, Diff, EntryType, Flag, Side};
 use crate::id::ObjectId;
 use crate::path::RelPath;
-use crate::snapshot::Skipped;
+use crate::state::Skipped;
 
 /// The version of the record.
 pub const SCHEMA: u32 = 1;

@@ -9,7 +9,6 @@
 
 mod attribute;
 mod descent;
-mod entry;
 mod stepwise;
 
 use std::ops::ControlFlow;
@@ -20,10 +19,10 @@ use rustix::io::{Errno, Result};
 
 pub use attribute::{attribute_names, attribute_value};
 pub use descent::{Descent, Moved};
-pub use entry::{Kind, Meta};
 
+pub use crate::entry::{Kind, Meta};
 use crate::os::{self, REFERENCE, UNTOUCHED};
-pub use crate::os::{birth_at, stat_at, stat_fd};
+pub use crate::os::{Mounts, birth_at, stat_at, stat_fd};
 use crate::path::RelPath;
 
 /// The longest string given to one system call; `PATH_MAX` is 4096 with its terminating zero.
@@ -87,14 +86,6 @@ pub fn still(file: BorrowedFd<'_>, meta: &Meta) -> Result<()> {
 /// Opens the directory at `path` below `root`, however deep it is.
 pub fn open_below(root: BorrowedFd<'_>, path: &RelPath) -> Result<OwnedFd> {
     open_below_with(root, path, Mounts::Refuse)
-}
-
-/// Whether the way may lead into another mount.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mounts {
-    Refuse,
-    /// For trees of the user, whose mounts are part of what was asked for.
-    Cross,
 }
 
 /// The same, with a word about mounts.

@@ -125,6 +125,22 @@ pub(crate) fn of_kind(id: &ObjectId, object: Object, wanted: ObjectKind) -> Resu
     Ok(object.data)
 }
 
+/// Tells how large an object is.
+pub trait SizeOf: Sync + fmt::Debug {
+    fn size_of(&self, id: &ObjectId) -> Option<u64>;
+
+    /// Whether an object can be brought in together with many others. One who cannot tell says no.
+    fn has_packed(&self, _id: &ObjectId) -> bool {
+        false
+    }
+
+    /// The size of an object that can be brought in together with many others: one that lies in a file of its own is
+    /// unpacked, hashed and packed for that, and to read the user's file instead is less work.
+    fn packed_size_of(&self, id: &ObjectId) -> Option<u64> {
+        self.size_of(id)
+    }
+}
+
 /// Where objects go. Writing what is there already costs no space.
 pub trait WriteObjects: Sync {
     fn hash_kind(&self) -> HashKind;

@@ -15,8 +15,8 @@ use rustix::time::ClockId;
 
 pub use rustix::fs::syncfs as write_out;
 
-use super::Mount;
-use crate::dir::{Kind, Meta, Mounts};
+use super::{Mount, Mounts};
+use crate::entry::{Kind, Meta};
 
 /// Opens a bare reference, which takes no permission on the object itself.
 pub(crate) const REFERENCE: OFlags = OFlags::PATH;

@@ -12,8 +12,8 @@ use rustix::fs::{
 use rustix::io::{Errno, Result};
 use rustix::time::ClockId;
 
-use super::{Mount, nanoseconds};
-use crate::dir::{Kind, Meta, Mounts};
+use super::{Mount, Mounts, nanoseconds};
+use crate::entry::{Kind, Meta};
 
 /// Opens for reading: there are no bare references.
 pub(crate) const REFERENCE: OFlags = OFlags::RDONLY;

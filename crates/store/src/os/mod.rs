@@ -22,6 +22,14 @@ pub(crate) struct Mount {
     id: Option<u64>,
 }
 
+/// Whether the way may lead into another mount.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mounts {
+    Refuse,
+    /// For trees of the user, whose mounts are part of what was asked for.
+    Cross,
+}
+
 /// Saturates in the year 2262; a modification time may be any number its owner likes.
 fn nanoseconds(seconds: i64, rest: i64) -> i64 {
     seconds.saturating_mul(1_000_000_000).saturating_add(rest)

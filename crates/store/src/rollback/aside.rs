@@ -18,9 +18,8 @@ use crate::dir::{Kind, Meta, names, open_below, open_dir, open_file, reopen, sta
 use crate::id::HashKind;
 use crate::path::RelPath;
 use crate::source::index::{FILE_LIMIT, Index};
+use crate::staging::STAGING;
 
-/// What the name of the directory begins with.
-pub(crate) const STAGING: &str = ".sandtable-rollback-";
 const GIT: &str = ".git";
 const LIST: &str = "list";
 const HEADER: &str = "sandtable-aside 1";

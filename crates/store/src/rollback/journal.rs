@@ -219,7 +219,7 @@ mod tests {
         let id: ObjectId = "4b825dc642cb6eb9a060e54bf8d69288fbee4904".parse().unwrap();
         let old = State { tree: id, manifest: id, times: id, layer: None, left_out: None };
         let state = State { left_out: Some(id), ..old };
-        let staging = RelPath::new(format!(".git/{}x", super::super::STAGING)).unwrap();
+        let staging = RelPath::new(format!(".git/{}x", crate::staging::STAGING)).unwrap();
         let rollback = Work::Rollback { from: old, to: state, staging, phase: Phase::Applying };
         for work in [Work::Checkout { to: state }, rollback] {
             let target = PathBuf::from("/a \n/é");

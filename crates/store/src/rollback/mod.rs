@@ -31,7 +31,6 @@ use std::path::Path;
 
 use rustix::fs::{Mode, fchmod, futimens};
 
-pub(crate) use aside::STAGING;
 pub use aside::keep_beside;
 pub(crate) use plan::{Plan, Step};
 pub use recover::{Recovered, Recovery, recover};
@@ -49,13 +48,6 @@ use back::Back;
 use disk::Tree;
 use journal::{Phase, Place, Record, Work};
 use verify::{MOST, Verifier};
-
-/// Whether a name at the top of a directory is that of one of ours, in which new files wait and old ones are kept while it is
-/// turned, or while work is brought into it. It is no part of any state.
-pub(crate) fn is_aside(name: &[u8]) -> bool {
-    let rest = name.strip_prefix(STAGING.as_bytes()).or_else(|| name.strip_prefix(b".sandtable-"));
-    rest.is_some_and(|id| id.len() == 16 && id.iter().all(u8::is_ascii_hexdigit))
-}
 
 /// The directory that is turned, and where its journal is kept.
 #[derive(Clone, Copy, Debug)]

@@ -8,8 +8,7 @@ use crate::id::ObjectId;
 use crate::ignore::{self, EntryKind, Rules, Verdict};
 use crate::object::{ObjectKind, ReadObjects};
 use crate::path::RelPath;
-use crate::snapshot::Ignored;
-use crate::state::{Entry, LeftOut, Node, State, What};
+use crate::state::{Entry, Ignored, LeftOut, Node, State, What};
 
 /// What to make of a state that does not say how it was recorded: earlier versions wrote such.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

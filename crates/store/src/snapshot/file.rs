@@ -10,12 +10,11 @@ use rustix::io::Errno;
 use super::content::Content;
 use super::holes::Holes;
 use super::linked::Linked;
-use super::outcome::SkipReason;
 use crate::dir::{Kind, Meta, attribute_names, attribute_value, open_file, stat_at, stat_fd};
 use crate::id::ObjectId;
 use crate::object::{ObjectKind, WriteError, WriteObjects};
 use crate::state::manifest::is_kept;
-use crate::state::{Attribute, Attributes};
+use crate::state::{Attribute, Attributes, SkipReason};
 
 /// How often a file that changes while it is read is read again.
 const TRIES: usize = 3;

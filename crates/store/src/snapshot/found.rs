@@ -1,6 +1,7 @@
 //! Collects what is found besides the state, within limits.
 
-use super::outcome::{Changed, Counts, SkipReason, Skipped};
+use super::outcome::{Changed, Counts};
+use super::{SkipReason, Skipped};
 use crate::path::RelPath;
 
 /// How many paths a list holds.

@@ -12,17 +12,16 @@ use super::holes::Holes;
 use super::known::{Found, Inside, Knowing, KnownFile};
 use super::linked::Linked;
 use super::noticing::Noticing;
-use super::outcome::SkipReason;
 use super::queue::{Listed, Place, Sub};
-use super::{Ignored, SnapshotOptions, Store};
+use super::{Ignored, SkipReason, SnapshotOptions, Store};
 use crate::dir::{Kind, Meta, Name, names, open_file, stat_at, stat_fd};
 use crate::id::ObjectId;
 use crate::ignore::{self, Rules};
 use crate::object::name::{git_refuses, git_refuses_symlink};
 use crate::path::RelPath;
-use crate::rollback::is_aside;
 use crate::source::attributes::{self as conversions, Conversions};
 use crate::source::{Sighting, Sightings, Stamp};
+use crate::staging::is_staging;
 use crate::statcache::{self, Block, Cached, CachedDirectory, InStore, Look, Settled, Whole};
 use crate::state::{Attributes, Directory, Entry, Node, Own, What, write_directory};
 
@@ -203,7 +202,7 @@ impl<'a, 's> Lister<'a, 's> {
             self.sighting = None;
             return if self.path.is_root() { Ok(()) } else { Err(Nothing::Skip(SkipReason::Repository)) };
         }
-        if self.path.is_root() && is_aside(name) {
+        if self.path.is_root() && is_staging(name) {
             self.sighting = None;
             return Ok(());
         }

@@ -26,7 +26,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::atomic::AtomicBool;
 
 pub use onboard::{IndexUse, OnboardError, Onboarded, Onboarding, Settings, onboard};
-pub use outcome::{Changed, Counts, SkipReason, Skipped, SnapshotOutcome};
+pub use outcome::{Changed, Counts, SnapshotOutcome};
 
 pub(crate) use file::{FileReader, Nothing, attributes, judge, link};
 pub(crate) use found::Findings;
@@ -35,6 +35,7 @@ pub(crate) use linked::Linked;
 pub(crate) use list::{Small, small_file};
 
 use crate::ignore::Rules;
+pub use crate::object::SizeOf;
 use crate::object::{ReadObjects, WriteObjects};
 use crate::path::RelPath;
 use crate::source::attributes::Conversions;
@@ -42,16 +43,7 @@ use crate::source::index::Index;
 use crate::source::{Moment, Sightings};
 use crate::statcache::{self, StatCache};
 use crate::state::StateError;
-
-/// What to do with files that the repository ignores.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Ignored {
-    All,
-    /// Only those that came or changed since the stat cache was written; without one, none.
-    #[default]
-    Changed,
-    None,
-}
+pub use crate::state::{Ignored, SkipReason, Skipped};
 
 /// The largest file that states of sandboxes and sources hold. [`SkipReason::TooLarge`] names it to people.
 pub const FILE_LIMIT: u64 = 4 << 30;
@@ -89,36 +81,6 @@ pub struct Known<'a> {
     /// The size of a blob in the user's own object store, where it can be told: what git may have converted is believed
     /// only if it has the size of the file.
     pub objects: Option<&'a dyn SizeOf>,
-}
-
-/// Tells how large an object is.
-pub trait SizeOf: Sync + std::fmt::Debug {
-    fn size_of(&self, id: &crate::id::ObjectId) -> Option<u64>;
-
-    /// Whether an object can be brought in together with many others. One who cannot tell says no.
-    fn has_packed(&self, _id: &crate::id::ObjectId) -> bool {
-        false
-    }
-
-    /// The size of an object that can be brought in together with many others: one that lies in a file of its own is
-    /// unpacked, hashed and packed for that, and to read the user's file instead is less work.
-    fn packed_size_of(&self, id: &crate::id::ObjectId) -> Option<u64> {
-        self.size_of(id)
-    }
-}
-
-impl SizeOf for crate::objects::Objects {
-    fn size_of(&self, id: &crate::id::ObjectId) -> Option<u64> {
-        self.contains(id).then(|| self.header(id).ok().map(|(_, size)| size))?
-    }
-
-    fn has_packed(&self, id: &crate::id::ObjectId) -> bool {
-        Self::has_packed(self, id)
-    }
-
-    fn packed_size_of(&self, id: &crate::id::ObjectId) -> Option<u64> {
-        self.packed_size(id)
-    }
 }
 
 /// Where objects come from and go to.

@@ -13,8 +13,8 @@ use super::repository::Repository;
 use super::{Listing, Stamp};
 use crate::dir::{Kind, Meta};
 use crate::id::{HashKind, ObjectId};
+use crate::object::SizeOf;
 use crate::path::RelPath;
-use crate::snapshot::SizeOf;
 use crate::state::{Attributes, Node, Own, What};
 
 /// Two ticks of the slowest clock that files are stamped with.

@@ -4,16 +4,25 @@
 //! recorded is not there either. Going to such a state must not remove what it never spoke of, and a person who looks at
 //! it must be able to learn what is missing. States of earlier versions have no such text: then nothing is known.
 
-use super::escape;
+use super::{SkipReason, Skipped, escape};
 use crate::id::ObjectId;
 use crate::object::{ObjectKind, ReadObjects, WriteError, WriteObjects};
 use crate::path::RelPath;
-use crate::snapshot::{Ignored, SkipReason, Skipped};
 
 const HEADER: &[u8] = b"sandtable-left-out 1";
 /// How many entries are written down, and how many bytes their paths have together.
 const MOST: usize = 10_000;
 const MOST_BYTES: usize = 1 << 20;
+
+/// What to do with files that the repository ignores.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Ignored {
+    All,
+    /// Only those that came or changed since the stat cache was written; without one, none.
+    #[default]
+    Changed,
+    None,
+}
 
 /// What a state does not hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

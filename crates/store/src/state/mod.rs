@@ -13,6 +13,7 @@ pub mod edit;
 mod escape;
 mod left_out;
 pub mod manifest;
+mod skipped;
 pub mod times;
 mod walk;
 mod write;
@@ -21,8 +22,9 @@ use sha2::Digest as _;
 
 pub use directory::{Contents, Directory};
 pub use edit::{Below, Editor};
-pub use left_out::LeftOut;
+pub use left_out::{Ignored, LeftOut};
 pub use manifest::{Attribute, Attributes};
+pub use skipped::{SkipReason, Skipped};
 pub use walk::{Limits, Visit, Walk};
 pub(crate) use write::write_directory;
 
