@@ -9,13 +9,13 @@ use sandtable_sandbox::model::path::HostPath;
 use sandtable_store::RelPath;
 use sandtable_store::id::ObjectId;
 
-use super::approval::Seal;
 use super::blobs;
 use super::error::Error;
 use super::or_git::or_git;
 use super::request::Means;
 use super::review::{Links, OtherNames, Surroundings, places};
 use super::scratch::Scratch;
+use super::seal::Seal;
 use super::target::Target;
 use super::tree::{Change, Entry, Mode, foreign};
 

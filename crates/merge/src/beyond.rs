@@ -11,8 +11,7 @@ use sandtable_store::object::ReadObjects;
 use sandtable_store::state::{Entry, Node, State, What};
 use sandtable_store::store::Store;
 
-use super::outcome::LeftOutWhy;
-use super::select::is_below;
+use super::left_out::LeftOutWhy;
 
 /// What git keeps of permissions.
 const EXECUTABLE: u16 = 0o111;
@@ -222,7 +221,7 @@ impl<'a> Walk<'a> {
     /// What is at a path; nothing where it cannot be read.
     fn node(&mut self, path: &RelPath) -> Option<Node> {
         let above = path.parent()?;
-        let shared = self.open.iter().take_while(|(open, _)| is_below(&above, open)).count();
+        let shared = self.open.iter().take_while(|(open, _)| above.is_within(open)).count();
         let mut at = shared.checked_sub(1)?;
         let names: Vec<&[u8]> = above.components().collect();
         for name in &names[at..] {

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::error::Error;
 use super::git::{GitError, object};
-use super::outcome::{PathText, Side};
+use super::named::PathText;
 use super::tree::{Entry, Mode, foreign, staged};
 
 /// One conflict.
@@ -54,6 +54,13 @@ pub struct Stages {
     pub base: Option<Side>,
     pub ours: Option<Side>,
     pub theirs: Option<Side>,
+}
+
+/// A version of a path.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Side {
+    pub mode: Mode,
+    pub id: ObjectId,
 }
 
 /// What a merge in memory came to.

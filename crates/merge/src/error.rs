@@ -12,8 +12,8 @@ use sandtable_store::lock::LockError;
 use sandtable_store::path::PathError;
 use sandtable_store::store::StoreError;
 
-use super::deliver::Whereabouts;
 use super::git::GitError;
+use super::whereabouts::Whereabouts;
 
 /// Why an operation could not be carried to an outcome. Nothing was touched.
 #[derive(Debug, thiserror::Error)]

@@ -16,8 +16,11 @@ use sandtable_store::object::{EntryMode, ObjectKind, ReadObjects as _, Tree};
 use sandtable_store::objects::{Loose, Objects};
 use sandtable_store::regular;
 
-use super::outcome::{Named, Note, Reason, Refusal};
-use super::plan::{Halt, Report};
+use super::halt::Halt;
+use super::named::Named;
+use super::outcome::Note;
+use super::refusal::{Reason, Refusal};
+use super::report::Report;
 use super::request::History;
 use super::review::{Finding, Surroundings, hides};
 use super::scratch::Scratch;

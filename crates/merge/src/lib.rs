@@ -16,51 +16,64 @@ mod blobs;
 pub mod conflict;
 mod convert;
 mod deliver;
+mod encoded;
 mod error;
+mod file_step;
 pub mod git;
+mod halt;
 mod history;
 mod ignore;
 mod index;
+mod left_out;
 mod lookup;
+mod named;
 mod or_git;
 pub mod outcome;
 mod place;
 mod plan;
+mod planning;
 mod preflight;
 mod preview;
 mod recorded;
+mod refusal;
+mod report;
 mod request;
 pub mod review;
 mod scratch;
+mod seal;
 mod select;
 mod story;
 pub mod target;
 pub mod tree;
+mod undo;
 mod union;
 mod way_back;
+mod whereabouts;
 mod whole;
 mod worktree;
 
-pub use approval::{Binding, is_name};
 pub use beyond::{Beyond, beyond_git};
 pub use conflict::{Conflict, ConflictKind};
 pub use error::{Error, GitLock};
 pub use git::Git;
 pub use index::policy_name;
-pub use outcome::{MergeOutcome, Outcome, Reason, Recovered, Refusal};
+pub use outcome::{MergeOutcome, Outcome, Recovered};
 pub use preview::held_by_merge;
 pub use recorded::Recorded;
+pub use refusal::{Reason, Refusal};
 pub use request::{
-    Approvals, BaseHead, CONFIGURING, Come, CommitText, Effect, History, Identity, Log, Means, MergeRequest,
-    Mode, Over, Way,
+    Approvals, BaseHead, Binding, CONFIGURING, Come, CommitText, Effect, History, Identity, Log, Means,
+    MergeRequest, Mode, Over, Way,
 };
 /// The changes of a file, to choose from.
 pub use sandtable_store::diff::Hunks;
 /// What paths and objects are called in a request.
 pub use sandtable_store::path::PathError;
 pub use sandtable_store::{RelPath, id::ObjectId};
-pub use select::is_below;
+pub use seal::is_name;
 pub use story::{
-    Planned, Recovery, Turn, Undo, Whereabouts, merge, merge as execute_merge, merge_watched, recover,
-    recover_marked, redo, undo,
+    Planned, Recovery, Turn, merge, merge as execute_merge, merge_watched, recover, recover_marked, redo,
+    undo,
 };
+pub use way_back::Undo;
+pub use whereabouts::Whereabouts;

@@ -1,15 +1,17 @@
 //! What came of a merge: the one answer for people, scripts and the library's caller.
 
-use sandtable_sandbox::model::choice::choice;
 use sandtable_sandbox::model::path::HostPath;
-use sandtable_store::RelPath;
 use sandtable_store::id::ObjectId;
 use serde::Serialize;
 
 use super::conflict::Conflict;
+pub use super::conflict::Side;
+pub use super::left_out::{LeftOut, LeftOutWhy};
+pub use super::named::{Named, PathText};
+pub use super::refusal::{Reason, Refusal};
 use super::request::Effect;
 use super::review::Finding;
-use super::tree::{Change, Mode};
+use super::tree::Change;
 
 /// The version of this answer.
 pub const SCHEMA: u32 = 1;
@@ -94,76 +96,6 @@ pub enum Outcome {
     },
 }
 
-choice! {
-    /// Why nothing was done.
-    Reason {
-        NotARepository = "not-a-repository", Bare = "bare-repository", GitDirectory = "git-directory",
-        Owner = "foreign-owner", Detached = "detached-head", Operation = "operation-in-progress", Locked = "locked",
-        ObjectFormat = "object-format", Signing = "signing-required", CheckedOutTwice = "checked-out-elsewhere",
-        Dirty = "local-changes", Unsafe = "unsafe-content", Objects = "broken-objects", Missing = "missing-objects",
-        Filtered = "filtered", CaseCollision = "case-collision", Moved = "moved", OtherBranch = "other-branch", BranchName = "branch-name",
-        BranchExists = "branch-exists", FileExists = "file-exists", Selection = "selection",
-        Approval = "approval", Mixed = "mixed-commits", Reftable = "reftable",
-        TooMuch = "too-much", NotWritable = "not-writable",
-    }
-}
-
-/// A merge that must not happen.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Refusal {
-    pub reason: Reason,
-    pub text: String,
-    pub paths: Vec<Named>,
-    /// What can be done about it, where that depends on more than the reason.
-    #[serde(skip)]
-    pub next: Vec<String>,
-}
-
-impl Refusal {
-    pub(super) fn new(reason: Reason, text: impl Into<String>) -> Self {
-        Self::of(reason, text, Vec::new())
-    }
-
-    pub(super) fn of(reason: Reason, text: impl Into<String>, paths: Vec<Named>) -> Self {
-        Self { reason, text: text.into(), paths, next: Vec::new() }
-    }
-
-    /// The same with what to do about it.
-    pub(super) fn with(self, next: impl Into<String>) -> Self {
-        Self { next: vec![next.into()], ..self }
-    }
-}
-
-/// A path, exact for machines, and a word about it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Named {
-    #[serde(flatten)]
-    pub path: PathText,
-    pub why: String,
-}
-
-impl Named {
-    pub(super) fn new(path: &RelPath, why: impl Into<String>) -> Self {
-        Self { path: path.into(), why: why.into() }
-    }
-}
-
-/// A path in an answer.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub struct PathText {
-    pub path: String,
-    /// The exact bytes, when `path` is not exact.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub path_hex: Option<String>,
-}
-
-impl From<&RelPath> for PathText {
-    fn from(path: &RelPath) -> Self {
-        let (path, path_hex) = path.to_text();
-        Self { path, path_hex }
-    }
-}
-
 /// One path of the result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Delivered {
@@ -185,13 +117,6 @@ pub enum DeliveredKind {
     TypeChanged,
 }
 
-/// A version of a path.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Side {
-    pub mode: Mode,
-    pub id: ObjectId,
-}
-
 impl From<&Change> for Delivered {
     fn from(change: &Change) -> Self {
         let side = |entry: super::tree::Entry| Side { mode: entry.mode, id: entry.id };
@@ -210,39 +135,6 @@ impl From<&Change> for Delivered {
         let (old, new) = (change.old.map(side), change.new.map(side));
         Self { path: (&change.path).into(), kind, old, new }
     }
-}
-
-/// A change of the snapshot that was not considered.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct LeftOut {
-    #[serde(flatten)]
-    pub path: PathText,
-    pub why: LeftOutWhy,
-}
-
-impl LeftOut {
-    /// Whether git has no way to keep it.
-    pub(super) fn is_beyond_git(&self) -> bool {
-        !matches!(self.why, LeftOutWhy::Selection | LeftOutWhy::Ignored | LeftOutWhy::Unrecorded)
-    }
-}
-
-/// Why a change was not considered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum LeftOutWhy {
-    /// Outside of `--only` or inside of `--exclude`.
-    Selection,
-    /// The repository ignores such files.
-    Ignored,
-    /// It seems to be removed, but something is there that could not be recorded.
-    Unrecorded,
-    /// A directory that has, or had, no file in it: git knows none.
-    EmptyDirectory,
-    /// Permissions other than the executable bit.
-    Permissions,
-    /// Extended attributes.
-    Attributes,
 }
 
 /// Something worth knowing that changes nothing.

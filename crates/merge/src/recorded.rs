@@ -8,14 +8,12 @@ use sandtable_store::store::Store;
 use sandtable_store::{RelPath, hex, state};
 use serde::{Deserialize, Serialize};
 
-use super::approval::Binding;
 use super::beyond::{Beyond, beyond_git};
-use super::deliver::delivery_of;
-use super::error::Error;
-use super::request::{Approvals, CommitText, Effect, Log, Means, MergeRequest, Mode, Way};
-use super::story::{self, Turn, Undo};
+use super::request::{Approvals, Binding, CommitText, Effect, MergeRequest, Mode, Way};
 
 const SCHEMA: u32 = 1;
+/// The name in an entry's details that says which delivery it is of.
+const DELIVERY: &str = "delivery";
 
 /// What was done, and how it can be asked for again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,13 +22,13 @@ pub struct Recorded {
     base: ObjectId,
     snapshot: ObjectId,
     /// Of a merge: the commit it made. None for an apply.
-    commit: Option<ObjectId>,
+    pub(super) commit: Option<ObjectId>,
     /// Of a merge: the full name of the branch that it moved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    branch: Option<String>,
+    pub(super) branch: Option<String>,
     /// Of a merge: whether the branch had no commit before.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    first: bool,
+    pub(super) first: bool,
     /// Paths may be any bytes: hexadecimal.
     only: Vec<String>,
     exclude: Vec<String>,
@@ -97,32 +95,8 @@ impl Recorded {
         if self.commit.is_some() { "merge" } else { "apply" }
     }
 
-    /// Takes it back, or does it again, and enters that into the log.
-    pub fn turn(
-        &self,
-        means: &Means,
-        place: (&HostPath, &HostPath),
-        (way, log): (Way, Log),
-    ) -> Result<Turn, Error> {
-        let log = Some(log);
-        let undo = |commit, log| {
-            let (target, branch) = (place.0.clone(), self.branch.clone());
-            Undo { target, commit, branch, first: self.first, log }
-        };
-        match (self.commit, way) {
-            (Some(commit), Way::Back) => story::undo(means, &undo(commit, log)),
-            (Some(commit), Way::There) => story::redo(means, &undo(commit, log)),
-            (None, _) => {
-                let beyond_git = self.beyond_git(place.1, way);
-                let request = MergeRequest { beyond_git, log, ..self.request(place, way) };
-                let done = story::merge(means, &request)?;
-                Ok(Turn { outcome: done.outcome, notes: done.notes, interrupted: done.interrupted })
-            }
-        }
-    }
-
     /// What git cannot hold of it. A state that is not whole any more is no reason to keep the files from going back.
-    fn beyond_git(&self, store: &HostPath, way: Way) -> Vec<Beyond> {
+    pub(super) fn beyond_git(&self, store: &HostPath, way: Way) -> Vec<Beyond> {
         let (from, to) = match way {
             Way::There => (&self.base, &self.snapshot),
             Way::Back => (&self.snapshot, &self.base),
@@ -132,7 +106,7 @@ impl Recorded {
     }
 
     /// Whoever approved it the first time has approved it.
-    fn request(&self, (target, store): (&HostPath, &HostPath), way: Way) -> MergeRequest {
+    pub(super) fn request(&self, (target, store): (&HostPath, &HostPath), way: Way) -> MergeRequest {
         let paths = |names: &[String]| names.iter().filter_map(|name| path_from(name)).collect();
         let hunks = self.hunks.iter().filter_map(|(path, numbers)| Some((path_from(path)?, numbers.clone())));
         MergeRequest {
@@ -157,6 +131,19 @@ impl Recorded {
             beyond_git: Vec::new(),
         }
     }
+}
+
+/// The details of an entry, with the delivery that it is of.
+pub(super) fn marked(details: &str, delivery: &str) -> String {
+    let mut value: serde_json::Value = serde_json::from_str(details).expect("we wrote it");
+    value[DELIVERY] = delivery.into();
+    value.to_string()
+}
+
+/// Which delivery an entry in a log is of.
+pub(super) fn delivery_of(details: &str) -> Option<String> {
+    let value: serde_json::Value = serde_json::from_str(details).ok()?;
+    Some(value.get(DELIVERY)?.as_str()?.to_owned())
 }
 
 fn digits(path: &RelPath) -> String {

@@ -9,10 +9,8 @@ use sandtable_store::id::ObjectId;
 use sandtable_store::{RelPath, state};
 use serde::Serialize;
 
-use super::approval::Binding;
 use super::beyond::Beyond;
 use super::git::Git;
-use super::select::is_below;
 pub use sandtable_sandbox::repository::BaseHead;
 
 /// Bring what happened between two snapshots into a directory of the user's.
@@ -88,7 +86,7 @@ impl MergeRequest {
 
     /// Whether a path is among those that were asked for.
     pub(super) fn asks_for(&self, path: &RelPath) -> bool {
-        let named = |list: &[RelPath]| list.iter().any(|above| is_below(path, above));
+        let named = |list: &[RelPath]| list.iter().any(|above| path.is_within(above));
         (self.only.is_empty() || named(&self.only)) && !named(&self.exclude)
     }
 }
@@ -179,6 +177,17 @@ impl Approvals {
             Self::All => true,
         }
     }
+}
+
+/// What approvals are held against.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Binding {
+    /// What the work is called, so that the last answer about it is known. Without a name nothing is remembered.
+    pub work: Option<String>,
+    /// Contents that approvals name.
+    pub contents: BTreeMap<RelPath, BTreeSet<String>>,
+    /// The plan that an approval of everything names.
+    pub plan: Option<String>,
 }
 
 /// What the commit says.

@@ -28,10 +28,10 @@ use sandtable_sandbox::repository::shown;
 use sandtable_store::RelPath;
 use serde::Serialize;
 
-use super::approval::Seal;
 use super::error::Error;
-use super::outcome::PathText;
+use super::named::PathText;
 use super::request::Approvals;
+use super::seal::Seal;
 use super::tree::{Change, Entry, Mode};
 pub use alias::Links;
 use alias::{Amount, Thing};

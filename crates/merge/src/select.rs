@@ -9,10 +9,13 @@ use sandtable_store::id::ObjectId;
 
 use super::convert::Conversion;
 use super::error::Error;
+use super::halt::Halt;
 use super::ignore::ignored;
+use super::left_out::LeftOutWhy;
 use super::lookup::{TreeContents, lookup};
-use super::outcome::{LeftOut, LeftOutWhy, Named, Reason, Refusal};
-use super::plan::{Halt, Report};
+use super::named::Named;
+use super::refusal::{Reason, Refusal};
+use super::report::Report;
 use super::request::{Means, MergeRequest, Mode, Way};
 use super::review::{Finding, LONGEST, Surroundings, is_too_long, refusals, review};
 use super::scratch::Scratch;
@@ -125,8 +128,8 @@ impl Selector<'_> {
         let unused: Vec<Named> = only
             .iter()
             .chain(exclude)
-            .filter(|path| !all.iter().any(|change| is_below(&change.path, path)))
-            .filter(|path| !self.request.beyond_git.iter().any(|beyond| is_below(&beyond.path, path)))
+            .filter(|path| !all.iter().any(|change| change.path.is_within(path)))
+            .filter(|path| !self.request.beyond_git.iter().any(|beyond| beyond.path.is_within(path)))
             .map(|path| Named::new(path, "no change is there"))
             .collect();
         if !unused.is_empty() {
@@ -314,16 +317,4 @@ fn refused(findings: &[Finding]) -> Result<(), Halt> {
     let named = |finding: &Finding| Named::new(finding.rel_path(), finding.reason);
     let paths = findings.iter().map(named).collect();
     Err(Refusal::of(Reason::Unsafe, "a change is never brought over", paths).into())
-}
-
-impl Report {
-    pub(super) fn leave_out<'a>(&mut self, paths: impl Iterator<Item = &'a RelPath>, why: LeftOutWhy) {
-        self.left_out.extend(paths.map(|path| LeftOut { path: path.into(), why }));
-    }
-}
-
-/// Whether a path is another one or lies below it.
-pub fn is_below(path: &RelPath, above: &RelPath) -> bool {
-    let rest = path.as_bytes().strip_prefix(above.as_bytes());
-    above.is_root() || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
 }

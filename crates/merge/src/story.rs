@@ -6,20 +6,22 @@ use sandtable_sandbox::attention::Attention;
 use sandtable_sandbox::model::path::HostPath;
 use sandtable_sandbox::random::random;
 use sandtable_store::RelPath;
-use sandtable_store::id::ObjectId;
 
 use super::approval::Shown;
+pub use super::deliver::Recovery;
 use super::deliver::{self, Delivery, Move, Rest, Standing, Stop};
-pub use super::deliver::{Recovery, Whereabouts};
 use super::error::Error;
-use super::outcome::{
-    Delivered, LeftOut, LeftOutWhy, MergeOutcome, Note, Outcome, Reason, Recovered, Refusal, SCHEMA,
-};
+use super::halt::Halt;
+use super::left_out::{LeftOut, LeftOutWhy};
+use super::outcome::{Delivered, MergeOutcome, Note, Outcome, Recovered, SCHEMA};
 use super::place::{MARK, Place};
-use super::plan::{Concurrency, Halt, Plan, Report, plan};
-use super::request::{Effect, Log, Means, MergeRequest, Mode, Way};
+use super::plan::{Concurrency, Plan};
+use super::planning::plan;
+use super::refusal::{Reason, Refusal};
+use super::report::Report;
+use super::request::{Effect, Means, MergeRequest, Mode, Way};
 use super::target::Target;
-use super::way_back::turn;
+use super::way_back::{Undo, turn};
 
 /// Brings work over, or tells how it would be brought. Whatever the outcome, nothing of the work is lost, and unless
 /// the outcome is a success the target is as it was.
@@ -104,20 +106,6 @@ pub fn recover_marked(means: &Means, mark: &str) -> Result<Option<Recovery>, Err
     let Some(key) = mark.strip_prefix(MARK) else { return Ok(None) };
     let Some(place) = Place::try_lock(&means.state, key)? else { return Ok(None) };
     deliver::recover(&means.git, &place)
-}
-
-/// A merge to be taken back.
-#[derive(Clone, Debug)]
-pub struct Undo {
-    pub target: HostPath,
-    /// The commit that the merge made.
-    pub commit: ObjectId,
-    /// The full name of the branch that it moved, where that is known: no other is moved back or forth.
-    pub branch: Option<String>,
-    /// Whether that branch had no commit before. Commits made inside may have come below that of the merge.
-    pub first: bool,
-    /// Where it is written down, as a part of it.
-    pub log: Option<Log>,
 }
 
 /// What came of taking something back, or of doing it again.

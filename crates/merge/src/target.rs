@@ -20,7 +20,7 @@ pub(super) use settings::Value;
 
 use super::error::Error;
 use super::git::Git;
-use super::outcome::{Reason, Refusal};
+use super::refusal::{Reason, Refusal};
 use super::request::Means;
 pub use sandtable_sandbox::repository::{Head, Place};
 

@@ -7,7 +7,6 @@ use sandtable_store::id::ObjectId;
 
 use super::error::Error;
 use super::scratch::Scratch;
-use super::select::is_below;
 use super::tree::{Change, Entry};
 
 /// The result where it is beyond doubt: nothing is gone on either side, so nothing can have been renamed, and where both
@@ -42,7 +41,7 @@ fn is_nested(mine: &BTreeMap<RelPath, Option<Entry>>, other: &BTreeMap<RelPath, 
     all.sort_by(|one, two| one.0.components().cmp(two.0.components()));
     let mut above: Vec<(&RelPath, Side)> = Vec::new();
     for (path, side) in all {
-        while above.last().is_some_and(|(folder, _)| !is_below(path, folder)) {
+        while above.last().is_some_and(|(folder, _)| !path.is_within(folder)) {
             above.pop();
         }
         if above.iter().any(|(folder, of)| *of != side && *folder != path) {

@@ -2,21 +2,36 @@
 
 use std::collections::BTreeSet;
 
+use sandtable_sandbox::model::path::HostPath;
 use sandtable_sandbox::repository::short;
 use sandtable_store::id::ObjectId;
 use sandtable_store::object::ObjectKind;
 use sandtable_store::object::commit::references;
 
 use super::convert::Conversion;
-use super::outcome::{Reason, Refusal};
+use super::halt::Halt;
 use super::place::Place;
-use super::plan::{Concurrency, Halt, Plan};
+use super::plan::{Concurrency, Plan};
 use super::preflight;
-use super::request::{Means, Mode, Way};
+use super::refusal::{Reason, Refusal};
+use super::request::{Log, Means, Mode, Way};
 use super::scratch::Scratch;
-use super::story::Undo;
 use super::target::{self, Head, Repository, Target};
 use super::whole::Whole;
+
+/// A merge to be taken back.
+#[derive(Clone, Debug)]
+pub struct Undo {
+    pub target: HostPath,
+    /// The commit that the merge made.
+    pub commit: ObjectId,
+    /// The full name of the branch that it moved, where that is known: no other is moved back or forth.
+    pub branch: Option<String>,
+    /// Whether that branch had no commit before. Commits made inside may have come below that of the merge.
+    pub first: bool,
+    /// Where it is written down, as a part of it.
+    pub log: Option<Log>,
+}
 
 /// The plan, and the commit that the branch goes to.
 pub(super) fn turn(means: &Means, place: &Place, request: &Undo, way: Way) -> Result<(Plan, ObjectId), Halt> {

@@ -9,8 +9,13 @@ use sandtable_store::dir::{self, Kind, Meta, stat_at};
 
 use super::beyond::Beyond;
 use super::error::Error;
-use super::outcome::{Delivered, DeliveredKind, LeftOutWhy, Named, Reason, Refusal};
-use super::plan::{FileStep, Halt, Plan, Report};
+use super::file_step::FileStep;
+use super::halt::Halt;
+use super::left_out::LeftOutWhy;
+use super::named::Named;
+use super::outcome::{Delivered, DeliveredKind};
+use super::refusal::{Reason, Refusal};
+use super::report::Report;
 use super::request::MergeRequest;
 use super::review::{Permissions, Surroundings, refused_directory, wider};
 use super::tree::Mode;
@@ -59,9 +64,9 @@ impl Whole {
     }
 
     /// Decides about everything that was asked for.
-    pub(super) fn of(plan: &Plan, request: &MergeRequest, worktree: &Worktree) -> Result<Self, Error> {
+    pub(super) fn of(files: &[FileStep], request: &MergeRequest, worktree: &Worktree) -> Result<Self, Error> {
         let mut whole = Self::default();
-        let decider = Decider::new(plan, worktree);
+        let decider = Decider::new(files, worktree);
         let asked = request.beyond_git.iter().filter(|beyond| request.asks_for(&beyond.path));
         // Innermost first, so that a directory is known to be empty once what is in it goes.
         for beyond in asked.rev() {
@@ -92,7 +97,7 @@ impl Whole {
     /// Looks at the permissions that something gets, and at the names of directories.
     pub(super) fn look_over(
         &self,
-        (plan, request): (&Plan, &MergeRequest),
+        (files, request): (&[FileStep], &MergeRequest),
         around: &Surroundings,
         report: &mut Report,
     ) -> Result<(), Halt> {
@@ -101,7 +106,7 @@ impl Whole {
         if !named.is_empty() {
             return Err(Refusal::of(Reason::Unsafe, "a change is never brought over", named).into());
         }
-        let steps: BTreeMap<&RelPath, &FileStep> = plan.files.iter().map(|step| (&step.path, step)).collect();
+        let steps: BTreeMap<&RelPath, &FileStep> = files.iter().map(|step| (&step.path, step)).collect();
         let beyond = request.beyond_git.iter().filter(|beyond| beyond.is_directory);
         let directories: BTreeSet<&RelPath> = beyond.map(|beyond| &beyond.path).collect();
         let mut modes: Vec<(&RelPath, Permissions)> = Vec::new();
@@ -163,8 +168,8 @@ struct Decider<'a> {
 }
 
 impl<'a> Decider<'a> {
-    fn new(plan: &'a Plan, worktree: &'a Worktree) -> Self {
-        Self { worktree, steps: plan.files.iter().map(|step| (&step.path, step)).collect() }
+    fn new(files: &'a [FileStep], worktree: &'a Worktree) -> Self {
+        Self { worktree, steps: files.iter().map(|step| (&step.path, step)).collect() }
     }
 
     fn decide(&self, beyond: &Beyond, whole: &mut Whole) -> Result<Comes, Error> {

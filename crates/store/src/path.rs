@@ -104,6 +104,12 @@ impl RelPath {
         self.0.is_empty()
     }
 
+    /// Whether it is `above`, or lies below it.
+    pub fn is_within(&self, above: &Self) -> bool {
+        let rest = self.0.strip_prefix(above.as_bytes());
+        above.is_root() || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
+    }
+
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
@@ -181,6 +187,14 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn a_path_is_within_itself_and_what_it_lies_below() {
+        let path = |text: &str| RelPath::new(text).unwrap();
+        assert!(path("a/b").is_within(&path("a")) && path("a").is_within(&path("a")));
+        assert!(path("a").is_within(&RelPath::root()) && RelPath::root().is_within(&RelPath::root()));
+        assert!(!path("ab").is_within(&path("a")) && !path("a").is_within(&path("a/b")));
+    }
 
     #[test]
     fn refuses_what_leaves_the_tree() {

@@ -10,7 +10,8 @@ use super::reference::RefStep;
 use super::transfer::Transfer;
 use super::{Delivery, Standing, Stop, new_file};
 use crate::history::SHALLOW;
-use crate::outcome::{Outcome, Reason, Refusal};
+use crate::outcome::Outcome;
+use crate::refusal::{Reason, Refusal};
 use crate::request::MergeRequest;
 
 impl Delivery<'_> {

@@ -12,12 +12,12 @@ use sandtable_store::regular;
 use serde::{Deserialize, Serialize};
 
 use super::Stop;
-use super::journal::hex_path;
 use super::word::Word;
+use crate::encoded::hex_path;
 use crate::error::Error;
 use crate::index::{Index, Made, refresh};
-use crate::outcome::{Reason, Refusal};
 use crate::plan::Plan;
+use crate::refusal::{Reason, Refusal};
 use crate::tree::Mode;
 
 /// The files of a change of the index.

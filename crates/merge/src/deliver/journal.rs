@@ -1,12 +1,10 @@
 //! What a delivery is about to do, on disk before it does it. After a crash the journal and a look at the files say
 //! what was done; nothing else is remembered.
 
-use std::io::{ErrorKind, Write as _};
-use std::os::unix::fs::MetadataExt as _;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use fs_err as fs;
-use sandtable_store::hex;
 use serde::{Deserialize, Serialize};
 
 use super::index_lock::IndexLock;
@@ -14,7 +12,9 @@ use super::log::LogEntry;
 use super::reference::RefStep;
 use super::staged::Staged;
 use super::word::Word;
+use crate::encoded::{hex_path, hex_paths, hex_rel};
 use crate::error::Error;
+use crate::whereabouts::Whereabouts;
 use crate::worktree::{Stamp, same_device};
 
 const SCHEMA: u32 = 2;
@@ -166,18 +166,16 @@ impl Journal {
         if fs::symlink_metadata(&self.holding).is_ok_and(|meta| meta.is_dir()) {
             return Ok(true);
         }
-        let Some(git) = &found.git else { return Ok(false) };
-        let word = self.word(&git.path);
-        Ok(word.is_in(&git.path.join("index.lock"))? || word.is_in(&git.path.join("HEAD.lock"))?)
+        let Some(git_dir) = found.git_dir() else { return Ok(false) };
+        let word = self.word(git_dir);
+        Ok(word.is_in(&git_dir.join("index.lock"))? || word.is_in(&git_dir.join("HEAD.lock"))?)
     }
 
     /// The lock of the index, if somebody else has it.
     pub(super) fn foreign_lock(&self) -> Result<Option<PathBuf>, Error> {
-        let Some(git) = self.identity.as_ref().and_then(|identity| identity.git.as_ref()) else {
-            return Ok(None);
-        };
-        let lock = git.path.join("index.lock");
-        let is_foreign = fs::exists(&lock)? && !self.word(&git.path).is_in(&lock)?;
+        let Some(git_dir) = self.identity.as_ref().and_then(Whereabouts::git_dir) else { return Ok(None) };
+        let lock = git_dir.join("index.lock");
+        let is_foreign = fs::exists(&lock)? && !self.word(git_dir).is_in(&lock)?;
         Ok(is_foreign.then_some(lock))
     }
 
@@ -233,124 +231,6 @@ impl Journal {
     }
 }
 
-/// Device and inode.
-type Which = (u64, u64);
-
-/// The directories of a target.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Whereabouts {
-    root: Which,
-    git: Option<GitDirectory>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct GitDirectory {
-    #[serde(with = "hex_path")]
-    path: PathBuf,
-    which: Which,
-}
-
-impl Whereabouts {
-    fn of(root: &Path, git_dir: Option<&Path>) -> Option<Self> {
-        let git = match git_dir {
-            Some(path) => Some(GitDirectory { path: path.to_owned(), which: which(path).ok()? }),
-            None => None,
-        };
-        Some(Self { root: which(root).ok()?, git })
-    }
-
-    /// What has the same paths now; none if something is not there.
-    fn again(&self, root: &Path) -> std::io::Result<Option<Self>> {
-        let now = |path: &Path| match which(path) {
-            Ok(found) => Ok(Some(found)),
-            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
-            Err(error) => Err(error),
-        };
-        let git = match &self.git {
-            Some(GitDirectory { path, .. }) => match now(path)? {
-                Some(which) => Some(GitDirectory { path: path.clone(), which }),
-                None => return Ok(None),
-            },
-            None => None,
-        };
-        Ok(now(root)?.map(|root| Self { root, git }))
-    }
-
-    /// Whether the inodes are the same, on whatever device.
-    fn is_like(&self, other: &Self) -> bool {
-        let inodes = |one: &Self| (one.root.1, one.git.as_ref().map(|git| git.which.1));
-        inodes(self) == inodes(other)
-    }
-
-    /// Whether a directory, or the git directory in it, is the one that is meant, whatever its name is by now.
-    pub fn is(&self, directory: &Path) -> bool {
-        let same = |path: &Path, known: Which| which(path).is_ok_and(|found| found == known);
-        let git = self.git.as_ref();
-        same(directory, self.root) || git.is_some_and(|git| same(&directory.join(".git"), git.which))
-    }
-}
-
-fn which(path: &Path) -> std::io::Result<Which> {
-    let meta = fs::metadata(path)?;
-    Ok((meta.dev(), meta.ino()))
-}
-
-fn unhex<E: serde::de::Error>(text: &str) -> Result<Vec<u8>, E> {
-    hex::decode(text).ok_or_else(|| E::custom("not hexadecimal"))
-}
-
-/// Paths may be any bytes.
-pub(super) mod hex_path {
-    use std::ffi::OsString;
-    use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
-    use std::path::{Path, PathBuf};
-
-    use serde::{Deserialize as _, Deserializer, Serializer};
-
-    pub(in crate::deliver) fn serialize<S: Serializer>(path: &Path, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_str(&super::hex::encode(path.as_os_str().as_bytes()))
-    }
-
-    pub(in crate::deliver) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<PathBuf, D::Error> {
-        let text = String::deserialize(from)?;
-        Ok(PathBuf::from(OsString::from_vec(super::unhex(&text)?)))
-    }
-}
-
-mod hex_paths {
-    use std::ffi::OsString;
-    use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
-    use std::path::PathBuf;
-
-    use serde::{Deserialize as _, Deserializer, Serializer};
-
-    pub(super) fn serialize<S: Serializer>(paths: &[PathBuf], to: S) -> Result<S::Ok, S::Error> {
-        to.collect_seq(paths.iter().map(|path| super::hex::encode(path.as_os_str().as_bytes())))
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<PathBuf>, D::Error> {
-        let texts = Vec::<String>::deserialize(from)?;
-        texts.iter().map(|text| Ok(PathBuf::from(OsString::from_vec(super::unhex(text)?)))).collect()
-    }
-}
-
-mod hex_rel {
-    use sandtable_store::RelPath;
-    use serde::{Deserialize as _, Deserializer, Serializer};
-
-    pub(super) fn serialize<S: Serializer>(path: &RelPath, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_str(&super::hex::encode(path.as_bytes()))
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<RelPath, D::Error> {
-        let bytes = super::unhex(&String::deserialize(from)?)?;
-        if bytes.is_empty() {
-            return Ok(RelPath::root());
-        }
-        RelPath::new(bytes).map_err(serde::de::Error::custom)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -360,9 +240,7 @@ mod tests {
         let (root, git) = (place.join("root"), place.join("root/.git"));
         fs::create_dir_all(&git).unwrap();
         let mut journal = Journal::new("0123456789abcdef".to_owned(), &root, Some(&git));
-        let identity = journal.identity.as_mut().unwrap();
-        identity.root.0 += 1;
-        identity.git.as_mut().unwrap().which.0 += 1;
+        journal.identity.as_mut().unwrap().renumber();
         (journal, place.join("journal"))
     }
 

@@ -8,13 +8,11 @@ use sandtable_store::meta::{Durability, Filter, HeadChange, MetaError, Operation
 use sandtable_store::store::{Store, StoreError};
 use serde::{Deserialize, Serialize};
 
-use super::journal::hex_path;
+use crate::encoded::hex_path;
 use crate::error::Error;
-use crate::recorded::Recorded;
+use crate::recorded::{Recorded, delivery_of, marked};
 use crate::request::Log;
 
-/// The name in an entry's details that says which delivery it is of.
-const DELIVERY: &str = "delivery";
 /// The entry of an interrupted delivery is among the newest, if it is there at all: every command recovers first.
 const NEWEST: u32 = 100;
 
@@ -86,16 +84,4 @@ impl LogEntry {
 
 fn failed(store: &Path, source: StoreError) -> Error {
     Error::Log { store: store.to_owned(), source: Box::new(source) }
-}
-
-fn marked(details: &str, delivery: &str) -> String {
-    let mut value: serde_json::Value = serde_json::from_str(details).expect("we wrote it");
-    value[DELIVERY] = delivery.into();
-    value.to_string()
-}
-
-/// Which delivery an entry in a log is of.
-pub(crate) fn delivery_of(details: &str) -> Option<String> {
-    let value: serde_json::Value = serde_json::from_str(details).ok()?;
-    Some(value.get(DELIVERY)?.as_str()?.to_owned())
 }

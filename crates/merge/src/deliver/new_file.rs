@@ -12,7 +12,7 @@ use sandtable_sandbox::random::random;
 use sandtable_store::regular;
 
 use super::Stop;
-use crate::outcome::{Reason, Refusal};
+use crate::refusal::{Reason, Refusal};
 
 /// Writes a file that is not there yet. One that has these very bytes is as good: an earlier call wrote it, and was ended before
 /// it could say so.

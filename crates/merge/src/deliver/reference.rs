@@ -12,10 +12,10 @@ use sandtable_store::regular::{self, Missing};
 use serde::{Deserialize, Serialize};
 
 use super::Stop;
-use super::journal::hex_path;
 use super::word::Word;
+use crate::encoded::hex_path;
 use crate::error::Error;
-use crate::outcome::{Reason, Refusal};
+use crate::refusal::{Reason, Refusal};
 use crate::request::Identity;
 use crate::target::{self, Repository};
 

@@ -10,7 +10,8 @@ use sandtable_store::id::HashKind;
 use sandtable_store::source::index::{Index, IndexEntry};
 use serde::{Deserialize, Serialize};
 
-use super::journal::{Journal, Step, hex_path};
+use super::journal::{Journal, Step};
+use crate::encoded::hex_path;
 use crate::index::read_index;
 
 /// Where the index is that the journal's steps speak of.

@@ -14,7 +14,7 @@ use super::{Delivery, Stop};
 use crate::error::Error;
 use crate::git::GitError;
 use crate::or_git::or_git;
-use crate::outcome::{Reason, Refusal};
+use crate::refusal::{Reason, Refusal};
 use crate::scratch::Scratch;
 use crate::target::Repository;
 

@@ -7,10 +7,13 @@ use sandtable_store::id::ObjectId;
 use sandtable_store::object::{ObjectKind, hash};
 
 use crate::error::Error;
+use crate::file_step::FileStep;
+use crate::halt::Halt;
 use crate::index::{Index, Indexed, outside_sparse};
 use crate::lookup::lookup;
-use crate::outcome::{Named, Reason, Refusal};
-use crate::plan::{FileStep, Halt, Plan};
+use crate::named::Named;
+use crate::plan::Plan;
+use crate::refusal::{Reason, Refusal};
 use crate::request::{MergeRequest, Mode as Wanted};
 use crate::target::{Repository, Target};
 use crate::tree::{Change, Entry, Mode};

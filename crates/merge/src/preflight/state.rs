@@ -6,8 +6,12 @@ use std::os::unix::fs::PermissionsExt as _;
 use fs_err as fs;
 use sandtable_store::{RelPath, regular};
 
-use crate::outcome::{Named, Note, Reason, Refusal};
-use crate::plan::{Halt, Plan, Report};
+use crate::halt::Halt;
+use crate::named::Named;
+use crate::outcome::Note;
+use crate::plan::Plan;
+use crate::refusal::{Reason, Refusal};
+use crate::report::Report;
 use crate::request::{MergeRequest, Mode};
 use crate::target::{Head, Repository, Target};
 use crate::tree::foreign;

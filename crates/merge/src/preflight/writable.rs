@@ -10,8 +10,10 @@ use rustix::io::Errno;
 use sandtable_sandbox::model::path::HostPath;
 use sandtable_store::RelPath;
 
-use crate::outcome::{Named, Reason, Refusal};
-use crate::plan::{Halt, Plan};
+use crate::halt::Halt;
+use crate::named::Named;
+use crate::plan::Plan;
+use crate::refusal::{Reason, Refusal};
 use crate::request::Mode;
 use crate::target::{Repository, Target};
 use crate::worktree::{Worktree, same_device};

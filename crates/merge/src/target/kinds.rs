@@ -8,7 +8,7 @@ use sandtable_sandbox::repository::is_plain;
 use sandtable_store::regular;
 
 use super::Repository;
-use crate::outcome::{Reason, Refusal};
+use crate::refusal::{Reason, Refusal};
 
 /// Files that git opens by their names.
 const READ_BY_GIT: [&str; 12] = [

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use sandtable_app::work::Work;
-use sandtable_merge::{Hunks, MergeRequest, is_below};
+use sandtable_merge::{Hunks, MergeRequest};
 use sandtable_sandbox::board;
 use sandtable_sandbox::board::diff::{
     Change, ChangeKind, Diff, DiffOptions, EntryType, Renames, Side, render,
@@ -28,7 +28,7 @@ pub(super) fn choose(app: &App, work: &Work, request: &mut MergeRequest) -> Resu
     let found = work.changes(&options)?;
     let mut any = false;
     for change in &found.changes {
-        let named = |list: &[_]| list.iter().any(|path| is_below(&change.path, path));
+        let named = |list: &[_]| list.iter().any(|path| change.path.is_within(path));
         let asked = (request.only.is_empty() || named(&request.only)) && !named(&request.exclude);
         if !asked || change.entry() == EntryType::Directory {
             continue;

@@ -21,8 +21,6 @@ const OPENS: [&str; 11] = [
 
 /// Where they are right: the file below one of [`PLACES`], what the line has in it, and the reason.
 const OPENED_PLAINLY: [(&str, &str, &str); 19] = [
-    ("approval.rs", "fs::OpenOptions::new()", "our key, in our state directory"),
-    ("approval.rs", "fs::read(path)", "our key, in our state directory"),
     ("approval.rs", "fs::read(place.shown", "what was shown, in our state directory"),
     ("approval.rs", "fs::write(&fresh", "what was shown, in our state directory"),
     ("deliver/export.rs", "File::create(self.plan.scratch", "the scratch repository"),
@@ -40,6 +38,8 @@ const OPENED_PLAINLY: [(&str, &str, &str); 19] = [
     ("index.rs", "fs::copy(self.file(scratch)", "the scratch repository"),
     ("scratch.rs", "fs::write(path.join(", "the scratch repository"),
     ("scratch.rs", "fs::write(self.path.join(", "the scratch repository"),
+    ("seal.rs", "fs::OpenOptions::new()", "our key, in our state directory"),
+    ("seal.rs", "fs::read(path)", "our key, in our state directory"),
 ];
 
 fn is_watched(file: &Source) -> bool {
