@@ -28,6 +28,7 @@ fn crates_depend_only_downwards() {
         ("store", &[][..]),
         ("bench", &[]),
         ("protocol", &[]),
+        ("egress", &[]),
         ("launch", &["protocol"]),
         ("unpack", &["store"]),
         ("sandbox", &["store", "unpack", "protocol", "launch"]),
