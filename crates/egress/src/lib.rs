@@ -7,8 +7,12 @@
 #![forbid(unsafe_code)]
 
 pub mod address;
+pub mod dns;
+pub mod http;
 pub mod name;
 pub mod plan;
 pub mod preset;
 pub mod rule;
+pub mod socks;
+pub mod tls;
 pub mod verdict;

@@ -17,6 +17,7 @@ pub use paths::{PathGlob, PathGlobError};
 pub use ports::{PortRange, Ports};
 
 pub(crate) use hosts::is_shared_hosting;
+pub(crate) use ports::port as port_number;
 
 /// Whether a rule opens or closes. Whatever order rules are written in, a rule that denies wins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

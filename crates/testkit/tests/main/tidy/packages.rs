@@ -10,12 +10,14 @@ use super::{Source, assert_none, sources};
 const MOST_PACKAGES: usize = 220;
 
 /// Packages of which two versions are there, and why nothing can be done about it.
-const TWICE: [(&str, &str); 3] = [
+const TWICE: [(&str, &str); 5] = [
     ("syn", "serde and thiserror have moved on, clap and landlock have not"),
     (
         "cpufeatures",
         "the newer one is there for proptest alone; the hash with collision detection has the older",
     ),
+    ("getrandom", "the older one is there for ring, the newer one for tempfile and proptest"),
+    ("windows-sys", "the older one is there for ring, and neither is built on a system that we support"),
     (
         "hashbrown",
         "the line diff has not moved on; the newer one is locked for a feature that is off, and never built",
