@@ -8,6 +8,7 @@ mod operations;
 mod points;
 mod remains;
 mod seen;
+mod trace;
 mod units;
 mod victim;
 mod yard;

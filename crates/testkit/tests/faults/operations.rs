@@ -11,6 +11,9 @@ use crate::seen::{self, Seen};
 /// What the command inside does: files changed, made and removed, a directory that becomes a file and the reverse.
 const WORK: &str = "for n in 0 1 2; do echo changed > many/$n/file; mkdir -p many/$n/new; echo new > many/$n/new/er; done; \
                     rm -r many/5; echo 'a file now' > many/5; rm README; mkdir README; echo x > README/in; chmod 755 docs/guide.txt";
+/// The same with a commit, and more that is in none.
+const COMMITTED: &str = "echo committed > many/4/file; git add -A; \
+                         git -c user.name=Inside -c user.email=inside@example.invalid commit -q -m inside; ";
 /// And what it does after that.
 const MORE: &str = "echo more > many/3/file; rm -r many/0; mkdir -p deep/er; echo y > deep/er/still";
 
@@ -18,12 +21,16 @@ const MORE: &str = "echo more > many/3/file; rm -r many/0; mkdir -p deep/er; ech
 pub(crate) struct Scene {
     pub(crate) ground: Ground,
     pub(crate) source: PathBuf,
+    /// The main working tree, where the source is a linked one.
+    main: Option<PathBuf>,
 }
 
 /// What a source is.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Git,
+    /// A linked working tree of a repository.
+    Linked,
     /// A directory without git.
     Plain,
 }
@@ -68,20 +75,28 @@ pub(crate) struct Operation {
 impl Scene {
     /// A source with files of every kind, some of them ignored.
     pub(crate) fn new(env: TestEnv, kind: Kind) -> Self {
-        let source = env.repository("r");
+        let top = env.repository("r");
         for n in 0..6 {
-            env.file(&source.join(format!("many/{n}/file")), format!("{n}\n"));
+            env.file(&top.join(format!("many/{n}/file")), format!("{n}\n"));
         }
-        env.file(&source.join(".gitignore"), ".env\nnode_modules\n");
-        env.file(&source.join(".env"), "TOKEN=1\n");
-        env.file(&source.join("node_modules/m/index.js"), "1\n");
-        if kind == Kind::Git {
-            env.git(&source, &["add", "-A"]);
-            env.git(&source, &["commit", "-q", "-m", "third"]);
-        } else {
+        env.file(&top.join(".gitignore"), ".env\nnode_modules\n");
+        env.git(&top, &["add", "-A"]);
+        env.git(&top, &["commit", "-q", "-m", "third"]);
+        let (source, main) = match kind {
+            Kind::Git | Kind::Plain => (top, None),
+            Kind::Linked => {
+                let linked = env.root().join("linked");
+                env.directory(&linked);
+                env.git(&top, &["worktree", "add", "-q", "-b", "linked", linked.to_str().unwrap()]);
+                (linked, Some(top))
+            }
+        };
+        if kind == Kind::Plain {
             fs_err::remove_dir_all(source.join(".git")).unwrap();
         }
-        Self { ground: Ground::Native(env), source }
+        env.file(&source.join(".env"), "TOKEN=1\n");
+        env.file(&source.join("node_modules/m/index.js"), "1\n");
+        Self { ground: Ground::Native(env), source, main }
     }
 
     fn done(&self, words: &[&str]) -> String {
@@ -121,6 +136,10 @@ impl Scene {
     pub(crate) fn look(&self, shows: Shows) -> Seen {
         let mut seen = seen::files(&self.source);
         seen.extend(seen::git(self.ground.env(), &self.source));
+        if let Some(main) = &self.main {
+            let files = seen::files(main);
+            seen.extend(files.into_iter().map(|(path, what)| (format!("main: {path}"), what)));
+        }
         if let Shows::Inside(name) = shows {
             seen.extend(seen::inside(&self.ground, &self.source, name));
         }
@@ -147,6 +166,28 @@ fn words(words: &[&str]) -> Vec<String> {
 fn merging(scene: &Scene, how: &str) -> Vec<String> {
     scene.worked(&[]);
     words(&[how, "box", "--approve", "all"])
+}
+
+fn merging_history(scene: &Scene) -> Vec<String> {
+    let script = format!("{COMMITTED}{WORK}");
+    scene.done(&["run", "-q", "--name", "box", "--", "sh", "-c", &script]);
+    words(&["merge", "box", "--history", "--approve", "all"])
+}
+
+/// The user has committed since.
+fn merging_onto_another(scene: &Scene) -> Vec<String> {
+    let words = merging(scene, "merge");
+    let env = scene.ground.env();
+    env.file(&scene.source.join("src/main.c"), "int main(void) { return 1; }\n");
+    env.git(&scene.source, &["commit", "-q", "-a", "-m", "the user's own"]);
+    words
+}
+
+/// What a sandbox of the main working tree did, into the linked one.
+fn merging_into_linked(scene: &Scene) -> Vec<String> {
+    let main = scene.main.as_ref().expect("the source is a linked working tree");
+    scene.ground.done(main, &["run", "-q", "--name", "box", "--", "sh", "-c", WORK]);
+    words(&["merge", "box", "--into", scene.source.to_str().unwrap(), "--approve", "all"])
 }
 
 fn undoing(scene: &Scene) -> Vec<String> {
@@ -193,6 +234,10 @@ pub(crate) fn table() -> Vec<Operation> {
 fn sources() -> Vec<Operation> {
     vec![
         of_source("merge", Kind::Git, |scene| merging(scene, "merge")),
+        of_source("merge --history", Kind::Git, merging_history),
+        of_source("merge onto a branch that moved", Kind::Git, merging_onto_another),
+        of_source("merge in a linked worktree", Kind::Linked, |scene| merging(scene, "merge")),
+        of_source("merge --into a linked worktree", Kind::Linked, merging_into_linked),
         of_source("apply, git", Kind::Git, |scene| merging(scene, "apply")),
         of_source("apply, plain", Kind::Plain, |scene| merging(scene, "apply")),
         Operation { back: Some("redo"), ..of_source("undo of a merge", Kind::Git, undoing) },

@@ -2,85 +2,44 @@
 //! each kill leaves what the calls before it did, or the call fails, as on a disk that is broken or full. `ls` follows;
 //! then everything is as before or as after, the operation can be done again or taken back, and nothing is left over.
 //! After a call that failed, what the operation said of it is true as well.
+//!
+//! `SANDTABLE_FAULTS_ONLY` is a part of the names of the operations that are looked at, `SANDTABLE_FAULTS_POINTS` the number of
+//! points of each, or `all`.
 
-use std::collections::BTreeMap;
-use std::path::Path;
+use std::time::{Duration, Instant};
 
 use sandtable_testkit::counts;
 use sandtable_testkit::env::{Caller, TestEnv};
 use sandtable_testkit::process::Ended;
 use sandtable_testkit::require::{self, say};
 
-use crate::operations::{Operation, Scene, Shows, Traced, table};
+use crate::operations::{Operation, Scene, Shows, table as table_of_operations};
 use crate::remains::{remains, scratch};
 use crate::seen::{Seen, difference};
+use crate::trace::{self, Fault, Point, Who};
 
-/// The calls that change a file system. A file that is only opened for writing is changed by the call after that.
-const WRITING: &str = "write,pwrite64,writev,rename,renameat,renameat2,unlink,unlinkat,rmdir,mkdir,mkdirat,symlink,\
-                       symlinkat,link,linkat,truncate,ftruncate,fallocate,chmod,fchmod,fchmodat,fchown,fchownat,utimensat,\
-                       setxattr,fsetxattr,removexattr,fremovexattr,copy_file_range,sendfile,fsync,fdatasync";
-
-/// The calls that need room, so that a full disk lets them fail.
-const NEEDS_ROOM: [&str; 19] = [
-    "write",
-    "pwrite64",
-    "writev",
-    "rename",
-    "renameat",
-    "renameat2",
-    "mkdir",
-    "mkdirat",
-    "symlink",
-    "symlinkat",
-    "link",
-    "linkat",
-    "ftruncate",
-    "fallocate",
-    "setxattr",
-    "fsetxattr",
-    "copy_file_range",
-    "fsync",
-    "fdatasync",
-];
-
-/// What happens at a system call.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Fault {
-    Kill,
-    BrokenDisk,
-    FullDisk,
-}
-
-impl Fault {
-    /// As strace has it.
-    const fn word(self) -> &'static str {
-        match self {
-            Self::Kill => "signal=KILL",
-            Self::BrokenDisk => "error=EIO",
-            Self::FullDisk => "error=ENOSPC",
-        }
-    }
-
-    /// How many points of an operation are looked at.
-    fn most(self) -> usize {
-        let most = match self {
-            Self::Kill => counts::of("kill-points"),
-            Self::BrokenDisk | Self::FullDisk => counts::of("error-points"),
-        };
-        usize::try_from(most).unwrap()
-    }
-
-    fn concerns(self, call: &str) -> bool {
-        self != Self::FullDisk || NEEDS_ROOM.contains(&call)
-    }
-}
-
-/// What became of all points of an operation.
+/// What became of some points of an operation.
 #[derive(Default)]
 struct Row {
     points: usize,
     before: usize,
     after: usize,
+    /// Points at which nothing happened, because the call was not made again.
+    missed: usize,
+    wrong: Vec<String>,
+}
+
+/// What became of one point.
+struct Looked {
+    happened: bool,
+    now: Result<Now, String>,
+}
+
+/// Every operation with one fault, as one caller.
+struct Table {
+    caller: Caller,
+    fault: Fault,
+    title: String,
     wrong: Vec<String>,
 }
 
@@ -99,53 +58,89 @@ fn everywhere(faults: &[Fault]) {
         return require::skip("a fault at a system call needs strace");
     }
     let only = require::variable("SANDTABLE_FAULTS_ONLY");
-    let mut wrong = Vec::new();
-    let mut callers = vec![("the user of the tests", Caller::Same)];
-    if counts::is_long() {
+    let asked = |row: &&Operation| only.as_ref().is_none_or(|only| row.name.contains(only));
+    let mut callers = vec![("root", Caller::Same)];
+    if !require::is_root() {
+        callers = vec![("the user of the tests", Caller::Same)];
+    } else if counts::is_long() {
         callers.push(("an ordinary user", Caller::ordinary()));
     }
+    let mut wrong = Vec::new();
     for (who, caller) in callers {
         if TestEnv::of_the_executable_as(caller).is_none() {
             return;
         }
-        for fault in faults {
+        for &fault in faults {
             let title = format!("{} as {who}", fault.word());
-            say(&format!("{title:<42} {:>7} {:>7} {:>7} {:>7}", "points", "before", "after", "wrong"));
-            let asked = |row: &&Operation| only.as_ref().is_none_or(|only| row.name.contains(only));
-            for operation in table().iter().filter(asked) {
-                let row = all_points(operation, caller, *fault);
-                let Row { points, before, after, .. } = row;
-                let name = operation.name;
-                say(&format!("{name:<42} {points:>7} {before:>7} {after:>7} {:>7}", row.wrong.len()));
-                row.wrong.iter().for_each(|line| say(&format!("    {line}")));
-                wrong.extend(row.wrong.into_iter().map(|line| format!("{name}, {title}: {line}")));
-            }
+            let mut table = Table { caller, fault, title, wrong: Vec::new() };
+            table.heading();
+            table_of_operations().iter().filter(asked).for_each(|operation| table.row(operation));
+            wrong.extend(table.wrong);
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-fn all_points(operation: &Operation, caller: Caller, fault: Fault) -> Row {
-    let scene = || {
-        let scene = Scene::new(TestEnv::of_the_executable_as(caller).unwrap(), operation.source);
+/// How many points of an operation are looked at.
+fn most(fault: Fault) -> usize {
+    let counted = |what| usize::try_from(counts::of(what)).unwrap();
+    match (require::variable("SANDTABLE_FAULTS_POINTS").as_deref(), fault) {
+        (Some("all"), _) => usize::MAX,
+        (Some(number), _) => number.parse().expect("SANDTABLE_FAULTS_POINTS is `all` or a number"),
+        (None, Fault::Kill) => counted("kill-points"),
+        (None, Fault::BrokenDisk | Fault::FullDisk) => counted("error-points"),
+    }
+}
+
+impl Table {
+    fn heading(&self) {
+        let title = &self.title;
+        say(&format!("{title:<44} points before  after missed  wrong seconds"));
+    }
+
+    /// All points of an operation: of the process itself, and of its children.
+    fn row(&mut self, operation: &Operation) {
+        let (undisturbed, words) = self.scene(operation);
+        let old = States::of(&undisturbed, operation);
+        let points = trace::points(&undisturbed, &words, operation);
+        let new = States::of(&undisturbed, operation);
+        let nowhere = matches!(operation.shows, Shows::Nowhere);
+        assert!(!nowhere || old.all == new.all, "{:?}", difference(&old.all, &new.all));
+        for (who, whose) in [(Who::Process, ""), (Who::Child, ", in a child")] {
+            let of = |point: &&Point| point.who == who && self.fault.concerns(point);
+            let points: Vec<Point> = points.iter().filter(of).cloned().collect();
+            if points.is_empty() {
+                continue;
+            }
+            let began = Instant::now();
+            let mut row = Row::default();
+            for point in sample(&points, most(self.fault)) {
+                row.add(self.point(operation, (&old, &new), &point));
+            }
+            self.told(&format!("{}{whose}", operation.name), row, began.elapsed());
+        }
+    }
+
+    fn told(&mut self, name: &str, row: Row, took: Duration) {
+        let Row { points, before, after, missed, wrong } = row;
+        let (count, seconds) = (wrong.len(), took.as_secs());
+        say(&format!("{name:<44} {points:>6} {before:>6} {after:>6} {missed:>6} {count:>6} {seconds:>7}"));
+        self.wrong.extend(wrong.into_iter().map(|line| format!("{name}, {}: {line}", self.title)));
+    }
+
+    fn scene(&self, operation: &Operation) -> (Scene, Vec<String>) {
+        let scene = Scene::new(TestEnv::of_the_executable_as(self.caller).unwrap(), operation.source);
         let words = (operation.prepare)(&scene);
         (scene, words)
-    };
-    let (undisturbed, words) = scene();
-    let old = States::of(&undisturbed, operation);
-    let points = points(&undisturbed, &words, operation);
-    let new = States::of(&undisturbed, operation);
-    let nowhere = matches!(operation.shows, Shows::Nowhere);
-    assert!(!nowhere || old.all == new.all, "{:?}", difference(&old.all, &new.all));
-    let points: Vec<_> = points.into_iter().filter(|(call, _)| fault.concerns(call)).collect();
-    let mut row = Row::default();
-    for (call, when) in sample(&points, fault.most()) {
-        let (scene, words) = scene();
-        let trace = inject(&format!("{call}:{}:when={when}", fault.word()), operation.traced);
+    }
+
+    fn point(&self, operation: &Operation, (old, new): (&States, &States), point: &Point) -> Looked {
+        let (scene, words) = self.scene(operation);
+        let trace = point.inject(&scene, self.fault);
         let ended = scene.ground.call(&scene.source, &words).through(trace).ended();
-        row.points += 1;
-        let check = Check { operation, scene: &scene, old: &old, new: &new };
-        let judged = if fault == Fault::Kill {
+        let happened = trace::happened(&scene, self.fault);
+        let check = Check { operation, scene: &scene, old, new };
+        let now = if self.fault == Fault::Kill {
             check.afterwards(&words)
         } else {
             check.at_once(&ended).and_then(|()| check.afterwards(&words)).and_then(|now| {
@@ -153,63 +148,35 @@ fn all_points(operation: &Operation, caller: Caller, fault: Fault) -> Row {
                 Ok(now)
             })
         };
-        match judged {
-            Ok(Now::New) => row.after += 1,
-            Ok(Now::Old) => row.before += 1,
+        let now = now.map_err(|why| {
+            let said = format!("{} {}", ended.stdout, ended.stderr).trim().replace('\n', " / ");
+            format!("{point} (code {}): {why} [{said}]", ended.code)
+        });
+        Looked { happened, now }
+    }
+}
+
+impl Row {
+    fn add(&mut self, looked: Looked) {
+        self.points += 1;
+        self.missed += usize::from(!looked.happened);
+        match looked.now {
+            Ok(Now::New) => self.after += 1,
+            Ok(Now::Old) => self.before += 1,
             Err(why) => {
-                let said = format!("{} {}", ended.stdout, ended.stderr).trim().replace('\n', " / ");
-                row.wrong.push(format!("{call} {when} (code {}): {why} [{said}]", ended.code));
+                say(&format!("    {why}"));
+                self.wrong.push(why);
             }
         }
     }
-    row
 }
 
 /// Every point, or as many as are asked for, spread over all of them.
-fn sample(points: &[(String, usize)], most: usize) -> Vec<(String, usize)> {
+fn sample(points: &[Point], most: usize) -> Vec<Point> {
     if points.len() <= most {
         return points.to_vec();
     }
     (0..most).map(|n| points[(2 * n + 1) * points.len() / (2 * most)].clone()).collect()
-}
-
-/// Does the operation under trace, and counts the calls of the process that made most of each kind.
-fn points(scene: &Scene, words: &[String], operation: &Operation) -> Vec<(String, usize)> {
-    let log = scene.ground.env().root().join("trace");
-    let mut trace = vec!["strace".to_owned()];
-    trace.extend((operation.traced == Traced::All).then(|| "-f".to_owned()));
-    trace.extend(
-        ["-qq", "-e", &format!("trace={WRITING}"), "-o", &log.display().to_string()].map(str::to_owned),
-    );
-    drop(scene.ground.call(&scene.source, words).through(trace).ended().expect_code(0));
-    let mut most: BTreeMap<String, usize> = BTreeMap::new();
-    for ((_, call), count) in counted(&log) {
-        let most = most.entry(call).or_default();
-        *most = count.max(*most);
-    }
-    most.into_iter().flat_map(|(call, count)| (1..=count).map(move |when| (call.clone(), when))).collect()
-}
-
-/// How often each process made each call.
-fn counted(log: &Path) -> BTreeMap<(String, String), usize> {
-    let mut counted = BTreeMap::new();
-    for line in fs_err::read_to_string(log).unwrap().lines() {
-        let Some((head, _)) = line.split_once('(') else { continue };
-        let (process, call) = head.trim().rsplit_once(' ').unwrap_or(("", head));
-        if call.chars().all(|c| c.is_ascii_alphanumeric()) {
-            *counted.entry((process.trim().to_owned(), call.to_owned())).or_insert(0) += 1;
-        }
-    }
-    counted
-}
-
-fn inject(rule: &str, traced: Traced) -> Vec<String> {
-    let mut words = vec!["strace".to_owned()];
-    words.extend((traced == Traced::All).then(|| "-f".to_owned()));
-    let call = rule.split(':').next().unwrap_or_default();
-    let [traced, rule] = [format!("trace={call}"), format!("inject={rule}")];
-    words.extend(["-qq", "-o", "/dev/null", "-e", &traced, "-e", &rule].map(str::to_owned));
-    words
 }
 
 /// Whether these words are among what a call printed, on whichever stream.

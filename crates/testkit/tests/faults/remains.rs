@@ -8,10 +8,10 @@ use crate::ground::Ground;
 /// What must be gone after the next command, whichever it is: everything in the user's own directory, and all damage.
 pub(crate) fn remains(ground: &Ground, source: &Path) -> Vec<String> {
     let staging = |path: &Path| name(path).starts_with(".sandtable");
-    let lock = |path: &Path| path.starts_with(source.join(".git")) && ends(path, &["lock"]);
-    let inside_source = below(source);
     let mut found: Vec<String> =
-        inside_source.iter().filter(|path| staging(path) || lock(path)).map(|path| told(path)).collect();
+        below(source).iter().filter(|path| staging(path)).map(|path| told(path)).collect();
+    let locks = git_directory(source).map(|git| below(&git)).unwrap_or_default();
+    found.extend(locks.iter().filter(|path| ends(path, &["lock"])).map(|path| told(path)));
     if source.join(".git").exists() {
         let words = ["fsck", "--no-progress", "--no-dangling"];
         let fsck = ground.env().run("git").directory(source).args(words).ended();
@@ -38,6 +38,17 @@ pub(crate) fn scratch(ground: &Ground) -> Vec<String> {
         found.extend(scratch.map(|path| told(&path)));
     }
     found
+}
+
+/// Where all references and locks of a repository are, those of its linked working trees too.
+fn git_directory(source: &Path) -> Option<PathBuf> {
+    let git = source.join(".git");
+    if git.is_dir() {
+        return Some(git);
+    }
+    let text = fs_err::read_to_string(git).ok()?;
+    let own = PathBuf::from(text.strip_prefix("gitdir: ")?.trim());
+    Some(own.parent()?.parent()?.to_owned())
 }
 
 fn told(path: &Path) -> String {

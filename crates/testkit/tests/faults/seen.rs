@@ -47,7 +47,8 @@ pub(crate) fn git(env: &TestEnv, source: &Path) -> Seen {
     let mut seen = Seen::new();
     if source.join(".git").exists() {
         for (name, words) in [
-            ("git log", &["log", "--format=%T %s"][..]),
+            // By time alone, commits of the same second have no order.
+            ("git log", &["log", "--topo-order", "--format=%T %s"][..]),
             ("git branches", &["for-each-ref", "--format=%(refname) %(tree)"]),
             ("git head", &["symbolic-ref", "HEAD"]),
             ("git index", &["ls-files", "--stage"]),
