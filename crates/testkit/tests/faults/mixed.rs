@@ -1,9 +1,11 @@
 //! The mixed killer: operations of every kind, one to three at once on one source, most of them killed at a random
 //! moment. After each round the source is whole, and nothing is left of what was killed. `SANDTABLE_FAULTS_SEED` plays a
 //! run again; when a process is killed depends on the machine, so a run repeats the calls, not every moment.
-//! `SANDTABLE_FAULTS_KEEP` names a directory for copies of what was wrong.
+//! `SANDTABLE_FAULTS_ROUNDS` is the number of rounds, and `SANDTABLE_FAULTS_KEEP` names a directory for copies of what was
+//! wrong.
 
 use std::collections::BTreeMap;
+use std::io::{BufRead as _, BufReader};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, SystemTime};
 
@@ -23,6 +25,9 @@ const FAILURES: [i32; 3] = [101, 134, 125];
 
 /// How many rounds are added at most until something was killed. Each kills every call that does not end too soon.
 const AFTER: u64 = 20;
+
+/// How many rounds there are between two lines about how far it is.
+const BETWEEN: u64 = 25;
 
 /// Variables of the tests that the namespace needs too.
 const PASSED_ON: [&str; 7] = [
@@ -82,19 +87,23 @@ fn in_a_namespace(which: &str, rounds: u32) {
     let apart = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"];
     let apart = if which == "docker" { &[] } else { &apart[..] };
     let mut run = Run::new("sh", &std::env::temp_dir()).variable("PATH", PATH).through(apart);
-    run = run.args(["-c", "\"$@\"; exit $?", "sh"]).arg(std::env::current_exe().unwrap());
+    run = run.args(["-c", "\"$@\" >&2; exit $?", "sh"]).arg(std::env::current_exe().unwrap());
     run = run.args(["--exact", "mixed::rounds_of_kills", "--nocapture"]);
     for name in PASSED_ON {
         if let Some(value) = require::variable(name) {
             run = run.variable(name, value);
         }
     }
-    let ended = run.variable("ST_KILLS", format!("{which} {rounds} {seed}")).ended();
-    for line in ended.stderr.lines().filter(|line| line.starts_with("killed") || line.starts_with("skipped"))
-    {
-        say(line);
+    let mut child = run.variable("ST_KILLS", format!("{which} {rounds} {seed}")).started();
+    let mut text = String::new();
+    for line in BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap) {
+        if line.starts_with(which) || line.starts_with("killed") || line.starts_with("skipped") {
+            say(&line);
+        }
+        text.push_str(&line);
+        text.push('\n');
     }
-    assert_eq!(ended.code, 0, "{}\n{}", ended.stderr, ended.stdout);
+    assert!(child.wait().unwrap().success(), "{text}");
 }
 
 /// Runs only when a test above calls it, in a process namespace.
@@ -124,6 +133,12 @@ fn rounds_of_kills() {
             game.yard = Yard::new(ground(which).unwrap());
         }
         round += 1;
+        if round % BETWEEN == 0 {
+            let (kills, flagged) = (game.kills.values().sum::<usize>(), game.flagged.len());
+            say(&format!(
+                "{which}: {round} of {rounds} rounds, {kills} kills, {flagged} flagged, seed {seed}"
+            ));
+        }
     }
     let wrong = game.yard.close();
     game.flagged.extend(wrong);
