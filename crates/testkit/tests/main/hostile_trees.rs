@@ -6,15 +6,17 @@
 
 mod pipes;
 mod trees;
+mod watch;
 
 use std::fmt::Write as _;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rustix::fs::{CWD, Mode, mkfifoat};
-use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process};
 use sandtable_testkit::env::TestEnv;
 use sandtable_testkit::require;
+
+use watch::{Taken, below, load, measured};
 
 /// What one command may take, with all programs that it starts: of the processor, however busy the machine is, and of
 /// the clock on a machine that is not.
@@ -53,17 +55,6 @@ const COMMANDS: [Command; 21] = [
     ("rm -f other", DONE),
     ("rm -f box", DONE),
 ];
-
-/// What one command took.
-struct Taken {
-    code: Option<i32>,
-    time: Duration,
-    /// Of the processor, by the command and all programs that it started.
-    work: Duration,
-    kilobytes: u64,
-    /// The end of what it said.
-    said: String,
-}
 
 #[test]
 fn every_command_ends_in_time_and_within_its_memory() {
@@ -134,84 +125,4 @@ fn a_merge_that_waits_for_git_ends_at_a_signal() {
 fn reads_settings(pid: u32) -> bool {
     fs_err::read(format!("/proc/{pid}/cmdline"))
         .is_ok_and(|line| String::from_utf8_lossy(&line).contains("\0config\0--list"))
-}
-
-/// Calls the executable in a process group of its own, and watches all of it.
-fn measured(env: &TestEnv, source: &Path, args: &[&str]) -> Taken {
-    let (aside, clock) = (env.root().join("said"), env.root().join("times"));
-    let _none = fs_err::remove_file(&clock);
-    let script = format!(
-        "\"$@\" >{} 2>&1 </dev/null; code=$?; times >{}; exit $code",
-        aside.display(),
-        clock.display()
-    );
-    let run = env.sandtable().directory(source).args(args);
-    let mut child = run.through(["setsid", "--wait", "sh", "-c", &script, "sh"]).started();
-    let (began, limit) = (Instant::now(), Duration::from_secs(SECONDS).mul_f64(load()));
-    let mut kilobytes = 0;
-    let status = loop {
-        if let Some(status) = child.try_wait().unwrap() {
-            break Some(status);
-        }
-        kilobytes = kilobytes.max(memory(child.id()));
-        if began.elapsed() > limit {
-            for pid in below(child.id()) {
-                let _gone = Pid::from_raw(pid.cast_signed()).map(|pid| kill_process_group(pid, Signal::KILL));
-            }
-            child.kill().ok();
-            child.wait().unwrap();
-            break None;
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    };
-    let time = began.elapsed();
-    let said = fs_err::read(&aside).unwrap_or_default();
-    let said = String::from_utf8_lossy(&said[said.len().saturating_sub(2000)..]).into_owned();
-    let work = fs_err::read_to_string(&clock).map_or(time, |text| children(&text));
-    Taken { code: status.and_then(|status| status.code()), time, work, kilobytes, said }
-}
-
-/// The second line of what `times` of a shell prints: user and system time of everything that it waited for, as in
-/// `0m1.250s 0m0.500s`.
-fn children(times: &str) -> Duration {
-    let words = times.lines().nth(1).unwrap().split_whitespace();
-    let seconds = words.map(|word| {
-        let (minutes, seconds) = word.trim_end_matches('s').split_once('m').unwrap();
-        60.0 * minutes.parse::<f64>().unwrap() + seconds.parse::<f64>().unwrap()
-    });
-    Duration::from_secs_f64(seconds.sum())
-}
-
-/// How much slower than alone a process is on this machine now: others may be at work on it.
-fn load() -> f64 {
-    let text = fs_err::read_to_string("/proc/loadavg").unwrap_or_default();
-    let load: f64 = text.split(' ').next().and_then(|word| word.parse().ok()).unwrap_or(0.0);
-    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    (load / f64::from(u32::try_from(cores).unwrap_or(1))).max(1.0)
-}
-
-/// The most memory that any process below this one had so far.
-fn memory(pid: u32) -> u64 {
-    let peak = |pid: u32| {
-        let status = fs_err::read_to_string(format!("/proc/{pid}/status")).ok()?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-        line.trim().trim_end_matches(" kB").parse().ok()
-    };
-    below(pid).into_iter().filter_map(peak).max().unwrap_or(0)
-}
-
-/// A process and all that it started.
-fn below(pid: u32) -> Vec<u32> {
-    let mut found = vec![pid];
-    let mut at = 0;
-    while let Some(pid) = found.get(at) {
-        at += 1;
-        let tasks = fs_err::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
-        let children: Vec<u32> = tasks
-            .filter_map(|task| fs_err::read_to_string(task.path().join("children")).ok())
-            .flat_map(|text| text.split_whitespace().filter_map(|word| word.parse().ok()).collect::<Vec<_>>())
-            .collect();
-        found.extend(children);
-    }
-    found
 }

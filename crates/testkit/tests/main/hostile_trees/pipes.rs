@@ -9,7 +9,8 @@ use rustix::fs::{CWD, Mode, mkfifoat};
 use sandtable_testkit::env::TestEnv;
 use sandtable_testkit::require;
 
-use super::{Command, DONE, DONE_OR_HELD, KILOBYTES, Taken, load, measured};
+use super::watch::{Taken, load, measured};
+use super::{Command, DONE, DONE_OR_HELD, KILOBYTES};
 use crate::cli::Unused as _;
 
 /// What of the clock a command may take that has nothing to wait for, on a machine that is not busy.
