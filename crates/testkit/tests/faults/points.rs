@@ -83,13 +83,13 @@ fn everywhere(faults: &[Fault]) {
 
 /// How many points of an operation are looked at.
 fn most(fault: Fault) -> usize {
-    let counted = |what| usize::try_from(counts::of(what)).unwrap();
-    match (require::variable("SANDTABLE_FAULTS_POINTS").as_deref(), fault) {
-        (Some("all"), _) => usize::MAX,
+    let counted = match (require::variable("SANDTABLE_FAULTS_POINTS").as_deref(), fault) {
+        (Some("all"), _) => return usize::MAX,
         (Some(number), _) => number.parse().expect("SANDTABLE_FAULTS_POINTS is `all` or a number"),
-        (None, Fault::Kill) => counted("kill-points"),
-        (None, Fault::BrokenDisk | Fault::FullDisk) => counted("error-points"),
-    }
+        (None, Fault::Kill) => counts::of("kill-points"),
+        (None, Fault::BrokenDisk | Fault::FullDisk) => counts::of("error-points"),
+    };
+    usize::try_from(counted).unwrap()
 }
 
 impl Table {
