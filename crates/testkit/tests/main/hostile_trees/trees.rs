@@ -4,6 +4,7 @@ use std::path::Path;
 
 use sandtable_testkit::counts;
 use sandtable_testkit::env::TestEnv;
+use sandtable_testkit::require;
 
 use super::Command;
 
@@ -16,12 +17,18 @@ pub(super) struct Tree {
     pub(super) before: fn(&TestEnv, &Path),
     /// What the sandbox makes, in perl.
     pub(super) script: String,
-    /// Commands before those that every tree goes through.
-    pub(super) more: &'static [Command],
+    /// Rows of commands before those that every tree goes through.
+    pub(super) more: &'static [&'static [Command]],
 }
 
-/// All of them. Their size is so many percent of the full one.
-pub(super) fn all() -> Vec<Tree> {
+/// All of them, or those that `SANDTABLE_HOSTILE_ONLY` is a part of the name of.
+pub(super) fn asked() -> Vec<Tree> {
+    let only = require::variable("SANDTABLE_HOSTILE_ONLY").unwrap_or_default();
+    all().into_iter().filter(|tree| tree.name.contains(&only)).collect()
+}
+
+/// Their size is so many percent of the full one.
+fn all() -> Vec<Tree> {
     let percent = counts::of("hostile-percent") as usize;
     let size = |full: usize| full * percent / 100;
     let tree = |name, script: String| Tree { name, before: |_, _| {}, script, more: &[] };
@@ -56,16 +63,26 @@ pub(super) fn all() -> Vec<Tree> {
         Tree { more: &HISTORY, ..tree("a tree that names itself, and is a little too much", bomb(6)) },
         Tree { more: &TAKEN_HISTORY, ..tree("a tree that names itself, and is not too much", bomb(5)) },
         Tree { more: &HISTORY, ..tree("objects that swell", swelling(size(400))) },
+        tree("attributes", attributes(size(20_000), size(5000))),
+        tree("attributes that make each other", macros(size(20_000))),
+        Tree { more: &DELIVERED_HISTORY, ..tree("a large index", large_index(size(500_000))) },
+        Tree { more: &DELIVERED_HISTORY, ..tree("a chain of differences", differences(size(4000))) },
     ]
 }
 
 /// The commits made inside are asked for too, and refused.
-const HISTORY: [Command; 2] =
-    [("merge --history --dry-run box", &[1]), ("export --history --bundle DIR.bundle box", &[1])];
+const HISTORY: [&[Command]; 2] =
+    [&[("merge --history --dry-run box", &[1])], &[("export --history --bundle DIR.bundle box", &[1])]];
 
 /// They are taken.
-const TAKEN_HISTORY: [Command; 2] =
-    [("merge --history --dry-run box", &[0]), ("export --history --bundle DIR.bundle box", &[0])];
+const TAKEN_HISTORY: [&[Command]; 2] =
+    [&[("merge --history --dry-run box", &[0])], &[("export --history --bundle DIR.bundle box", &[0])]];
+/// And delivered, and undone.
+const DELIVERED_HISTORY: [&[Command]; 3] = [
+    &[("merge --history --dry-run box", &[0])],
+    &[("export --history --bundle DIR.bundle box", &[0])],
+    &[("merge --history box", &[0]), ("undo", &[0])],
+];
 
 /// Directories in directories, with a file in each.
 fn deep(levels: usize, name: usize) -> String {
@@ -79,6 +96,43 @@ fn ignore_rules(rules: usize) -> String {
     let many = format!("print F '*a' x 40, $_, \"\\n\" for 1..{rules};");
     let tree = "my $d = '.'; for (1..100) { $d .= '/'.('a' x 20); mkdir $d } open F,\">$d/f$_\" for 1..50;";
     format!("open F,'>.gitignore'; print F '**/' x 20, \"x\\n\"; {many} close F; {tree}")
+}
+
+/// Patterns that take other matchers for ever, many of them, and files that nearly fit.
+fn attributes(patterns: usize, files: usize) -> String {
+    format!(
+        "open F,'>.gitattributes'; print F '*a' x 40, $_, \" text eol=crlf\\n\" for 1..{patterns}; close F; \
+         for (1..{files}) {{ open F,'>'.('a' x 200).\"x$_\"; print F $_; close F }}"
+    )
+}
+
+/// Each stands for all that came before it, and the last of them for whichever file.
+fn macros(count: usize) -> String {
+    format!(
+        "open F,'>.gitattributes'; print F \"[attr]m0 text\\n\"; \
+         for (1..{count}) {{ print F \"[attr]m$_\"; for my $n (1..30) {{ print F ' m', int(($_-1)/$n) }} print F \"\\n\" }} \
+         print F '* m', {count}, \"\\n\"; close F; for (1..200) {{ open F,\">f$_\"; print F $_; close F }}"
+    )
+}
+
+/// Names in the index that are in no tree and in no directory.
+fn large_index(entries: usize) -> String {
+    format!(
+        "my $b=`git hash-object -w README`; chomp $b; open G,'|git update-index --index-info'; \
+         print G \"100644 $b\\t\", 'd' x 100, \"/$_\\n\" for 1..{entries}; close G; \
+         open F,'>new'; print F 'x'; close F; system 'git add new; git -c user.name=a -c user.email=a commit -qm new new'"
+    )
+}
+
+/// Commits whose one file is a little different each time, packed as a difference to a difference, and so on.
+fn differences(commits: usize) -> String {
+    format!(
+        "my $h=`git rev-parse HEAD`; chomp $h; my $d=join('',map {{ $_*7919 .\"\\n\" }} 1..10000); \
+         open G,'|git fast-import --quiet --force --depth=4095 --date-format=now'; \
+         for (1..{commits}) {{ substr($d,0,10)=sprintf('%010d',$_); print G \"commit refs/heads/long\\ncommitter a <a> now\\ndata 1\\nx\\n\"; \
+         print G \"from $h\\n\" if $_ == 1; print G 'M 100644 inline f', \"\\ndata \", length $d, \"\\n$d\\n\" }} \
+         close G; system 'git reset -q --hard long'"
+    )
 }
 
 /// Two lines in random order, and others after.

@@ -1,12 +1,17 @@
 //! What a command takes: of the clock, of the processor, and of memory.
 
+use std::ffi::OsStr;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use sandtable_testkit::env::TestEnv;
+use sandtable_testkit::process::Run;
 
 use super::SECONDS;
+
+/// The program that asks the kernel what another one took; a shell has a word of the same name.
+pub(super) const TIME: &str = "/usr/bin/time";
 
 /// What one command took.
 pub(super) struct Taken {
@@ -19,17 +24,21 @@ pub(super) struct Taken {
     pub(super) said: String,
 }
 
-/// Calls the executable in a process group of its own, and watches all of it.
-pub(super) fn measured(env: &TestEnv, source: &Path, args: &[&str]) -> Taken {
-    let (aside, clock) = (env.root().join("said"), env.root().join("times"));
-    let _none = fs_err::remove_file(&clock);
-    let script = format!(
-        "\"$@\" >{} 2>&1 </dev/null; code=$?; times >{}; exit $code",
-        aside.display(),
-        clock.display()
-    );
-    let run = env.sandtable().directory(source).args(args);
-    let mut child = run.through(["setsid", "--wait", "sh", "-c", &script, "sh"]).started();
+/// Calls the executable, and watches all of it.
+pub(super) fn measured<T: AsRef<OsStr>>(env: &TestEnv, source: &Path, args: &[T]) -> Taken {
+    watched(env.root(), &env.sandtable().directory(source).args(args))
+}
+
+/// Runs a program in a process group of its own, and watches all of it. What is waited for is counted by the kernel, however
+/// short it lives; what is not, by looking at it again and again.
+pub(super) fn watched(place: &Path, run: &Run) -> Taken {
+    let (aside, sums) = (place.join("said"), place.join("sums"));
+    let _none = fs_err::remove_file(&sums);
+    let script = format!("exec \"$@\" >{} 2>&1 </dev/null", aside.display());
+    let sums_text = sums.display().to_string();
+    let time = [TIME, "--quiet", "--format=%U %S %M", "--output", &sums_text];
+    let words = ["setsid", "--wait"].into_iter().chain(time).chain(["sh", "-c", &script, "sh"]);
+    let mut child = run.clone().through(words).started();
     let (began, limit) = (Instant::now(), Duration::from_secs(SECONDS).mul_f64(load()));
     let mut kilobytes = 0;
     let status = loop {
@@ -50,19 +59,16 @@ pub(super) fn measured(env: &TestEnv, source: &Path, args: &[&str]) -> Taken {
     let time = began.elapsed();
     let said = fs_err::read(&aside).unwrap_or_default();
     let said = String::from_utf8_lossy(&said[said.len().saturating_sub(2000)..]).into_owned();
-    let work = fs_err::read_to_string(&clock).map_or(time, |text| children(&text));
-    Taken { code: status.and_then(|status| status.code()), time, work, kilobytes, said }
+    // There are none of a program that was killed here.
+    let (work, most) = fs_err::read_to_string(&sums).ok().and_then(|text| summed(&text)).unwrap_or((time, 0));
+    Taken { code: status.and_then(|status| status.code()), time, work, kilobytes: kilobytes.max(most), said }
 }
 
-/// The second line of what `times` of a shell prints: user and system time of everything that it waited for, as in
-/// `0m1.250s 0m0.500s`.
-fn children(times: &str) -> Duration {
-    let words = times.lines().nth(1).unwrap().split_whitespace();
-    let seconds = words.map(|word| {
-        let (minutes, seconds) = word.trim_end_matches('s').split_once('m').unwrap();
-        60.0 * minutes.parse::<f64>().unwrap() + seconds.parse::<f64>().unwrap()
-    });
-    Duration::from_secs_f64(seconds.sum())
+/// User and system time of everything that was waited for, and the most memory of any of it, as in `1.25 0.50 20480`.
+fn summed(text: &str) -> Option<(Duration, u64)> {
+    let mut words = text.split_whitespace();
+    let seconds: f64 = words.next()?.parse::<f64>().ok()? + words.next()?.parse::<f64>().ok()?;
+    Some((Duration::from_secs_f64(seconds), words.next()?.parse().ok()?))
 }
 
 /// How much slower than alone a process is on this machine now: others may be at work on it.
