@@ -1,38 +1,111 @@
 //! Full disks, broken records, races and commands that fight back: nothing is lost, nothing hangs.
 
 use std::io::Read as _;
+use std::path::Path;
 use std::process::Child;
 use std::time::{Duration, Instant};
 
 use sandtable_sandbox::session::record::Outcome;
 use sandtable_testkit::env::{Caller, TestEnv};
+use sandtable_testkit::process::Ended;
 use sandtable_testkit::require;
 
 use crate::cli::{Unused, assert_nothing_made};
 
-#[test]
-fn a_full_disk_does_not_cost_what_the_command_made() {
-    let Some(env) = TestEnv::of_the_executable() else { return };
+/// Runs a script with the executable as `$0` where the data directory is a disk of this size. It is mounted in a namespace
+/// that ends with the script.
+fn on_a_small_disk(env: &TestEnv, source: &Path, size: &str, script: &str) -> Ended {
+    let data = env.home().join(".local/share");
+    env.directory(&data);
+    let owner = match env.caller() {
+        Caller::Same => String::new(),
+        Caller::Ordinary { uid, gid } => format!(",uid={uid},gid={gid}"),
+    };
+    let mount =
+        format!("mount -t tmpfs -o size={size},mode=700{owner} small '{}' && exec \"$@\"", data.display());
+    let run = env.run("sh").args(["-c", script]).arg(env.binary()).directory(source);
+    run.through(["unshare", "-m", "sh", "-c", &mount, "sh"]).ended()
+}
+
+/// Root and an ordinary user, where root may mount.
+fn each_with_mounts(test: impl Fn(&TestEnv, &Path)) {
     if !require::is_root() {
         return require::skip("mounting a small disk needs root");
     }
-    let source = env.repository("r");
-    // The disk is mounted in a namespace that ends with the script. With a budget the sandbox would be ended before it is full.
-    let script = "mount -t tmpfs -o size=1m small \"$XDG_DATA_HOME\" || exit 99
-        \"$0\" run --disk none --name full -- sh -c 'echo work > made; cat /dev/zero > big; exit 7'; echo $?
+    for caller in [Caller::Same, Caller::ordinary()] {
+        let Some(env) = TestEnv::of_the_executable_as(caller) else { return };
+        let source = env.repository("r");
+        test(&env, &source);
+    }
+}
+
+#[test]
+fn a_full_disk_does_not_cost_what_the_command_made() {
+    // With a budget the sandbox would be ended before the disk is full.
+    let script =
+        "\"$0\" run --disk none --name full -- sh -c 'echo work > made; cat /dev/zero > big; exit 7'; echo $?
         test -e \"$XDG_DATA_HOME/sandtable/sandboxes/full/outcome.json\" && echo recorded || echo unrecorded
         \"$0\" exec -q full -- sh -c 'rm big; cat made'
         \"$0\" diff full --name-status > /dev/null; echo diff $?";
-    env.directory(&env.home().join(".local/share"));
-    let ended = env.run("sh").args(["-c", script]).arg(env.binary()).through(["unshare", "-m"]);
-    let ended = ended.directory(&source).ended();
-    let ended = ended.expect_code(0).expect_stderr("not-recorded");
-    // The code is the command's own, whether or not there was room for the outcome. Below the room that is left free no
-    // state is recorded, and a command that asks for one says why.
-    let said = ended.stdout.replace("unrecorded", "recorded");
-    assert_eq!(said, "7\nrecorded\nwork\ndiff 125\n");
-    assert!(ended.stderr.contains("holds work that is not recorded"), "{}", ended.stderr);
-    assert!(!ended.stderr.contains("--rm"), "{}", ended.stderr);
+    each_with_mounts(|env, source| {
+        let ended = on_a_small_disk(env, source, "1m", script).expect_code(0).expect_stderr("not-recorded");
+        // The code is the command's own, whether or not there was room for the outcome. Below the room that is left free
+        // no state is recorded, and a command that asks for one says why.
+        let said = ended.stdout.replace("unrecorded", "recorded");
+        assert_eq!(said, "7\nrecorded\nwork\ndiff 125\n");
+        assert!(ended.stderr.contains("holds work that is not recorded"), "{}", ended.stderr);
+        assert!(!ended.stderr.contains("--rm"), "{}", ended.stderr);
+    });
+}
+
+#[test]
+fn a_merge_on_a_full_disk_names_the_file_that_has_no_room() {
+    let script = "\"$0\" run -q --name work -- sh -c 'echo work > made' || exit 98
+        cat /dev/zero > \"$XDG_DATA_HOME/fill\" 2> /dev/null
+        \"$0\" merge work; echo merge $?
+        rm \"$XDG_DATA_HOME/fill\"; \"$0\" merge work > /dev/null; echo then $?";
+    each_with_mounts(|env, source| {
+        let ended = on_a_small_disk(env, source, "64m", script).expect_code(0);
+        let said = format!("{}{}", ended.stdout, ended.stderr);
+        assert!(!said.contains("merge 0") && said.contains("then 0"), "{said}");
+        let data = env.home().join(".local/share/sandtable").display().to_string();
+        let told = said.lines().find(|line| line.contains("No space left on device"));
+        assert!(told.is_some_and(|line| line.contains(&data) && line.len() < 700), "{said}");
+    });
+}
+
+/// Git has very many settings of ours on its command line, and they are no part of what failed.
+#[test]
+fn an_error_of_git_names_its_command_in_few_words() {
+    for caller in [Caller::Same, Caller::ordinary()] {
+        let Some(env) = TestEnv::of_the_executable_as(caller) else { continue };
+        let source = env.repository("r");
+        env.run_script(&source, &["-q", "--name", "a"], "echo work > made; echo more >> README")
+            .expect_code(0)
+            .unused();
+        let store = env.sandtable().directory(&source).args(["store", "path"]).ended().expect_code(0).stdout;
+        let packs = fs_err::read_dir(Path::new(store.trim()).join("objects/pack")).unwrap();
+        let packs = packs.map(|entry| entry.unwrap().path());
+        let mut told = 0;
+        for pack in packs.filter(|path| path.extension().is_some_and(|end| end == "pack")) {
+            let sound = fs_err::read(&pack).unwrap();
+            let mut damaged = sound.clone();
+            damaged[20..40].fill(0xA5);
+            fs_err::remove_file(&pack).unwrap();
+            env.file(&pack, damaged);
+            let ended = env.sandtable().directory(&source).args(["merge", "--dry-run", "a"]).ended();
+            let said = format!("{}{}", ended.stdout, ended.stderr);
+            if said.contains("git --no-pager ") {
+                told += 1;
+                assert_eq!(ended.code, 125, "{said}");
+                assert!(said.contains("fatal: "), "what git says: {said}");
+                assert!(!said.contains(" -c ") && !said.contains("core."), "{said}");
+                assert!(said.lines().all(|line| line.len() < 1000), "{said}");
+            }
+            fs_err::write(&pack, sound).unwrap();
+        }
+        assert!(told > 0, "git met no damage");
+    }
 }
 
 #[test]

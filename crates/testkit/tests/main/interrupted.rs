@@ -324,9 +324,14 @@ fn where_nothing_can_be_written_sandboxes_can_be_looked_at() {
     // In a namespace that ends with the script.
     let script = "mount --bind \"$XDG_DATA_HOME\" \"$XDG_DATA_HOME\" || exit 99
         mount -o remount,ro,bind \"$XDG_DATA_HOME\" || exit 99
-        \"$0\" ls -q && \"$0\" inspect a > /dev/null";
-    let seen = env.run("sh").args(["-c", script]).arg(env.binary()).through(["unshare", "-m"]).ended();
-    assert_eq!(seen.expect_code(0).stdout, "a\n");
+        cd \"$1\" || exit 99
+        for words in 'ls -q' 'inspect a' 'diff a' 'diff --json a' 'log a' 'log .' 'store fsck' 'store status'; do
+            \"$0\" $words > \"$HOME/said\" || echo \"$words $?\"
+            grep -q . \"$HOME/said\" || echo \"$words says nothing\"
+        done";
+    let seen = env.run("sh").args(["-c", script]).arg(env.binary()).arg(&source).through(["unshare", "-m"]);
+    let seen = seen.ended().expect_code(0);
+    assert_eq!(seen.stdout, "", "{}", seen.stderr);
 }
 
 #[test]

@@ -51,6 +51,7 @@ mod proofs;
 mod removed;
 mod seatbelt;
 mod shared_mounts;
+mod signals;
 mod snapshots;
 mod spawned;
 mod ssh_agent;
