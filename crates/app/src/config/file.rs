@@ -12,11 +12,11 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 use sandtable_sandbox::model::profile::Profile;
-use sandtable_sandbox::model::setting::{Origin, Setting};
+use sandtable_sandbox::model::setting::Origin;
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
-use super::key::{Key, Kind, closest};
+use super::key::{Key, closest};
 use super::layer::Layer;
 use super::profiles::Defined;
 use super::trust;
@@ -233,41 +233,8 @@ impl Reader<'_> {
     }
 
     fn set(&self, layer: &mut Layer, key: Key, value: &Spanned<DeValue<'_>>) -> Result<(), ValueError> {
-        let mut raw = raw(value.get_ref())?;
-        if let (Kind::Path, Raw::Text(text)) = (key.kind(), &raw) {
-            raw = Raw::Text(self.anchored(Path::new(text))?.into());
-        }
-        layer.set(key, raw, &self.origin)?;
-        match key {
-            Key::Mounts => {
-                for mount in &mut layer.mounts {
-                    mount.value.source = self.anchored(&mount.value.source)?;
-                }
-            }
-            Key::Expose => self.anchor_paths(&mut layer.expose)?,
-            Key::AgentHome => self.anchor_paths(&mut layer.agent_homes)?,
-            Key::Image => {
-                if let Some(image) = layer.container.image.as_mut().filter(|image| image.value.is_path()) {
-                    let path = self.anchored(Path::new(image.value.as_str()))?;
-                    image.value = path.to_str().ok_or(ValueError::NotText)?.parse()?;
-                }
-            }
-            Key::EnvFile => {
-                for path in &mut layer.env_files {
-                    path.value = self.anchored(&path.value)?;
-                }
-            }
-            _ => {}
-        }
-        Ok(())
-    }
-
-    /// Anchors what is a path and not a name.
-    fn anchor_paths(&self, settings: &mut [Setting<PathBuf>]) -> Result<(), ValueError> {
-        for setting in settings.iter_mut().filter(|setting| !super::is_name(&setting.value)) {
-            setting.value = self.anchored(&setting.value)?;
-        }
-        Ok(())
+        layer.set(key, raw(value.get_ref())?, &self.origin)?;
+        layer.anchor(key, &|path| self.anchored(path))
     }
 
     /// A path with `~/` replaced. A file is read from many directories, so a relative path in it means nothing.
@@ -308,6 +275,7 @@ fn place_of(text: &str, offset: usize) -> Place {
 mod tests {
     use std::os::unix::fs::symlink;
 
+    use super::super::key::Kind;
     use super::*;
 
     struct Project(tempfile::TempDir);

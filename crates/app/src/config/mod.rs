@@ -9,25 +9,28 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use sandtable_protocol::invocation::Terminal;
-use sandtable_sandbox::model::image::ImageRef;
 use sandtable_sandbox::model::profile::{BuiltIn, Profile};
 use sandtable_sandbox::model::resolved::Warning;
 use sandtable_sandbox::model::setting::{Origin, Setting};
-use sandtable_sandbox::model::spec::{EnvRequest, MountRequest, Spec};
+use sandtable_sandbox::model::spec::{EnvRequest, Spec};
 
 use crate::env::{self, Environment};
 
 mod agent;
-mod container;
+mod define;
 mod environment;
 pub mod file;
+pub mod form;
+mod item;
 pub mod key;
 pub mod layer;
 pub mod mount;
 mod names;
 pub mod narrow;
 mod profiles;
+mod row;
 mod shellwords;
+mod table;
 pub mod trust;
 pub mod value;
 mod variables;
@@ -37,7 +40,8 @@ mod tests;
 
 use environment::EnvFileError;
 use file::{ConfigFile, FileError};
-use layer::{Layer, united};
+use key::Key;
+use layer::Layer;
 use narrow::Widening;
 use profiles::Defined;
 use trust::{Standing, Trust, TrustError};
@@ -57,8 +61,9 @@ pub struct Output {
     pub dry_run: Setting<bool>,
     pub json: Setting<bool>,
     pub quiet: Setting<bool>,
-    pub report: Option<PathBuf>,
-    pub terminal: Terminal,
+    pub report: Option<Setting<PathBuf>>,
+    /// True forces a terminal, false refuses one.
+    pub tty: Option<Setting<bool>>,
     pub detach: Setting<bool>,
 }
 
@@ -96,17 +101,7 @@ pub fn load(environment: &Environment, flags: Layer) -> Result<Loaded, ConfigErr
     let strong = agent::joined(flags, variables::layer(environment)?)?;
     let User { layer: user, profiles } = user_settings(environment)?;
     let directory = directory(&strong, &user)?;
-    let strong = Layer {
-        directory: Some(directory),
-        container: container::ContainerLayer {
-            image: anchored_image(strong.container.image)?,
-            ..strong.container
-        },
-        mounts: anchored(strong.mounts)?,
-        expose: anchored_paths(strong.expose)?,
-        agent_homes: anchored_paths(strong.agent_homes)?,
-        ..strong
-    };
+    let strong = anchored(Layer { directory: Some(directory), ..strong })?;
     let without = settled(&strong, Layer::default(), &user, &profiles);
     let settled = match project_file(&strong)? {
         None => without?,
@@ -132,6 +127,7 @@ pub fn load(environment: &Environment, flags: Layer) -> Result<Loaded, ConfigErr
     };
     let env = variables_of(&settled)?;
     let mut loaded = finished(settled, env);
+    loaded.spec.container.debug = variables::debug_port(environment)?;
     loaded.warnings = variables::warnings(environment);
     Ok(loaded)
 }
@@ -146,7 +142,7 @@ pub fn plain(directory: PathBuf) -> Loaded {
 pub fn output(environment: &Environment, flags: Layer) -> Result<Output, ConfigError> {
     let strong = flags.or(variables::layer(environment)?);
     let User { layer: user, profiles } = user_settings(environment)?;
-    settled(&strong, Layer::default(), &user, &profiles).map(shown)
+    settled(&strong, Layer::default(), &user, &profiles).map(Layer::output)
 }
 
 /// Where the project's file is or would be: `given` itself if it has the name of such a file, else that of the
@@ -218,95 +214,31 @@ fn variables_of(layer: &Layer) -> Result<Vec<Setting<EnvRequest>>, ConfigError> 
         // Within a file the last line of a name counts.
         let read = environment::file(path)?.into_iter().rev();
         let read = read.map(|request| Setting::new(request, origin.clone())).collect();
-        env = united(env, read, |a, b| a.name == b.name);
+        env = form::united(env, read, |a, b| a.name == b.name);
     }
-    Ok(united(env, layer.pass_env.clone(), |a, b| a.name == b.name))
-}
-
-/// Whether something that is a path or a name is a name.
-fn is_name(written: &Path) -> bool {
-    !written.as_os_str().as_encoded_bytes().contains(&b'/')
+    Ok(form::united(env, layer.pass_env.clone(), |a, b| a.name == b.name))
 }
 
 fn finished(layer: Layer, env: Vec<Setting<EnvRequest>>) -> Loaded {
-    let output = shown(layer.clone());
-    let spec = Spec {
-        engine: always(layer.engine),
-        image: layer.container.image.clone(),
-        container: layer.container.request(),
-        seatbelt_profile: layer.seatbelt_profile,
-        profile: always(layer.profile),
-        directory: always(layer.directory),
-        name: layer.name,
-        mode: always(layer.mode),
-        base: always(layer.base),
-        mounts: layer.mounts,
-        expose: layer.expose,
-        tools: layer.tools,
-        hide: layer.hide,
-        agent_homes: layer.agent_homes,
-        env,
-        network: always(layer.network),
-        limits: layer.limits,
-        ssh_agent: always(layer.ssh_agent),
-        git_config: always(layer.git_config),
-        secrets: always(layer.secrets),
-        source_guard: always(layer.source_guard),
-        strictness: always(layer.strictness),
-        lifetime: always(layer.lifetime),
+    let output = layer.clone().output();
+    Loaded { spec: Spec { env, ..layer.spec() }, output, warnings: Vec::new() }
+}
+
+/// Paths from the command line and the environment start from the current directory.
+fn anchored(mut layer: Layer) -> Result<Layer, ConfigError> {
+    let here = current();
+    let anchor = |path: &Path| match &here {
+        _ if path.is_absolute() => Ok(path.to_owned()),
+        Ok(here) => Ok(here.join(path)),
+        Err(_) => Err(ValueError::Relative(path.to_owned())),
     };
-    Loaded { spec, output, warnings: Vec::new() }
-}
-
-fn shown(layer: Layer) -> Output {
-    Output {
-        dry_run: always(layer.dry_run),
-        json: always(layer.json),
-        quiet: always(layer.quiet),
-        report: layer.report.map(|report| report.value),
-        terminal: match layer.tty.map(|tty| tty.value) {
-            None => Terminal::Auto,
-            Some(true) => Terminal::Always,
-            Some(false) => Terminal::Never,
-        },
-        detach: always(layer.detach),
-    }
-}
-
-fn always<T>(setting: Option<Setting<T>>) -> Setting<T> {
-    setting.expect("the table of defaults has every setting that always has a value")
-}
-
-/// Sources of mounts from the command line and the environment start from the current directory.
-fn anchored(mounts: Vec<Setting<MountRequest>>) -> Result<Vec<Setting<MountRequest>>, ConfigError> {
-    let anchor = |mount: Setting<MountRequest>| {
-        let source = absolute(&mount.value.source)?;
-        Ok(Setting::new(MountRequest { source, ..mount.value }, mount.origin))
-    };
-    mounts.into_iter().map(anchor).collect()
-}
-
-/// The same for what may be a name instead.
-fn anchored_paths(settings: Vec<Setting<PathBuf>>) -> Result<Vec<Setting<PathBuf>>, ConfigError> {
-    let anchor = |setting: Setting<PathBuf>| {
-        if is_name(&setting.value) {
-            return Ok(setting);
+    for key in Key::ALL {
+        // An image whose absolute path cannot be written as text stays as it was written.
+        if let Err(ValueError::Relative(_)) = layer.anchor(*key, &anchor) {
+            current()?;
         }
-        Ok(Setting::new(absolute(&setting.value)?, setting.origin))
-    };
-    settings.into_iter().map(anchor).collect()
-}
-
-/// The same for an image, which may be a name as well.
-fn anchored_image(image: Option<Setting<ImageRef>>) -> Result<Option<Setting<ImageRef>>, ConfigError> {
-    match image {
-        Some(Setting { value, origin }) if value.is_path() => {
-            let path = absolute(Path::new(value.as_str()))?;
-            // Where the current directory has no name in text, what was written is all there is.
-            Ok(Some(Setting::new(path.to_str().and_then(|path| path.parse().ok()).unwrap_or(value), origin)))
-        }
-        other => Ok(other),
     }
+    Ok(layer)
 }
 
 fn absolute(path: &Path) -> Result<PathBuf, ConfigError> {
@@ -318,6 +250,15 @@ fn current() -> Result<PathBuf, ConfigError> {
 }
 
 impl Output {
+    /// The terminal that the command gets.
+    pub fn terminal(&self) -> Terminal {
+        match self.tty.as_ref().map(|tty| tty.value) {
+            None => Terminal::Auto,
+            Some(true) => Terminal::Always,
+            Some(false) => Terminal::Never,
+        }
+    }
+
     /// Whether somebody asked for JSON on the command line itself.
     pub fn json_by_flag(&self) -> bool {
         self.json.value && matches!(self.json.origin, Origin::Flag { .. })

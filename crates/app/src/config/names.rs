@@ -20,49 +20,14 @@ pub(super) enum Dialect {
     Launcher,
 }
 
-/// Every variable that sets a setting. Of two for the same setting, the earlier wins.
-pub(super) const SETTINGS: &[SettingVariable] = &[
-    own("SANDTABLE_ENGINE", Key::Engine),
-    own("SANDTABLE_IMAGE", Key::Image),
-    own("SANDTABLE_PULL", Key::Pull),
-    own("SANDTABLE_BUILD", Key::Build),
-    own("SANDTABLE_PUBLISH", Key::Publish),
-    own("SANDTABLE_ENGINE_FLAGS", Key::EngineFlags),
-    own("SANDTABLE_PROXY_COMMAND", Key::ProxyCommand),
-    own("SANDTABLE_DANGEROUSLY_ENGINE_FLAGS", Key::AllowFlags),
-    own("SANDTABLE_SUPPORT_URL", Key::SupportUrl),
-    own("SANDTABLE_SEATBELT_PROFILE", Key::SeatbeltProfile),
-    own("SANDTABLE_PROFILE", Key::Profile),
-    own("SANDTABLE_NAME", Key::Name),
-    own("SANDTABLE_DIRECTORY", Key::Directory),
-    own("SANDTABLE_MODE", Key::Mode),
-    own("SANDTABLE_BASE", Key::Base),
-    own("SANDTABLE_MOUNTS", Key::Mounts),
-    own("SANDTABLE_EXPOSE", Key::Expose),
-    own("SANDTABLE_TOOLS", Key::Tools),
-    own("SANDTABLE_HIDE", Key::Hide),
-    own("SANDTABLE_AGENT_HOME", Key::AgentHome),
-    own("SANDTABLE_ENV", Key::Env),
-    own("SANDTABLE_ENV_FILE", Key::EnvFile),
-    own("SANDTABLE_PASS_ENV", Key::PassEnv),
-    own("SANDTABLE_NETWORK", Key::Network),
-    own("SANDTABLE_CPUS", Key::Cpus),
-    own("SANDTABLE_MEMORY", Key::Memory),
-    own("SANDTABLE_PIDS", Key::Pids),
-    own("SANDTABLE_DISK", Key::Disk),
-    own("SANDTABLE_TIMEOUT", Key::Timeout),
-    own("SANDTABLE_SSH_AGENT", Key::SshAgent),
-    own("SANDTABLE_GIT_CONFIG", Key::GitConfig),
-    own("SANDTABLE_SECRETS", Key::Secrets),
-    own("SANDTABLE_RM", Key::Rm),
-    own("SANDTABLE_BEST_EFFORT", Key::BestEffort),
-    own("SANDTABLE_DANGEROUSLY_ALLOW_SOURCE", Key::AllowSource),
-    own("SANDTABLE_DRY_RUN", Key::DryRun),
-    own("SANDTABLE_JSON", Key::Json),
-    own("SANDTABLE_REPORT", Key::Report),
-    own("SANDTABLE_QUIET", Key::Quiet),
-    own("SANDTABLE_TTY", Key::Tty),
-    own("SANDTABLE_DETACH", Key::Detach),
+/// Every variable that sets a setting, ours first. Of two for the same setting, the earlier wins.
+pub(super) fn all() -> impl Iterator<Item = SettingVariable> {
+    let own = |key: &Key| SettingVariable { name: key.variable(), key: *key, dialect: Dialect::Own };
+    Key::ALL.iter().map(own).chain(LAUNCHER.iter().copied())
+}
+
+/// The launcher's.
+const LAUNCHER: &[SettingVariable] = &[
     launcher("LLXPRT_SANDBOX", Key::Engine),
     launcher("LLXPRT_SANDBOX_IMAGE", Key::Image),
     launcher("LLXPRT_SANDBOX_NETWORK", Key::Network),
@@ -87,10 +52,6 @@ pub(super) const SETTINGS: &[SettingVariable] = &[
     launcher("SANDBOX_SSH_AGENT", Key::SshAgent),
 ];
 
-const fn own(name: &'static str, key: Key) -> SettingVariable {
-    SettingVariable { name, key, dialect: Dialect::Own }
-}
-
 const fn launcher(name: &'static str, key: Key) -> SettingVariable {
     SettingVariable { name, key, dialect: Dialect::Launcher }
 }
@@ -103,9 +64,8 @@ mod tests {
     #[test]
     fn every_setting_has_a_variable_of_its_own_name() {
         for key in Key::ALL {
-            let name = format!("{OWN_PREFIX}{}", key.word().to_ascii_uppercase());
-            let ours = SETTINGS.iter().find(|variable| variable.name == name);
-            assert!(ours.is_some_and(|variable| variable.key == *key), "{name}");
+            assert_eq!(key.variable(), format!("{OWN_PREFIX}{}", key.word().to_ascii_uppercase()));
+            assert!(all().any(|variable| variable.name == key.variable() && variable.key == *key));
         }
     }
 }

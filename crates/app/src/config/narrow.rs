@@ -7,9 +7,9 @@ use std::path::PathBuf;
 
 use sandtable_sandbox::model::limits::Disk;
 use sandtable_sandbox::model::setting::Setting;
-use sandtable_sandbox::model::spec::{GitConfig, Network, Secrets, SourceGuard, SshAgent, Strictness};
 
 use super::file::{ConfigFile, Place};
+use super::form::{Many, One, Whole};
 use super::key::Key;
 use super::layer::Layer;
 use super::trust::Standing;
@@ -42,7 +42,7 @@ fn effect(key: Key, setting: Key) -> String {
 /// Compares what holds `with` a project's file with what holds `without` it.
 pub fn check(project: &ConfigFile, without: &Layer, with: &Layer) -> Result<(), Box<Widening>> {
     let mut settings = Key::ALL.iter().copied();
-    let Some(setting) = settings.find(|key| widened(*key, without, with)) else { return Ok(()) };
+    let Some(setting) = settings.find(|key| with.widens(*key, without)) else { return Ok(()) };
     let blamed = if project.places.contains_key(&setting) { setting } else { Key::Profile };
     Err(Box::new(Widening {
         path: project.path.clone(),
@@ -56,72 +56,79 @@ pub fn check(project: &ConfigFile, without: &Layer, with: &Layer) -> Result<(), 
     }))
 }
 
-fn widened(key: Key, without: &Layer, with: &Layer) -> bool {
-    match key {
-        Key::Network => {
-            let order = [Network::None, Network::Proxied, Network::Nat, Network::Host];
-            wider(&order, without.network.as_ref(), with.network.as_ref())
-        }
-        Key::Cpus => looser(without.limits.cpus.as_ref(), with.limits.cpus.as_ref()),
-        Key::Memory => looser(without.limits.memory.as_ref(), with.limits.memory.as_ref()),
-        Key::Pids => looser(without.limits.pids.as_ref(), with.limits.pids.as_ref()),
-        Key::Disk => more_disk(without.limits.disk.as_ref(), with.limits.disk.as_ref()),
-        Key::Timeout => looser(without.limits.timeout.as_ref(), with.limits.timeout.as_ref()),
-        Key::Secrets => {
-            let order = [Secrets::Mask, Secrets::Warn];
-            wider(&order, without.secrets.as_ref(), with.secrets.as_ref())
-        }
-        Key::SshAgent => {
-            let order = [SshAgent::Off, SshAgent::Auto, SshAgent::On, SshAgent::Required];
-            wider(&order, without.ssh_agent.as_ref(), with.ssh_agent.as_ref())
-        }
-        Key::GitConfig => {
-            let order = [GitConfig::Off, GitConfig::Sanitized, GitConfig::Literal];
-            wider(&order, without.git_config.as_ref(), with.git_config.as_ref())
-        }
-        Key::BestEffort => {
-            let order = [Strictness::Strict, Strictness::BestEffort];
-            wider(&order, without.strictness.as_ref(), with.strictness.as_ref())
-        }
-        Key::AllowSource => {
-            let order = [SourceGuard::Refuse, SourceGuard::Allow];
-            wider(&order, without.source_guard.as_ref(), with.source_guard.as_ref())
-        }
-        Key::Mounts => added(&without.mounts, &with.mounts),
-        Key::Expose => added(&without.expose, &with.expose),
-        // They are fetched, and kept.
-        Key::Tools => added(&without.tools, &with.tools),
-        Key::AgentHome => added(&without.agent_homes, &with.agent_homes),
-        Key::Env => added(&without.env, &with.env),
-        Key::EnvFile => added(&without.env_files, &with.env_files),
-        Key::PassEnv => added(&without.pass_env, &with.pass_env),
-        // A profile is judged by what it sets. Hiding more is narrower, and lists only add up.
-        Key::Profile | Key::Hide => false,
-        // Where the user works, what is kept, what is shown and where it is written is not the project's
-        // business; an engine or a mode is no wider than another, but not its choice either.
-        // What runs inside, and how, is the user's choice.
-        Key::Engine
-        | Key::Image
-        | Key::Pull
-        | Key::Build
-        | Key::Publish
-        | Key::EngineFlags
-        | Key::ProxyCommand
-        | Key::AllowFlags
-        | Key::SupportUrl
-        | Key::SeatbeltProfile
-        | Key::Name
-        | Key::Directory
-        | Key::Base
-        | Key::Mode
-        | Key::Rm
-        | Key::DryRun
-        | Key::Json
-        | Key::Report
-        | Key::Quiet
-        | Key::Tty
-        | Key::Detach => without.shown(key) != with.shown(key),
+/// What a project's file may do with a setting.
+pub(super) struct Narrow<T: 'static> {
+    /// Whether the second value allows more than the first.
+    pub(super) widened: fn(&T, &T) -> bool,
+    /// The rule in words, behind "a project's file".
+    pub(super) rule: fn() -> String,
+}
+
+impl<T> Narrow<T> {
+    pub(super) const fn by(widened: fn(&T, &T) -> bool, rule: fn() -> String) -> Self {
+        Self { widened, rule }
     }
+
+    /// Whatever it says is no wider.
+    pub(super) const fn free(rule: fn() -> String) -> Self {
+        Self { widened: |_, _| false, rule }
+    }
+}
+
+impl<T: PartialEq> Narrow<One<T>> {
+    /// Where the user works, what is kept, what is shown and where it is written is not the project's business; an
+    /// engine or a mode is no wider than another, but not its choice either. What runs inside, and how, is the user's
+    /// choice.
+    pub(super) const fn fixed() -> Self {
+        Self {
+            widened: |without, with| !values(without).eq(values(with)),
+            rule: || "cannot change it".to_owned(),
+        }
+    }
+}
+
+impl<T: Ord> Narrow<One<T>> {
+    pub(super) const fn lowered() -> Self {
+        Self { widened: |without, with| looser(without.as_ref(), with.as_ref()), rule: || LOWERED.to_owned() }
+    }
+}
+
+impl<T: PartialEq> Narrow<Whole<T>> {
+    pub(super) const fn fixed_list() -> Self {
+        Self {
+            widened: |without, with| !values(without.iter().flatten()).eq(values(with.iter().flatten())),
+            rule: || "cannot change it".to_owned(),
+        }
+    }
+}
+
+impl<T: PartialEq> Narrow<Many<T>> {
+    pub(super) const fn nothing_added() -> Self {
+        Self { widened: |without, with| added(without, with), rule: || "cannot add to it".to_owned() }
+    }
+}
+
+/// A project may go to the front of this order, narrowest first.
+macro_rules! ordered {
+    ($type:ident: $($value:ident),+) => {
+        $crate::config::narrow::Narrow::by(
+            |without, with| {
+                $crate::config::narrow::wider(&[$($type::$value),+], without.as_ref(), with.as_ref())
+            },
+            || $crate::config::narrow::towards(&[$($type::$value.word()),+]),
+        )
+    };
+}
+
+pub(super) use ordered;
+
+/// What it may do with a limit.
+pub(super) const LOWERED: &str = "can lower it";
+
+/// The rule of an order, in words.
+pub(super) fn towards(words: &[&str]) -> String {
+    let words: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
+    format!("can only go to the left: {}", words.join(", "))
 }
 
 /// Whether `with` holds something that `without` does not.
@@ -130,7 +137,11 @@ fn added<T: PartialEq>(without: &[Setting<T>], with: &[Setting<T>]) -> bool {
 }
 
 /// Whether `with` stands behind `without` in `order`, narrowest first.
-fn wider<T: PartialEq>(order: &[T], without: Option<&Setting<T>>, with: Option<&Setting<T>>) -> bool {
+pub(super) fn wider<T: PartialEq>(
+    order: &[T],
+    without: Option<&Setting<T>>,
+    with: Option<&Setting<T>>,
+) -> bool {
     let rank = |setting: Option<&Setting<T>>| {
         setting.and_then(|setting| order.iter().position(|value| *value == setting.value))
     };
@@ -139,11 +150,15 @@ fn wider<T: PartialEq>(order: &[T], without: Option<&Setting<T>>, with: Option<&
 
 /// Whether `with` allows more disk. Without a budget of its own the default holds, which an amount from a project's file
 /// never raises.
-fn more_disk(without: Option<&Setting<Disk>>, with: Option<&Setting<Disk>>) -> bool {
+pub(super) fn more_disk(without: Option<&Setting<Disk>>, with: Option<&Setting<Disk>>) -> bool {
     match (without, with) {
         (None, Some(with)) => with.value == Disk::Unlimited,
         (without, with) => looser(without, with),
     }
+}
+
+fn values<'a, T: 'a>(settings: impl IntoIterator<Item = &'a Setting<T>>) -> impl Iterator<Item = &'a T> {
+    settings.into_iter().map(|setting| &setting.value)
 }
 
 /// Whether `with` allows more than `without`; no limit allows most.
@@ -157,6 +172,8 @@ fn looser<T: Ord>(without: Option<&Setting<T>>, with: Option<&Setting<T>>) -> bo
 
 #[cfg(test)]
 mod tests {
+    use sandtable_sandbox::model::spec::{GitConfig, Network, Secrets, SshAgent};
+
     use super::*;
 
     #[test]
@@ -172,22 +189,22 @@ mod tests {
         let set = |value| Some(Setting::default_value(value));
         ranks(Network::ALL, |a, b| {
             let layer = |value| Layer { network: set(value), ..Layer::default() };
-            widened(Key::Network, &layer(a), &layer(b))
+            layer(b).widens(Key::Network, &layer(a))
         });
         let set = |value| Some(Setting::default_value(value));
         ranks(Secrets::ALL, |a, b| {
             let layer = |value| Layer { secrets: set(value), ..Layer::default() };
-            widened(Key::Secrets, &layer(a), &layer(b))
+            layer(b).widens(Key::Secrets, &layer(a))
         });
         let set = |value| Some(Setting::default_value(value));
         ranks(SshAgent::ALL, |a, b| {
             let layer = |value| Layer { ssh_agent: set(value), ..Layer::default() };
-            widened(Key::SshAgent, &layer(a), &layer(b))
+            layer(b).widens(Key::SshAgent, &layer(a))
         });
         let set = |value| Some(Setting::default_value(value));
         ranks(GitConfig::ALL, |a, b| {
             let layer = |value| Layer { git_config: set(value), ..Layer::default() };
-            widened(Key::GitConfig, &layer(a), &layer(b))
+            layer(b).widens(Key::GitConfig, &layer(a))
         });
     }
 }

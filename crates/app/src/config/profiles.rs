@@ -29,7 +29,13 @@ enum Value {
 
 /// What holds when nobody says anything.
 pub(super) fn defaults() -> Layer {
-    layer(BuiltIn::None, &Origin::Default)
+    let mut layer = Layer::default();
+    for key in Key::ALL {
+        let Some(default) = key.row().default else { continue };
+        let raw = Raw::from_variable(key.kind(), default.value.into());
+        raw.and_then(|raw| layer.set(*key, raw, &Origin::Default)).expect("the table has known values only");
+    }
+    layer
 }
 
 /// The profiles that files define.

@@ -167,7 +167,7 @@ fn mounts_add_up_and_the_stronger_one_has_the_place() {
     let shown: Vec<String> = spec
         .mounts
         .iter()
-        .map(|mount| format!("{} from {}", layer::shown_mount(&mount.value), mount.origin))
+        .map(|mount| format!("{} from {}", form::Item::shown(&mount.value), mount.origin))
         .collect();
     insta::assert_snapshot!(shown.join("\n"), @"
     /e:/y:rw from flag --mount

@@ -14,7 +14,7 @@ use super::ConfigError;
 use super::agent;
 use super::key::{Key, closest};
 use super::layer::Layer;
-use super::names::{Dialect, SETTINGS, SettingVariable};
+use super::names::{self, Dialect, SettingVariable};
 use super::value::{Raw, ValueError};
 use crate::env::{self, Environment};
 
@@ -22,12 +22,12 @@ use crate::env::{self, Environment};
 pub(super) fn layer(environment: &Environment) -> Result<Layer, ConfigError> {
     refuse_unknown(environment)?;
     check_identity(environment)?;
+    debug_port(environment)?;
     let mut all = Layer::default();
-    all.container.debug = debug_port(environment)?;
-    for variable in SETTINGS {
+    for variable in names::all() {
         let Some(value) = environment.get(variable.name) else { continue };
         let mut one =
-            read(variable, value).map_err(|source| ConfigError::Variable { name: variable.name, source })?;
+            read(&variable, value).map_err(|source| ConfigError::Variable { name: variable.name, source })?;
         if !all.mounts.is_empty() {
             // The variables are names of one list, not lists that add up.
             one.mounts.clear();
@@ -47,7 +47,7 @@ pub(super) fn warnings(environment: &Environment) -> Vec<Warning> {
 }
 
 fn refuse_unknown(environment: &Environment) -> Result<(), ConfigError> {
-    let known = || SETTINGS.iter().map(|variable| variable.name);
+    let known = || names::all().map(|variable| variable.name);
     for name in environment.names().filter(|name| name.starts_with(env::OWN_PREFIX)) {
         if !known().chain(env::HARNESS.iter().copied()).any(|known| known == name) {
             let meant = closest(name, known());
@@ -70,7 +70,7 @@ fn check_identity(environment: &Environment) -> Result<(), ConfigError> {
 }
 
 /// The port for a debugger. `DEBUG` is a name that many programs use: only the launcher's own values count.
-fn debug_port(environment: &Environment) -> Result<Option<Setting<Port>>, ConfigError> {
+pub(super) fn debug_port(environment: &Environment) -> Result<Option<Setting<Port>>, ConfigError> {
     let on = environment.get(env::DEBUG).is_some_and(|value| value == "1" || value == "true");
     if !on {
         return Ok(None);
@@ -89,9 +89,7 @@ fn read(variable: &SettingVariable, value: &OsStr) -> Result<Layer, ValueError> 
         (_, Key::SshAgent) => Raw::Text(agent::word(value)?.into()),
         (_, key) => Raw::from_variable(key.kind(), value.to_owned())?,
     };
-    let mut layer = Layer::default();
-    layer.set(variable.key, raw, &Origin::Variable { name: variable.name.to_owned() })?;
-    Ok(layer)
+    Layer::of(variable.key, raw, &Origin::Variable { name: variable.name.to_owned() })
 }
 
 /// The engine a launcher means. It reads its words without regard to case and blanks, so we do.
@@ -182,7 +180,7 @@ mod tests {
 
     #[test]
     fn no_variable_of_the_table_takes_an_unknown_value() {
-        for variable in SETTINGS {
+        for variable in names::all() {
             let bad = match variable.key {
                 // Any path will do for these.
                 Key::Directory | Key::Report | Key::Expose | Key::AgentHome | Key::EnvFile => continue,

@@ -12,7 +12,7 @@ use sandtable_sandbox::session::{self, ExecRequest};
 
 use super::{Attentive, finish};
 use crate::app::App;
-use crate::args::{OutputArgs, StreamArgs};
+use crate::args::{Runs, SettingArgs};
 use crate::error::CliError;
 use crate::report::Report;
 
@@ -28,21 +28,19 @@ pub(crate) struct ExecArgs {
     #[arg(last = true, required = true, value_name = "CMD")]
     command: Vec<OsString>,
     #[command(flatten)]
-    streams: StreamArgs,
-    #[command(flatten)]
-    output: OutputArgs,
+    settings: SettingArgs<Runs>,
 }
 
 pub(crate) fn run(app: &App, args: ExecArgs) -> Result<ExitCode, CliError> {
-    let output = config::output(app.environment(), args.streams.layer().or(args.output.layer()))?;
+    let output = config::output(app.environment(), args.settings.layer()?)?;
     let directory = args.directory.map(BoxPath::new).transpose().map_err(CliError::InsideDirectory)?;
-    let report = output.report.as_deref().map(Report::open).transpose()?;
+    let report = output.report.as_ref().map(|report| Report::open(&report.value)).transpose()?;
     let watcher = Attentive::new(app.ui, &output);
     let host = app.environment().host().map_err(ConfigError::from)?;
     let request = ExecRequest {
         command: &args.command,
         directory,
-        terminal: output.terminal,
+        terminal: output.terminal(),
         watcher: &watcher,
         host: &host,
     };

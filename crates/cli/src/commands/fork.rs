@@ -15,7 +15,7 @@ use sandtable_sandbox::session::{Request, Streams, Watcher as _, states};
 use super::target::state;
 use super::{Attentive, left_out, told};
 use crate::app::App;
-use crate::args::SettingArgs;
+use crate::args::{Creates, SettingArgs};
 use crate::error::CliError;
 
 /// What `fork` takes.
@@ -25,7 +25,7 @@ pub(crate) struct ForkArgs {
     #[arg(value_name = "SNAPSHOT|SANDBOX")]
     snapshot: String,
     #[command(flatten)]
-    settings: SettingArgs,
+    settings: SettingArgs<Creates>,
 }
 
 pub(crate) fn run(app: &App, args: ForkArgs) -> Result<ExitCode, CliError> {

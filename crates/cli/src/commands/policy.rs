@@ -14,7 +14,7 @@ use serde::Serialize;
 use super::SCHEMA;
 use super::why::{self, WhyArgs};
 use crate::app::App;
-use crate::args::{SettingArgs, flag};
+use crate::args::{Creates, SettingArgs, switched_on};
 use crate::error::CliError;
 use crate::ui::policy;
 
@@ -31,7 +31,7 @@ pub(crate) enum PolicyCommand {
 #[derive(Debug, Args)]
 pub(crate) struct ShowArgs {
     #[command(flatten)]
-    settings: SettingArgs,
+    settings: SettingArgs<Creates>,
     /// Answer as JSON
     #[arg(long)]
     json: bool,
@@ -53,7 +53,7 @@ pub(crate) fn run(app: &App, command: PolicyCommand) -> Result<ExitCode, CliErro
 }
 
 fn show(app: &App, args: ShowArgs) -> Result<ExitCode, CliError> {
-    let json = Layer { json: flag(Key::Json, args.json.then_some(true)), ..Layer::default() };
+    let json = if args.json { switched_on(Key::Json) } else { Layer::default() };
     let loaded = config::load(app.environment(), args.settings.layer()?.or(json))?;
     let resolved = app.caller.resolve(&loaded)?;
     if loaded.output.json.value {

@@ -4,8 +4,6 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::Args;
-use sandtable_app::config::key::Key;
-use sandtable_app::config::layer::Layer;
 use sandtable_app::config::{self, Loaded};
 use sandtable_app::redaction;
 use sandtable_sandbox::model::resolved::ResolvedSpec;
@@ -15,7 +13,7 @@ use serde::Serialize;
 
 use super::{Attentive, SCHEMA, background, finish};
 use crate::app::App;
-use crate::args::{OutputArgs, SettingArgs, StreamArgs, flag, help};
+use crate::args::{All, SettingArgs};
 use crate::error::CliError;
 use crate::report::Report;
 use crate::ui::{escape, policy};
@@ -37,28 +35,7 @@ pub(crate) struct RunArgs {
     #[arg(last = true, required = true, value_name = "CMD")]
     command: Vec<OsString>,
     #[command(flatten)]
-    settings: SettingArgs,
-    #[command(flatten)]
-    preview: PreviewArgs,
-    #[command(flatten)]
-    streams: StreamArgs,
-    /// Run in the background; print the name and return
-    #[arg(short, long, conflicts_with = "tty", help_heading = help::OUTPUT)]
-    detach: bool,
-    #[command(flatten)]
-    output: OutputArgs,
-}
-
-/// What is shown instead of running anything.
-#[derive(Debug, Args)]
-#[command(next_help_heading = help::POLICY)]
-struct PreviewArgs {
-    /// Print the policy and the plan, and do nothing
-    #[arg(long)]
-    dry_run: bool,
-    /// With --dry-run: print JSON
-    #[arg(long, hide_short_help = true)]
-    json: bool,
+    settings: SettingArgs<All>,
 }
 
 /// What `--dry-run --json` answers.
@@ -71,13 +48,7 @@ struct DryRun<'a, Plan> {
 }
 
 pub(crate) fn run(app: &App, args: RunArgs) -> Result<ExitCode, CliError> {
-    let what = Layer {
-        dry_run: flag(Key::DryRun, args.preview.dry_run.then_some(true)),
-        json: flag(Key::Json, args.preview.json.then_some(true)),
-        detach: flag(Key::Detach, args.detach.then_some(true)),
-        ..args.streams.layer().or(args.output.layer())
-    };
-    let loaded = config::load(app.environment(), args.settings.layer()?.or(what))?;
+    let loaded = config::load(app.environment(), args.settings.layer()?)?;
     if loaded.output.json_by_flag() && !loaded.output.dry_run.value {
         return Err(CliError::JsonWithoutDryRun);
     }
@@ -91,7 +62,7 @@ pub(crate) fn run(app: &App, args: RunArgs) -> Result<ExitCode, CliError> {
     if loaded.output.detach.value {
         return background::run(app, &loaded, resolved, &args.command);
     }
-    let job = Job { command: &args.command, streams: Streams::Caller(loaded.output.terminal) };
+    let job = Job { command: &args.command, streams: Streams::Caller(loaded.output.terminal()) };
     attended(app, &loaded, resolved, &job.told(&Attentive::new(app.ui, &loaded.output)))
 }
 
@@ -122,7 +93,7 @@ pub(crate) fn attended(
     resolved: ResolvedSpec,
     told: &Told<'_>,
 ) -> Result<ExitCode, CliError> {
-    let report = loaded.output.report.as_deref().map(Report::open).transpose()?;
+    let report = loaded.output.report.as_ref().map(|report| Report::open(&report.value)).transpose()?;
     let name = loaded.spec.name.as_ref().map(|name| &name.value);
     let Told { job: Job { command, streams }, watcher } = *told;
     let request = Request { command, resolve_ms: app.elapsed_ms(), streams, watcher };

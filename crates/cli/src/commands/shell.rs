@@ -11,7 +11,7 @@ use sandtable_sandbox::session::{self, Streams};
 use super::Attentive;
 use super::run::{Job, attended, dry_run};
 use crate::app::App;
-use crate::args::{OutputArgs, SettingArgs, StreamArgs};
+use crate::args::{CreatesAndRuns, SettingArgs};
 use crate::error::CliError;
 
 /// Always there.
@@ -21,16 +21,11 @@ const FALLBACK: &str = "/bin/sh";
 #[derive(Debug, Args)]
 pub(crate) struct ShellArgs {
     #[command(flatten)]
-    settings: SettingArgs,
-    #[command(flatten)]
-    streams: StreamArgs,
-    #[command(flatten)]
-    output: OutputArgs,
+    settings: SettingArgs<CreatesAndRuns>,
 }
 
 pub(crate) fn run(app: &App, args: ShellArgs) -> Result<ExitCode, CliError> {
-    let what = args.streams.layer().or(args.output.layer());
-    let loaded = config::load(app.environment(), args.settings.layer()?.or(what))?;
+    let loaded = config::load(app.environment(), args.settings.layer()?)?;
     super::tool::prepared(app, &loaded)?;
     let resolved = app.caller.resolve(&loaded)?;
     if loaded.output.dry_run.value {
@@ -38,7 +33,7 @@ pub(crate) fn run(app: &App, args: ShellArgs) -> Result<ExitCode, CliError> {
     }
     app.caller.whole(resolved.source.root.as_path())?;
     let start = |shell: OsString| {
-        let job = Job { command: &[shell], streams: Streams::Caller(loaded.output.terminal) };
+        let job = Job { command: &[shell], streams: Streams::Caller(loaded.output.terminal()) };
         attended(app, &loaded, resolved.clone(), &job.told(&Attentive::new(app.ui, &loaded.output)))
     };
     // Whether it is there inside only the sandbox knows. One in which nothing ran is gone again.

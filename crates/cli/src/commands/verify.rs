@@ -19,7 +19,7 @@ use serde::Serialize;
 use super::target::state;
 use super::{Attentive, SCHEMA, left_out};
 use crate::app::App;
-use crate::args::SettingArgs;
+use crate::args::{Creates, SettingArgs};
 use crate::error::CliError;
 use crate::exit::Own;
 use crate::ui::escape;
@@ -47,7 +47,7 @@ pub(crate) struct VerifyArgs {
     #[arg(last = true, value_name = "CMD")]
     command: Vec<OsString>,
     #[command(flatten)]
-    settings: SettingArgs,
+    settings: SettingArgs<Creates>,
 }
 
 /// What `--json` answers without a command.
@@ -139,7 +139,7 @@ struct Job<'a> {
     against: Option<&'a str>,
 }
 
-fn prove(app: &App, settings: SettingArgs, found: &Found, job: Job<'_>) -> Result<Proof, CliError> {
+fn prove(app: &App, settings: SettingArgs<Creates>, found: &Found, job: Job<'_>) -> Result<Proof, CliError> {
     let source = Setting::new(found.store.source().to_owned(), Origin::Default);
     let place = Layer { directory: Some(source), ..Layer::default() };
     let layer = settings.layer()?;
@@ -159,14 +159,9 @@ fn prove(app: &App, settings: SettingArgs, found: &Found, job: Job<'_>) -> Resul
 
 /// What says how a sandbox that stays is made.
 fn check_options(layer: &Layer) -> Result<(), CliError> {
-    let given = [
-        (Key::Name, layer.name.is_some()),
-        (Key::Rm, layer.lifetime.is_some()),
-        (Key::Base, layer.base.is_some()),
-        (Key::Directory, layer.directory.is_some()),
-    ];
-    match given.into_iter().find(|(_, given)| *given) {
-        Some((key, _)) => Err(CliError::NotForProof { option: key.flag() }),
+    let kept = [Key::Name, Key::Rm, Key::Base, Key::Directory];
+    match kept.into_iter().find(|key| !layer.values(*key).is_empty()) {
+        Some(key) => Err(CliError::NotForProof { option: key.flag() }),
         None => Ok(()),
     }
 }

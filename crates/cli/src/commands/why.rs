@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use super::SCHEMA;
 use crate::app::App;
-use crate::args::{SettingArgs, flag};
+use crate::args::{Creates, SettingArgs, switched_on};
 use crate::error::CliError;
 use crate::ui::{escape, table};
 
@@ -24,7 +24,7 @@ pub(crate) struct WhyArgs {
     #[arg(value_name = "PATH|HOST|VARIABLE")]
     subject: String,
     #[command(flatten)]
-    settings: SettingArgs,
+    settings: SettingArgs<Creates>,
     /// Answer as JSON
     #[arg(long)]
     json: bool,
@@ -39,7 +39,7 @@ struct Answer<'a> {
 }
 
 pub(super) fn run(app: &App, args: WhyArgs) -> Result<ExitCode, CliError> {
-    let json = Layer { json: flag(Key::Json, args.json.then_some(true)), ..Layer::default() };
+    let json = if args.json { switched_on(Key::Json) } else { Layer::default() };
     let loaded = config::load(app.environment(), args.settings.layer()?.or(json))?;
     let resolved = app.caller.resolve(&loaded)?;
     let is_set = |name: &str| app.environment().get(name).is_some();

@@ -1,12 +1,23 @@
 //! Settings with a fixed set of words. One definition gives the type, its spelling in every configuration
 //! layer and the error for a word that is not in the set.
 
+use std::fmt;
+use std::str::FromStr;
+
 /// A word that is not among those a setting knows.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown value `{given}`; one of {known}")]
 pub struct UnknownWord {
     pub given: String,
     pub known: &'static str,
+}
+
+/// Such a type.
+pub trait Choice: Copy + PartialEq + fmt::Display + FromStr<Err = UnknownWord> + 'static {
+    const ALL: &'static [Self];
+
+    /// The word that names this value.
+    fn word(self) -> &'static str;
 }
 
 /// Defines such a type, its words and how they are read.
@@ -30,6 +41,14 @@ macro_rules! choice {
                     Self::$first => $first_word,
                     $(Self::$variant => $word,)*
                 }
+            }
+        }
+
+        impl $crate::model::choice::Choice for $name {
+            const ALL: &'static [Self] = Self::ALL;
+
+            fn word(self) -> &'static str {
+                self.word()
             }
         }
 

@@ -27,13 +27,13 @@ const ENGINES: &[EngineChoice] = &[EngineChoice::Native, EngineChoice::Docker, E
 #[derive(Debug, Args)]
 pub(super) struct EngineArgs {
     /// What runs the steps; a container engine runs them on an image, and makes the tool for it
-    #[arg(long, value_name = "ENGINE", value_parser = words(ENGINES, EngineChoice::word))]
+    #[arg(long, value_name = "ENGINE", value_parser = words(ENGINES))]
     engine: Option<EngineChoice>,
     /// The image that steps see as their system, by the name that docker or podman knows
     #[arg(long, value_name = "IMAGE")]
     image: Option<ImageRef>,
     /// Whether the image is fetched
-    #[arg(long, value_name = "WHEN", requires = "image", value_parser = words(Pull::ALL, Pull::word))]
+    #[arg(long, value_name = "WHEN", requires = "image", value_parser = words(Pull::ALL))]
     pull: Option<Pull>,
 }
 

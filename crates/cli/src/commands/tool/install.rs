@@ -50,7 +50,7 @@ struct AnswerArgs {
 #[derive(Debug, Args)]
 pub(super) struct MannerArgs {
     /// Where dependencies come from: the store, made anew and thrown away, or only what the system has
-    #[arg(long, value_name = "WHERE", default_value = "store", value_parser = words(DepsMode::ALL, DepsMode::word))]
+    #[arg(long, value_name = "WHERE", default_value = "store", value_parser = words(DepsMode::ALL))]
     deps: DepsMode,
     /// Consent to a plan that did not come with the program
     #[arg(long)]

@@ -39,13 +39,13 @@ pub(super) struct WhichArgs {
 #[derive(Debug, Args)]
 pub(super) struct PlatformArgs {
     /// For another processor
-    #[arg(long, value_name = "ARCH", value_parser = words(Arch::ALL, Arch::word))]
+    #[arg(long, value_name = "ARCH", value_parser = words(Arch::ALL))]
     pub(super) arch: Option<Arch>,
     /// For another C library
-    #[arg(long, value_name = "LIBC", value_parser = words(Libc::ALL, Libc::word))]
+    #[arg(long, value_name = "LIBC", value_parser = words(Libc::ALL))]
     pub(super) libc: Option<Libc>,
     /// For a family of distributions
-    #[arg(long, alias = "linux-family", value_name = "FAMILY", value_parser = words(LinuxFamily::ALL, LinuxFamily::word))]
+    #[arg(long, alias = "linux-family", value_name = "FAMILY", value_parser = words(LinuxFamily::ALL))]
     pub(super) family: Option<LinuxFamily>,
 }
 
