@@ -23,7 +23,7 @@ use sandtable_sandbox::session::record::{ChangeEntry, Outcome};
 use sandtable_sandbox::session::spawn::{Job, JobStreams, SpawnError, spawn};
 
 use crate::caller::{Caller, CallerError};
-use crate::config::key::Key;
+use crate::config::key::{Key, Kind};
 use crate::config::layer::Layer;
 use crate::config::value::Raw;
 use crate::config::{self, ConfigError};
@@ -92,9 +92,14 @@ impl<'a> SandboxBuilder<'a> {
         self.set(Key::Name, name)
     }
 
-    /// Any other setting, in the words of configuration files: `set(Key::Memory, "2g")`. Of a list this is the only item.
+    /// Any other setting, in the words of variables: `set(Key::Memory, "2g")`, `set(Key::Rm, "true")`. Of a list this is the
+    /// only item.
     pub fn set(mut self, key: Key, value: &str) -> Self {
-        let read = self.layer.set(key, Raw::Text(value.into()), &Origin::Program);
+        let raw = match key.kind() {
+            Kind::List | Kind::Words => Ok(Raw::List(vec![value.into()])),
+            kind => Raw::from_variable(kind, value.into()),
+        };
+        let read = raw.and_then(|raw| self.layer.set(key, raw, &Origin::Program));
         if let Err(source) = read {
             self.refused.get_or_insert(ConfigError::Flag { name: key.word(), source });
         }
@@ -160,5 +165,29 @@ impl Finished<'_> {
     /// approval is in the answer, and then nothing was done.
     pub fn merge(&self, approvals: Approvals) -> Result<MergeOutcome, CallerError> {
         self.caller.bring(self.name().as_str(), Bring { approvals, ..Bring::merge() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::env::Environment;
+
+    #[test]
+    fn a_setting_of_every_kind_can_be_set() {
+        let caller = Caller::new(Environment::default());
+        for (key, value, shown) in [
+            (Key::Memory, "2g", "2g"),
+            (Key::Rm, "true", "true"),
+            (Key::Hide, "a,b", "a,b"),
+            (Key::Mounts, "/a,b:/c", "/a,b:/c:ro"),
+            (Key::EngineFlags, "--label 'a b'", "--label a b"),
+            (Key::Report, "/r", "/r"),
+        ] {
+            let sandbox = caller.sandbox("/").set(key, value);
+            assert!(sandbox.refused.is_none(), "{key:?}: {:?}", sandbox.refused);
+            assert_eq!(sandbox.layer.shown(key), shown);
+        }
+        assert!(caller.sandbox("/").set(Key::Rm, "maybe").refused.is_some());
     }
 }
