@@ -51,6 +51,8 @@ use value::ValueError;
 #[derive(Debug)]
 pub struct Loaded {
     pub spec: Spec,
+    /// The settings that the request was made from.
+    pub layer: Layer,
     pub output: Output,
     pub warnings: Vec<Warning>,
 }
@@ -220,8 +222,8 @@ fn variables_of(layer: &Layer) -> Result<Vec<Setting<EnvRequest>>, ConfigError> 
 }
 
 fn finished(layer: Layer, env: Vec<Setting<EnvRequest>>) -> Loaded {
-    let output = layer.clone().output();
-    Loaded { spec: Spec { env, ..layer.spec() }, output, warnings: Vec::new() }
+    let (spec, output) = (layer.clone().spec(), layer.clone().output());
+    Loaded { spec: Spec { env, ..spec }, layer, output, warnings: Vec::new() }
 }
 
 /// Paths from the command line and the environment start from the current directory.

@@ -60,7 +60,7 @@ fn show(app: &App, args: ShowArgs) -> Result<ExitCode, CliError> {
         let resolved = redaction::redacted(&resolved);
         app.ui.json(&Answer { schema: SCHEMA, spec: &loaded.spec, resolved })?;
     } else {
-        app.ui.answer(&policy::render(&loaded.spec, &resolved))?;
+        app.ui.answer(&policy::render(&loaded.layer, &resolved))?;
     }
     Ok(ExitCode::SUCCESS)
 }

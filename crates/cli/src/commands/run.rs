@@ -113,7 +113,7 @@ pub(crate) fn dry_run(
         let resolved = redaction::redacted(resolved);
         app.ui.json(&DryRun { schema: SCHEMA, spec: &loaded.spec, resolved, plan: &plan })?;
     } else {
-        let settings = policy::settings(&loaded.spec, resolved);
+        let settings = policy::settings(&loaded.layer, resolved);
         app.ui
             .answer(&format!("{settings}\nplan\n{}", policy::indented(&escape::lines(&plan.to_string()))))?;
         resolved.warnings.iter().for_each(|warning| app.ui.warning(&warning.code, &warning.text));

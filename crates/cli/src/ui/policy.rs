@@ -2,19 +2,19 @@
 
 use std::path::Path;
 
-use sandtable_app::config::key::Key;
+use sandtable_app::config::key::{Heading, InPolicy, Key};
+use sandtable_app::config::layer::Layer;
 use sandtable_app::redaction;
-use sandtable_sandbox::model::limits::{Limits, Need};
+use sandtable_sandbox::model::limits::Need;
 use sandtable_sandbox::model::mount::{Content, HostAccess, Mount};
 use sandtable_sandbox::model::resolved::{ResolvedSpec, Seed, SourceKind, Variable};
 use sandtable_sandbox::model::setting::{Origin, Setting};
-use sandtable_sandbox::model::spec::{Lifetime, SourceGuard, Spec, Strictness};
 
 use super::{escape, table};
 
 /// The whole policy.
-pub(crate) fn render(spec: &Spec, resolved: &ResolvedSpec) -> String {
-    let mut out = settings(spec, resolved);
+pub(crate) fn render(layer: &Layer, resolved: &ResolvedSpec) -> String {
+    let mut out = settings(layer, resolved);
     out.push_str("\nmounts\n");
     let mounts: Vec<_> = resolved.mounts.iter().map(mount).collect();
     out.push_str(&indented(&table::aligned(&mounts)));
@@ -37,42 +37,41 @@ pub(crate) fn render(spec: &Spec, resolved: &ResolvedSpec) -> String {
 }
 
 /// The settings alone: what holds, and who says so.
-pub(crate) fn settings(spec: &Spec, resolved: &ResolvedSpec) -> String {
+pub(crate) fn settings(layer: &Layer, resolved: &ResolvedSpec) -> String {
     let source = match &resolved.source.kind {
         SourceKind::Git => "a git repository".to_owned(),
         SourceKind::LinkedWorktree { common } => format!("a worktree of {}", path(common.as_path())),
         SourceKind::Plain => "no git repository".to_owned(),
     };
-    let engine = format!("{} ({})", resolved.engine, escape::line(&resolved.engine_reason));
-    let mut rows = vec![
-        row(Key::Engine, engine, &spec.engine.origin),
-        row(Key::Profile, spec.profile.value.to_string(), &spec.profile.origin),
-        ["source".to_owned(), path(resolved.source.root.as_path()), source],
-        row(Key::Directory, path(resolved.directory.as_path()), &spec.directory.origin),
-    ];
-    if let Some(image) = &spec.image {
-        rows.insert(1, row(Key::Image, escape::name(image.value.as_str()), &image.origin));
+    let mut rows = vec![["source".to_owned(), path(resolved.source.root.as_path()), source]];
+    for key in Key::ALL {
+        let listed = |origin: &Origin| match key.row().policy {
+            InPolicy::Always => true,
+            InPolicy::WhenSet => *origin != Origin::Default,
+            InPolicy::Never => false,
+        };
+        let values = layer.values(*key);
+        if values.is_empty() && *key == Key::Disk {
+            rows.push(default_disk());
+        }
+        let values = values.into_iter().filter(|setting| listed(&setting.origin));
+        rows.extend(values.map(|setting| row(*key, held(*key, &setting, resolved), &setting.origin)));
     }
-    if let Some(name) = &spec.name {
-        rows.push(row(Key::Name, name.value.to_string(), &name.origin));
-    }
-    let hidden = resolved.hide.iter();
-    rows.extend(hidden.map(|hide| row(Key::Hide, escape::name(&hide.value.to_string()), &hide.origin)));
-    rows.extend([
-        row(Key::Mode, mode(resolved), &spec.mode.origin),
-        word(Key::Base, &spec.base),
-        row(Key::Network, network(resolved), &spec.network.origin),
-    ]);
-    rows.extend(limits(&spec.limits));
-    rows.extend([
-        word(Key::SshAgent, &spec.ssh_agent),
-        word(Key::GitConfig, &spec.git_config),
-        word(Key::Secrets, &spec.secrets),
-        switch(Key::Rm, &spec.lifetime, &Lifetime::Discard),
-        switch(Key::BestEffort, &spec.strictness, &Strictness::BestEffort),
-        switch(Key::AllowSource, &spec.source_guard, &SourceGuard::Allow),
-    ]);
     format!("settings\n{}", indented(&table::aligned(&rows)))
+}
+
+/// What is in the place of a setting. Of some it is known only now what they mean here.
+fn held(key: Key, setting: &Setting<String>, resolved: &ResolvedSpec) -> String {
+    match key {
+        Key::Engine => format!("{} ({})", resolved.engine, escape::line(&resolved.engine_reason)),
+        Key::Directory => path(resolved.directory.as_path()),
+        Key::Mode => mode(resolved),
+        Key::Network => network(resolved),
+        _ if key.row().heading == Heading::Limits && Need::of(&setting.origin) == Need::Preferred => {
+            format!("{} (where possible)", setting.value)
+        }
+        _ => escape::name(&setting.value),
+    }
 }
 
 fn mode(resolved: &ResolvedSpec) -> String {
@@ -86,27 +85,6 @@ fn network(resolved: &ResolvedSpec) -> String {
     }
 }
 
-/// The limits that somebody asked for, and the one that is always there.
-fn limits(limits: &Limits) -> Vec<[String; 3]> {
-    fn line<T: std::fmt::Display>(key: Key, limit: Option<&Setting<T>>) -> Option<[String; 3]> {
-        limit.map(|limit| {
-            let value = match Need::of(&limit.origin) {
-                Need::Required => limit.value.to_string(),
-                Need::Preferred => format!("{} (where possible)", limit.value),
-            };
-            row(key, value, &limit.origin)
-        })
-    }
-    let all = [
-        line(Key::Cpus, limits.cpus.as_ref()),
-        line(Key::Memory, limits.memory.as_ref()),
-        line(Key::Pids, limits.pids.as_ref()),
-        line(Key::Disk, limits.disk.as_ref()).or_else(|| Some(default_disk())),
-        line(Key::Timeout, limits.timeout.as_ref()),
-    ];
-    all.into_iter().flatten().collect()
-}
-
 /// The disk budget that holds where nobody named one.
 fn default_disk() -> [String; 3] {
     row(Key::Disk, "half of what is free".to_owned(), &Origin::Default)
@@ -115,14 +93,6 @@ fn default_disk() -> [String; 3] {
 /// Each line two blanks further in.
 pub(crate) fn indented(text: &str) -> String {
     text.lines().flat_map(|line| ["  ", line, "\n"]).collect()
-}
-
-fn word<T: std::fmt::Display>(key: Key, setting: &Setting<T>) -> [String; 3] {
-    row(key, setting.value.to_string(), &setting.origin)
-}
-
-fn switch<T: PartialEq>(key: Key, setting: &Setting<T>, on: &T) -> [String; 3] {
-    row(key, (setting.value == *on).to_string(), &setting.origin)
 }
 
 fn row(key: Key, value: String, origin: &Origin) -> [String; 3] {
