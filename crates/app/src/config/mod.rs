@@ -36,6 +36,8 @@ pub mod value;
 mod variables;
 
 #[cfg(test)]
+mod reference;
+#[cfg(test)]
 mod tests;
 
 use environment::EnvFileError;
