@@ -12,14 +12,14 @@ const INTRODUCTION: &str = "\
 
 Each setting is an option of the command line, a variable and a key of configuration files. In order of precedence, highest first:
 option, `SANDTABLE_*` variable, `LLXPRT_SANDBOX_*` and `SANDBOX_*` variable, the project's `.sandtable.toml`, the profile,
-`~/.config/sandtable/config.toml`, the default. Lists from several sources are joined, except `publish` and `engine_flags`: of those
-the list with the highest precedence counts alone. A project's file can only narrow the policy, until you run `sandtable trust`.
+`~/.config/sandtable/config.toml`, the default. Lists from several sources are joined, except `publish` and `engine_flags`, where
+only the list with the highest precedence applies. A project's file can only narrow the policy, until you run `sandtable trust`.
 `sandtable policy show` prints each value and its origin.
 
-The variables of the launcher (`LLXPRT_SANDBOX_*`, `SANDBOX_*`) take its words beside ours: `on` and `off` for the network, `1` for any
-engine.
+The variables of the llxprt-code launcher (`LLXPRT_SANDBOX_*`, `SANDBOX_*`) also accept its values: `on` and `off` for the network, `1`
+for any engine.
 
-This page is made from the table of settings in `crates/app/src/config/table.rs`.
+This page is generated from the table of settings in `crates/app/src/config/table.rs`.
 ";
 
 #[test]
