@@ -106,6 +106,11 @@ impl Repository {
     }
 }
 
+/// The hash that a repository with this configuration uses.
+pub(crate) fn hash_in(configuration_text: &[u8]) -> HashKind {
+    configuration(configuration_text).hash
+}
+
 fn configuration(text: &[u8]) -> Configuration {
     let mut found = Configuration { hash: HashKind::Sha1, conversion: Conversion::None };
     let mut section = Vec::new();

@@ -371,7 +371,8 @@ fn a_killed_rollback_of_a_directory_ends_by_itself_and_keeps_edits() {
         let new = files(&source);
         for edits in [false, true] {
             // Half of the files are in their places.
-            let killed = injected(env, &source, "renameat2:signal=SIGKILL:when=5", &["rollback", &id, "."]);
+            let half = "renameat,renameat2:signal=SIGKILL:when=5";
+            let killed = injected(env, &source, half, &["rollback", &id, "."]);
             assert_eq!(killed.code, 137, "{}", killed.stderr);
             let now = files(&source);
             assert!(now != old && now != new, "it was killed between the two");
@@ -413,7 +414,7 @@ fn a_copied_sandbox_whose_rollback_was_killed_is_whole_before_a_command_runs_in_
         let script = "for n in 1 2 3 4 5 6; do echo new > f$n; done";
         env.run_script(&source, &["-q", "--mode", "copy", "--name", "c"], script).expect_code(0).unused();
         for way in ["undo", "undo"] {
-            let killed = injected(env, &source, "renameat2:signal=SIGKILL:when=4", &[way, "c"]);
+            let killed = injected(env, &source, "renameat,renameat2:signal=SIGKILL:when=4", &[way, "c"]);
             assert_eq!(killed.code, 137, "{}", killed.stderr);
             let seen = call(env, &source, &["exec", "-q", "c", "--", "sh", "-c", "cat f1 f2 f3 f4 f5 f6"]);
             let seen = seen.expect_code(0);

@@ -191,6 +191,8 @@ fn a_large_index_stays_what_it_was_and_the_users_own_is_not_touched() {
 fn a_removed_sandbox_leaves_no_link_to_the_git_directory() {
     each(|env| {
         let source = repository(env, "r");
+        // One of the files that are held by a link.
+        env.git(&source, &["symbolic-ref", "refs/heads/alias", "refs/heads/main"]);
         let (before, held) = (Fingerprint::of(&source, &[]), env.fingerprint(&source));
         for options in [&["--name", "box"][..], &["--rm"]] {
             env.run_script(&source, options, "git status").expect_code(0).unused();

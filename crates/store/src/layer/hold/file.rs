@@ -15,7 +15,7 @@ use crate::dir::{Meta, open_file};
 use crate::os::mode;
 
 /// A larger configuration is none.
-const CONFIG: u64 = 1 << 20;
+pub(super) const CONFIG: u64 = 1 << 20;
 
 /// Keeps `name` of one directory in another. What the caller may not read stays the source's own.
 pub(super) fn hold_file(
@@ -74,7 +74,7 @@ fn link((from, to): (BorrowedFd<'_>, BorrowedFd<'_>), name: &[u8]) -> Result<boo
 
 /// A new file like the one it stands for. Its time matters: git tells by the time of an index which entries it must not
 /// believe.
-fn write(to: BorrowedFd<'_>, name: &[u8], meta: &Meta, from: &mut dyn io::Read) -> Result<()> {
+pub(super) fn write(to: BorrowedFd<'_>, name: &[u8], meta: &Meta, from: &mut dyn io::Read) -> Result<()> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file: OwnedFd = openat(to, name, flags, Mode::RUSR | Mode::WUSR)?;
     let mut file = File::from(file);

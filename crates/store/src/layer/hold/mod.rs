@@ -4,7 +4,7 @@
 //! branch outside moves `HEAD`, references and index inside, below files that stay what they were. So everything that
 //! says where the user is (`names`) is put into the *pins* layer between upper and source before anything is mounted: as
 //! it is, or as absent. Objects are not, since they are only ever added, and git finds those that it packed meanwhile: the layer
-//! gets a directory for new ones that borrows the source's (`objects`).
+//! gets a directory for new ones that borrows the source's (`objects`). References are packed (`references`).
 //!
 //! What is held is a hard link to the user's own file, which costs the same whatever the size and shares nothing that
 //! is written to: git replaces these files by a rename, so the link keeps what it was made of, and inside the file is
@@ -16,6 +16,8 @@
 mod file;
 mod names;
 mod objects;
+mod packed;
+mod references;
 
 use std::fmt;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
@@ -27,6 +29,7 @@ use rustix::io::{Errno, Result};
 use self::file::{copy_file, hold_file, reworded};
 use self::names::{COMMON, COPIED, MODULES, OWN, Rule, SHARED_INDEX};
 use self::objects::{OBJECTS, borrow};
+use self::references::{PACKED, REFS, Room, hold_link};
 use super::pins::make_dir;
 use super::write::mark::{opaque, whiteout};
 use crate::dir::{Kind, Meta, names, open_below, open_dir, reopen, stat_at};
@@ -75,7 +78,7 @@ pub fn hold_git(pins: BorrowedFd<'_>, git: &GitDirectory<'_>) -> Result<()> {
     let mut tries = TRIES;
     loop {
         let before = Moment::look(git)?;
-        let held = Holding { pins, git, left: MOST, absent: None }.all();
+        let held = Holding { pins, git, left: MOST, room: Room::ALL, absent: None }.all();
         tries -= 1;
         let is_one = held.is_ok() && before.is_quiet && before == Moment::look(git)?;
         // Whoever holds the lock of the index all this time is not about to move anything: an editor is open.
@@ -97,8 +100,7 @@ fn release(pins: BorrowedFd<'_>, git: &GitDirectory<'_>) -> Result<()> {
     for (at, rules) in [(git.at, COMMON), (&own, OWN)] {
         let Ok(held) = open_below(pins, at) else { continue };
         rules.iter().try_for_each(|(name, _)| remove_at(held.as_fd(), name))?;
-        remove_at(held.as_fd(), MODULES)?;
-        remove_at(held.as_fd(), OBJECTS)?;
+        [MODULES, OBJECTS, REFS, PACKED].iter().try_for_each(|name| remove_at(held.as_fd(), name))?;
         for entry in names(reopen(held.as_fd())?.as_fd())? {
             if entry.bytes.starts_with(SHARED_INDEX) {
                 remove_at(held.as_fd(), &entry.bytes)?;
@@ -143,6 +145,7 @@ struct Holding<'a> {
     git: &'a GitDirectory<'a>,
     /// How many more entries may be held.
     left: usize,
+    room: Room,
     /// The first name that is held as absent, and the directory it is in.
     absent: Option<(OwnedFd, Vec<u8>)>,
 }
@@ -150,6 +153,7 @@ struct Holding<'a> {
 impl Holding<'_> {
     fn all(&mut self) -> Result<()> {
         let (from, to) = self.way(self.git.at)?;
+        self.references((from.as_fd(), to.as_fd()))?;
         self.level((from.as_fd(), to.as_fd()), COMMON)?;
         if let Some(lender) = self.git.lender {
             borrow((from.as_fd(), to.as_fd()), lender)?;
@@ -158,6 +162,8 @@ impl Holding<'_> {
             return self.worktree((from.as_fd(), to.as_fd()), DEEPEST);
         }
         let (from, to) = self.way(&self.git.own()?)?;
+        // A linked worktree has references of its own only for a bisection and the like.
+        self.level((from.as_fd(), to.as_fd()), &[(REFS, Rule::IfThere)])?;
         self.worktree((from.as_fd(), to.as_fd()), DEEPEST)
     }
 
@@ -190,6 +196,7 @@ impl Holding<'_> {
             let ends = (below.as_fd(), made.as_fd());
             if stat_at(ends.0, b"HEAD").is_ok() {
                 self.left = self.left.checked_sub(COMMON.len() + OWN.len()).ok_or(Errno::TOOBIG)?;
+                self.references(ends)?;
                 self.level(ends, COMMON)?;
                 self.worktree(ends, deeper)?;
             } else {
@@ -257,6 +264,8 @@ impl Holding<'_> {
                 copy_file(ends, name, meta)
             }
             (Kind::File, _) => hold_file(ends, name, meta),
+            // Some old repositories have a symbolic link here.
+            (Kind::Symlink, _) if name == b"HEAD" => hold_link(ends, name),
             // A link, or worse: nothing that git makes.
             _ => Ok(()),
         }
@@ -316,7 +325,7 @@ mod tests {
         (source, pins)
     }
 
-    fn held(source: &Path, pins: &Path, reword: Option<Reword<'_>>) -> Result<()> {
+    pub(super) fn held(source: &Path, pins: &Path, reword: Option<Reword<'_>>) -> Result<()> {
         let (lower, layer) = (open_named(source)?, open_named(pins)?);
         let at = RelPath::new(".git").expect("a name");
         let lender = Some(&b"/lender"[..]);

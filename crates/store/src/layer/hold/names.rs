@@ -12,11 +12,9 @@ pub(super) enum Rule {
     Absent,
 }
 
-/// Names in a git directory or, for a linked worktree, in its common one.
+/// Names in a git directory or, for a linked worktree, in its common one. References are another matter (`references`).
 pub(super) const COMMON: &[(&[u8], Rule)] = &[
-    // References, and the two other ways of keeping them. A repository does not get the last one unnoticed.
-    (b"refs", Rule::Hold),
-    (b"packed-refs", Rule::Hold),
+    // Another way of keeping references. A repository does not get it unnoticed.
     (b"reftable", Rule::IfThere),
     // Where history ends: it grows and shrinks with a fetch.
     (b"shallow", Rule::IfThere),
