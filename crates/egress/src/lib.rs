@@ -8,6 +8,8 @@
 
 pub mod address;
 pub mod dns;
+pub mod event;
+pub mod gate;
 pub mod http;
 pub mod name;
 pub mod plan;
