@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod address;
+pub mod agent;
 pub mod dns;
 pub mod event;
 pub mod gate;

@@ -1,5 +1,6 @@
 //! What a sandbox sends to its gate, and what nameservers answer it.
 
+use sandtable_egress::agent::{self, AgentRequest, Signed};
 use sandtable_egress::dns::stub::{self, Family};
 use sandtable_egress::dns::{Pool, Question, answer};
 use sandtable_egress::http::{Body, HeadReader, RequestHead, normal_path};
@@ -130,6 +131,42 @@ fn rules_and_plans_of_the_network() {
         let Ok(text) = str::from_utf8(bytes) else { return };
         if let Ok(plan) = GatePlan::from_json(text) {
             assert_eq!(GatePlan::from_json(&plan.to_json()).unwrap(), plan);
+        }
+    });
+}
+
+#[test]
+fn messages_to_an_ssh_agent() {
+    let string = |bytes: &[u8]| [&u32::try_from(bytes.len()).unwrap().to_be_bytes()[..], bytes].concat();
+    let framed = |message: &[u8]| string(message);
+    let login = [string(&[7; 32]), vec![50], string(b"git"), string(b"ssh-connection"), string(b"publickey")]
+        .concat();
+    let login = [login, vec![1], string(b"ssh-ed25519"), string(b"key")].concat();
+    let message =
+        [&b"SSHSIG"[..], &string(b"git"), &string(b""), &string(b"sha256"), &string(&[1; 32])].concat();
+    let sign = |data: &[u8]| framed(&[vec![13], string(b"key"), string(data), vec![0; 4]].concat());
+    let bind = [
+        vec![27],
+        string(b"session-bind@openssh.com"),
+        string(b"host"),
+        string(&[7; 32]),
+        string(b"s"),
+        vec![0],
+    ]
+    .concat();
+    let seeds = [framed(&[11]), sign(&login), sign(&message), framed(&bind)];
+    for seed in &seeds {
+        assert!(agent::request(agent::frame(seed).unwrap().unwrap().0).is_ok());
+    }
+    fuzz("ssh-agent", &seeds, |bytes| {
+        let Some(Ok((message, used))) = agent::frame(bytes) else { return };
+        assert!(used <= bytes.len() && message.len() + 4 == used);
+        if let Ok(AgentRequest::Sign { data, .. }) = agent::request(message) {
+            let _signed = Signed::read(&data);
+        }
+        if let Some(keys) = agent::identities(message) {
+            let again = agent::identities_answer(&keys);
+            assert_eq!(again[4..], *message, "what is read whole is written the same");
         }
     });
 }
