@@ -43,7 +43,8 @@ impl Scratch {
         both_or_error(out, back).await
     }
 
-    /// Carries one direction to its end, and says so to the other side.
+    /// Carries one direction to its end, and tells the other side. An end that accepts nothing more ends this direction
+    /// alone: what it said last may still be on its way back. An end that cannot be read is an error for both.
     pub(super) async fn one_way(
         &self,
         from: &TcpStream,
@@ -54,12 +55,17 @@ impl Scratch {
             from.readable().await?;
             let Some((read, left)) = self.step(from, to)? else { continue };
             if read == 0 {
-                // Where the other side is gone already there is nobody to tell.
+                // If the other side is gone already there is nobody to tell.
                 rustix::net::shutdown(to, Shutdown::Write).ok();
                 return Ok(());
             }
             count.set(count.get() + read as u64);
-            write(to, &left).await?;
+            match write(to, &left).await {
+                Ok(()) => {}
+                // Neither gone nor alive: nothing else would end this.
+                Err(error) if error.kind() == ErrorKind::TimedOut => return Err(error),
+                Err(_) => return Ok(()),
+            }
         }
     }
 
@@ -71,11 +77,8 @@ impl Scratch {
             Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(None),
             Err(error) => return Err(error),
         };
-        let written = match to.try_write(&scratch[..read]) {
-            Ok(written) => written,
-            Err(error) if error.kind() == ErrorKind::WouldBlock => 0,
-            Err(error) => return Err(error),
-        };
+        // An error comes again with what is left.
+        let written = to.try_write(&scratch[..read]).unwrap_or(0);
         Ok(Some((read, scratch[written..read].to_vec())))
     }
 }

@@ -32,13 +32,13 @@ pub(super) async fn carry<'p>(
     let server = gate.reach(target, Speech::Tls).await?;
     let rule = permit.rule_for(Protocol::Https).expect("it is asked for before");
     let open = gate.opened(target, &server, (Protocol::Https, rule));
-    pass_on(client, &server, &open.passed.sent).await?;
+    pass_on(client, &server, &open.passed.sent).await;
     let answer = first_answer(gate, client, &server, &open.passed.received).await?;
     if answer == FirstAnswer::Retry {
         client.deadline = Instant::now() + Duration::from_secs(gate.plan.limits.head_seconds);
         let hello = read_hello(gate, client, &BEFORE_SECOND).await?;
         check(&hello, target)?;
-        pass_on(client, &server, &open.passed.sent).await?;
+        pass_on(client, &server, &open.passed.sent).await;
     }
     gate.scratch.both_ways(&client.stream, &server.stream, &open.passed).await.map_err(|_| None)
 }
@@ -69,14 +69,11 @@ fn check<'p>(hello: &ClientHello, target: &Target) -> Result<(), Ended<'p>> {
     Err(Some(Stop::plain(reason, Speech::Tls)))
 }
 
-async fn pass_on<'p>(
-    client: &mut Client,
-    server: &Server,
-    count: &std::cell::Cell<u64>,
-) -> Result<(), Ended<'p>> {
+/// Whether the server takes it shows when it is read.
+async fn pass_on(client: &mut Client, server: &Server, count: &std::cell::Cell<u64>) {
     let bytes = std::mem::take(&mut client.buffer);
     count.set(count.get() + bytes.len() as u64);
-    write(&server.stream, &bytes).await.map_err(|_| None)
+    write(&server.stream, &bytes).await.ok();
 }
 
 /// Reads from the server until it is clear what it asks for, and passes that on. The client has nothing to say meanwhile.

@@ -153,3 +153,27 @@ fn methods_and_paths_are_judged_in_the_form_that_is_forwarded() {
         assert_eq!(world.reasons()[..2], ["method", "path"]);
     });
 }
+
+#[test]
+fn an_answer_that_comes_before_the_end_of_the_request_arrives() {
+    case(|| {
+        let world = World::new(&Rules::allowing(&["allowed.example"]));
+        for _ in 0..10 {
+            let answer = world.inside(|| {
+                let mut stream = connect("allowed.example", 80);
+                let head =
+                    "POST /early HTTP/1.1\r\nHost: allowed.example\r\nContent-Length: 100000000\r\n\r\n";
+                stream.write_all(head.as_bytes()).unwrap();
+                let piece = [7; 8192];
+                for _ in 0..200 {
+                    // The server closes at some point.
+                    if stream.write_all(&piece).is_err() {
+                        break;
+                    }
+                }
+                String::from_utf8_lossy(&read_all(&mut stream).0).into_owned()
+            });
+            assert!(answer.contains("HTTP/1.1 200 OK") && answer.contains("hello from outside"), "{answer}");
+        }
+    });
+}

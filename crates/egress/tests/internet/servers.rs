@@ -173,6 +173,11 @@ fn serve(mut stream: TcpStream, log: &Log, (config, retrying): Configs) {
                 stream.write_all(&super::hello::retry()).unwrap();
             }
             while let Ok(read) = stream.read(&mut bytes) {
+                if bytes.starts_with(b"early") {
+                    // And closes although there is more to read.
+                    stream.write_all(b"bye").ok();
+                    return;
+                }
                 if read == 0 || stream.write_all(&bytes[..read]).is_err() {
                     return;
                 }
@@ -186,7 +191,7 @@ fn serve(mut stream: TcpStream, log: &Log, (config, retrying): Configs) {
 fn answer<S: std::io::Read + std::io::Write>(stream: &mut S, keep: impl Fn(&[u8])) {
     let mut request = Vec::new();
     let mut bytes = [0; 4096];
-    while !is_complete(&request) {
+    while !is_complete(&request) && !request.starts_with(b"POST /early") {
         match stream.read(&mut bytes) {
             Ok(read) if read > 0 => request.extend(&bytes[..read]),
             _ => break,
@@ -214,8 +219,9 @@ fn answer<S: std::io::Read + std::io::Write>(stream: &mut S, keep: impl Fn(&[u8]
         () if text.starts_with("GET /info/refs") => "404 Not Found",
         () => "200 OK",
     };
-    write!(stream, "HTTP/1.1 {status}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}", body.len())
-        .ok();
+    let length = body.len();
+    let answer = format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}");
+    stream.write_all(answer.as_bytes()).ok();
     stream.flush().ok();
 }
 

@@ -137,3 +137,20 @@ fn a_server_may_ask_for_a_second_message_and_that_names_the_same_host() {
         assert_eq!(world.reasons(), ["sni-mismatch"]);
     });
 }
+
+#[test]
+fn the_last_words_of_a_server_that_closes_early_arrive() {
+    case(|| {
+        let world = World::new(&Rules::allowing(&["tcp://db.example:5432"]));
+        for _ in 0..20 {
+            let answer = world.inside(|| {
+                let mut stream = connect("db.example", 5432);
+                stream.write_all(b"early").unwrap();
+                let piece = [7; 8192];
+                let _closed = (0..200).find(|_| stream.write_all(&piece).is_err());
+                read_all(&mut stream).0
+            });
+            assert!(answer.starts_with(b"bye"), "{}", answer.escape_ascii());
+        }
+    });
+}
