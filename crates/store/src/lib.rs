@@ -50,6 +50,7 @@ pub mod statcache;
 pub mod state;
 pub mod store;
 pub mod usage;
+pub mod wildcard;
 pub mod workers;
 
 pub use path::RelPath;
