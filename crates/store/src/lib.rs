@@ -15,6 +15,7 @@
 
 mod alternates;
 pub mod bring_in;
+pub mod change;
 pub mod checkout;
 pub mod copy;
 pub mod diff;

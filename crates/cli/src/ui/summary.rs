@@ -114,21 +114,19 @@ pub(crate) fn lines(changes: &Changes) -> Vec<Line> {
 }
 
 fn line(entry: &ChangeEntry) -> Line {
-    let (letter, note) = match (entry.kind, entry.below) {
-        (ChangeKind::Added, _) => ('A', String::new()),
-        (ChangeKind::Modified, _) => ('M', String::new()),
-        (ChangeKind::Removed, 1) => ('D', " (1 file)".to_owned()),
-        (ChangeKind::Removed, 0) => ('D', String::new()),
-        (ChangeKind::Removed, files) => ('D', format!(" ({files} files)")),
-        (ChangeKind::ModeChanged, _) => ('M', " (mode)".to_owned()),
-        (ChangeKind::TypeChanged, _) => ('T', format!(" (now a {})", entry.entry)),
+    let note = match (entry.kind, entry.below) {
+        (ChangeKind::Removed, 1) => " (1 file)".to_owned(),
+        (ChangeKind::Removed, files @ 1..) => format!(" ({files} files)"),
+        (ChangeKind::ModeChanged, _) => " (mode)".to_owned(),
+        (ChangeKind::TypeChanged, _) => format!(" (now a {})", entry.entry),
+        _ => String::new(),
     };
     let directory = if entry.entry == EntryType::Directory { "/" } else { "" };
     let full = match &entry.mount {
         Some(mount) => format!("{mount}/{}{directory}", entry.path),
         None => format!("{}{directory}", entry.path),
     };
-    Line { letter, path: format!("{}{note}", escape::name(&full)) }
+    Line { letter: entry.kind.letter(), path: format!("{}{note}", escape::name(&full)) }
 }
 
 struct Summary {
@@ -213,13 +211,8 @@ impl Summary {
 }
 
 fn drift_line(drift: &DriftEntry) -> String {
-    let (letter, note) = match drift.kind {
-        DriftKind::Added => ('A', ""),
-        DriftKind::Modified => ('M', ""),
-        DriftKind::Removed => ('D', ""),
-        DriftKind::Contents => ('M', " (entries came or went)"),
-    };
-    format!("{letter} {}{note}", escape::name(&drift.path))
+    let note = if drift.kind == DriftKind::Contents { " (entries came or went)" } else { "" };
+    format!("{} {}{note}", drift.kind.change().letter(), escape::name(&drift.path))
 }
 
 #[cfg(test)]
