@@ -21,3 +21,4 @@ pub mod secret;
 pub mod setting;
 pub mod spec;
 pub mod tool;
+pub mod versioned;
