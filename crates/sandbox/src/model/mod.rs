@@ -19,6 +19,7 @@ pub mod resolved;
 pub mod seatbelt;
 pub mod secret;
 pub mod setting;
+pub mod shell;
 pub mod spec;
 pub mod tool;
 pub mod versioned;
