@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use sandtable_protocol::report::Observed;
+use sandtable_sandbox::model::size::sized;
 use sandtable_sandbox::model::spec::{Base, WorkspaceMode};
 use sandtable_sandbox::session::LayerSize;
 use sandtable_sandbox::session::record::{
@@ -65,15 +66,8 @@ pub(crate) fn exit(exit: Exit) -> String {
 
 /// Space on disk as people say it.
 pub(crate) fn size(size: LayerSize) -> String {
-    const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
-    let mut unit = 0;
-    let mut bytes = size.bytes;
-    while bytes >= 1024 * 10 && unit + 1 < UNITS.len() {
-        bytes = bytes.div_ceil(1024);
-        unit += 1;
-    }
     let more = if size.complete { "" } else { "≥" };
-    format!("{more}{bytes} {}", UNITS[unit])
+    format!("{more}{}", sized(size.bytes))
 }
 
 /// A stretch of time as people say it.

@@ -20,6 +20,7 @@ pub mod seatbelt;
 pub mod secret;
 pub mod setting;
 pub mod shell;
+pub mod size;
 pub mod spec;
 pub mod tool;
 pub mod versioned;
