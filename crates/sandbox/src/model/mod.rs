@@ -3,6 +3,7 @@
 
 pub mod agent;
 pub mod blame;
+pub mod causes;
 pub mod check;
 pub mod choice;
 pub mod container;
