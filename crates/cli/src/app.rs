@@ -8,6 +8,7 @@ use sandtable_app::caller::{self, Caller};
 use sandtable_app::config::key::closest;
 use sandtable_app::env::Environment;
 use sandtable_sandbox::board::Board;
+use sandtable_sandbox::model::causes::chained;
 use sandtable_sandbox::model::id::SandboxName;
 use sandtable_sandbox::model::resolved::Warning;
 use sandtable_sandbox::session::Sandboxes;
@@ -20,12 +21,6 @@ use crate::ui::{Ui, escape};
 /// The directory itself, whatever links lead to it.
 pub(crate) fn real(path: &Path) -> Result<PathBuf, CliError> {
     Ok(caller::real(path)?)
-}
-
-/// An error with its causes, on one line.
-pub(crate) fn chained(error: &dyn std::error::Error) -> String {
-    let causes = std::iter::successors(error.source(), |error| error.source());
-    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }
 
 /// One call of the program.

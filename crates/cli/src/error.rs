@@ -4,7 +4,6 @@
 mod hint;
 mod tool;
 
-use std::error::Error as _;
 use std::fmt::Write as _;
 use std::io;
 use std::path::PathBuf;
@@ -16,6 +15,7 @@ use sandtable_app::env::{self, EnvironmentError};
 use sandtable_app::workshop::ToolChoiceError;
 use sandtable_merge as merge;
 use sandtable_sandbox::model::blame::Blame;
+use sandtable_sandbox::model::causes::causes;
 use sandtable_sandbox::model::id::{NameError, SandboxName};
 use sandtable_sandbox::model::path::PathError;
 use sandtable_sandbox::{board, resolve, session};
@@ -366,10 +366,8 @@ impl CliError {
             write!(out, " [{code}]").expect("a string takes everything");
         }
         out.push('\n');
-        let mut cause = self.source();
-        while let Some(error) = cause {
-            writeln!(out, "  because: {}", shown(error)).expect("a string takes everything");
-            cause = error.source();
+        for cause in causes(self) {
+            writeln!(out, "  because: {}", shown(cause)).expect("a string takes everything");
         }
         for line in self.hint().iter().flat_map(|hint| hint.lines()) {
             writeln!(out, "  try: {}", escape::line(line)).expect("a string takes everything");

@@ -1,6 +1,7 @@
 //! What came of a merge: the one answer for people, scripts and the library's caller.
 
 use sandtable_sandbox::model::path::HostPath;
+pub use sandtable_store::change::ChangeKind;
 use sandtable_store::id::ObjectId;
 use serde::Serialize;
 
@@ -101,36 +102,23 @@ pub enum Outcome {
 pub struct Delivered {
     #[serde(flatten)]
     pub path: PathText,
-    pub kind: DeliveredKind,
+    pub kind: ChangeKind,
     pub old: Option<Side>,
     pub new: Option<Side>,
-}
-
-/// What happens to a path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum DeliveredKind {
-    Added,
-    Removed,
-    Modified,
-    ModeChanged,
-    TypeChanged,
 }
 
 impl From<&Change> for Delivered {
     fn from(change: &Change) -> Self {
         let side = |entry: super::tree::Entry| Side { mode: entry.mode, id: entry.id };
         let kind = match (change.old, change.new) {
-            (None, _) => DeliveredKind::Added,
-            (_, None) => DeliveredKind::Removed,
-            (Some(old), Some(new)) if old.mode == new.mode => DeliveredKind::Modified,
+            (None, _) => ChangeKind::Added,
+            (_, None) => ChangeKind::Removed,
+            (Some(old), Some(new)) if old.mode == new.mode => ChangeKind::Modified,
             (Some(old), Some(new)) if old.mode.is_regular() && new.mode.is_regular() && old.id == new.id => {
-                DeliveredKind::ModeChanged
+                ChangeKind::ModeChanged
             }
-            (Some(old), Some(new)) if old.mode.is_regular() && new.mode.is_regular() => {
-                DeliveredKind::Modified
-            }
-            _ => DeliveredKind::TypeChanged,
+            (Some(old), Some(new)) if old.mode.is_regular() && new.mode.is_regular() => ChangeKind::Modified,
+            _ => ChangeKind::TypeChanged,
         };
         let (old, new) = (change.old.map(side), change.new.map(side));
         Self { path: (&change.path).into(), kind, old, new }

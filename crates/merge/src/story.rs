@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use sandtable_sandbox::attention::Attention;
+use sandtable_sandbox::model::causes::chained;
 use sandtable_sandbox::model::path::HostPath;
 use sandtable_sandbox::random::random;
 use sandtable_store::RelPath;
@@ -203,7 +204,7 @@ fn notes(Rest { beside, failed }: &Rest) -> Vec<Note> {
         Note { code: "kept-beside", text }
     });
     let incomplete = failed.iter().map(|error| {
-        let text = format!("the work is there, but {}; the next command completes it", chain(error));
+        let text = format!("the work is there, but {}; the next command completes it", chained(error));
         Note { code: "incomplete", text }
     });
     kept.chain(incomplete).collect()
@@ -214,7 +215,7 @@ fn delivered(result: Result<Standing<Outcome>, Stop>, attention: &Attention) -> 
     let reason = |error: &Error| match attention.signal() {
         // Whatever failed then failed because of it.
         Some(signal) => format!("signal {signal} came"),
-        None => chain(error),
+        None => chained(error),
     };
     let outcome = match result {
         Ok((outcome, rest)) => return (outcome, notes(&rest)),
@@ -229,7 +230,7 @@ fn delivered(result: Result<Standing<Outcome>, Stop>, attention: &Attention) -> 
             Outcome::RolledBack { reason: format!("signal{signal} came") }
         }
         Err(Stop::Failed(error)) => Outcome::RolledBack { reason: reason(&error) },
-        Err(Stop::Unfinished(error)) => Outcome::Unfinished { reason: chain(&error) },
+        Err(Stop::Unfinished(error)) => Outcome::Unfinished { reason: chained(&error) },
     };
     (outcome, Vec::new())
 }
@@ -246,17 +247,6 @@ fn halted(halt: Halt) -> Result<Outcome, Error> {
         }
         Halt::Failed(error) => return Err(error),
     })
-}
-
-fn chain(error: &Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(error) = cause {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        cause = error.source();
-    }
-    text
 }
 
 fn told(

@@ -13,7 +13,7 @@ use super::file_step::FileStep;
 use super::halt::Halt;
 use super::left_out::LeftOutWhy;
 use super::named::Named;
-use super::outcome::{Delivered, DeliveredKind};
+use super::outcome::{ChangeKind, Delivered};
 use super::refusal::{Reason, Refusal};
 use super::report::Report;
 use super::request::MergeRequest;
@@ -150,10 +150,10 @@ impl Whole {
     /// The paths that no change of a file tells of.
     pub(super) fn told(&self) -> Vec<Delivered> {
         let told = |path: &RelPath, kind| Delivered { path: path.into(), kind, old: None, new: None };
-        let made = self.made.iter().map(|path| told(path, DeliveredKind::Added));
-        let gone = self.gone.iter().map(|path| told(path, DeliveredKind::Removed));
+        let made = self.made.iter().map(|path| told(path, ChangeKind::Added));
+        let gone = self.gone.iter().map(|path| told(path, ChangeKind::Removed));
         let modes = self.changed.iter().filter(|mode| mode.before.is_some());
-        made.chain(gone).chain(modes.map(|mode| told(&mode.path, DeliveredKind::ModeChanged))).collect()
+        made.chain(gone).chain(modes.map(|mode| told(&mode.path, ChangeKind::ModeChanged))).collect()
     }
 }
 

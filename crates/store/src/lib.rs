@@ -15,6 +15,7 @@
 
 mod alternates;
 pub mod bring_in;
+pub mod change;
 pub mod checkout;
 pub mod copy;
 pub mod diff;
@@ -50,6 +51,7 @@ pub mod statcache;
 pub mod state;
 pub mod store;
 pub mod usage;
+pub mod wildcard;
 pub mod workers;
 
 pub use path::RelPath;

@@ -10,6 +10,7 @@ use std::time::SystemTime;
 
 use fs_err::os::unix::fs::OpenOptionsExt as _;
 use sandtable_sandbox::model::path::HostPath;
+use sandtable_sandbox::model::versioned::{self, Unreadable};
 use sandtable_store::hex;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -141,21 +142,16 @@ pub fn hash(bytes: &[u8]) -> String {
 }
 
 fn read(place: &Path) -> Result<Option<Consent>, TrustError> {
-    #[derive(Deserialize)]
-    struct Versioned {
-        schema: u32,
-    }
     let text = match fs_err::read(place) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(failed("read", place)(error)),
     };
-    let malformed = |source| TrustError::Form { path: place.to_owned(), source };
-    let Versioned { schema: found } = serde_json::from_slice(&text).map_err(malformed)?;
-    if found != SCHEMA {
-        return Err(TrustError::Schema { path: place.to_owned(), found });
-    }
-    serde_json::from_slice(&text).map(Some).map_err(malformed)
+    let path = place.to_owned();
+    versioned::read(&text, SCHEMA..=SCHEMA).map(Some).map_err(|unreadable| match unreadable {
+        Unreadable::Malformed(source) => TrustError::Form { path, source },
+        Unreadable::Schema(found) => TrustError::Schema { path, found },
+    })
 }
 
 fn failed(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> TrustError {

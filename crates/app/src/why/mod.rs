@@ -8,6 +8,7 @@ use sandtable_sandbox::model::resolved::ResolvedSpec;
 use sandtable_sandbox::model::setting::{Origin, Setting};
 use sandtable_sandbox::model::spec::Network;
 use sandtable_sandbox::resolve::environment_rules;
+use sandtable_store::wildcard::{Syntax, matches};
 use serde::Serialize;
 
 use crate::{env, redaction};
@@ -150,7 +151,7 @@ fn bare(name: &str) -> &str {
 
 /// Why a variable is or is not seen. `is_set` tells about the caller's environment.
 pub fn variable(name: &str, resolved: &ResolvedSpec, is_set: impl Fn(&str) -> bool) -> Why {
-    let rule = environment_rules().iter().find(|rule| fits(&rule.name, name));
+    let rule = environment_rules().iter().find(|rule| matches(&rule.name, name, Syntax::Path));
     let listed = rule.map(|rule| format!("the allow-list has `{}`: {}", rule.name, rule.reason));
     let mut why = Why {
         subject: name.to_owned(),
@@ -182,9 +183,4 @@ pub fn variable(name: &str, resolved: &ResolvedSpec, is_set: impl Fn(&str) -> bo
         why.change = Some(format!("run the command as `env {name}=… CMD` inside"));
     }
     why
-}
-
-/// Whether a name of the allow-list, which may end in `*`, means `name`.
-fn fits(listed: &str, name: &str) -> bool {
-    listed.strip_suffix('*').map_or(listed == name, |start| name.starts_with(start))
 }

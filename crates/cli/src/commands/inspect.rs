@@ -105,7 +105,7 @@ mod tests {
           A d/f
           A empty/
           D src/ (3 files)
-          M run.sh (mode)
+          P run.sh (mode)
           T link (now a symlink)
           D /data/src/x
 

@@ -6,11 +6,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use clap::Args;
 use sandtable_app::target::Target;
 use sandtable_sandbox::board::{Board, Descendant, Filter, ObjectId, Operation, Store, Subject, history};
+use sandtable_sandbox::model::causes::chained;
 use sandtable_sandbox::session::{self, states};
 use serde::Serialize;
 
 use super::SCHEMA;
-use crate::app::{App, chained};
+use crate::app::App;
 use crate::error::CliError;
 use crate::ui::graph::Graph;
 use crate::ui::{escape, table, time};

@@ -3,10 +3,11 @@
 use std::process::ExitCode;
 
 use clap::Args;
+use sandtable_sandbox::model::causes::chained;
 use sandtable_sandbox::model::id::SandboxName;
 use sandtable_sandbox::session::{self, Removal, Removed};
 
-use crate::app::{App, chained};
+use crate::app::App;
 use crate::error::CliError;
 
 /// What `rm` takes.

@@ -10,13 +10,14 @@ use sandtable_app::back::{self, Logged, Named, Step};
 use sandtable_app::caller::CallerError;
 use sandtable_app::target::Target;
 use sandtable_sandbox::board::{self, Board, Direction, ObjectId};
+use sandtable_sandbox::model::causes::chained;
 use sandtable_sandbox::model::id::SandboxName;
 use sandtable_sandbox::session::states::{self, Unrecorded};
 
 use super::left_out;
 use super::target::state;
 use super::told::{Whole, not_written, spared};
-use crate::app::{App, chained, real};
+use crate::app::{App, real};
 use crate::error::CliError;
 use crate::exit::{Own, after_signal};
 

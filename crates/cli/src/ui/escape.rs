@@ -7,6 +7,7 @@ use sandtable_merge::RelPath;
 use sandtable_merge::outcome::PathText;
 use sandtable_sandbox::hex;
 use sandtable_sandbox::hidden::is_hidden;
+use sandtable_sandbox::model::shell;
 
 /// A message in which foreign words may stand: whatever could steer the terminal is spelled out.
 pub(crate) fn line(text: &str) -> String {
@@ -68,12 +69,7 @@ pub(crate) fn path(path: &PathText) -> String {
 
 /// A command line for reading: words with blanks or signs of the shell in single quotes.
 pub(crate) fn command(words: &[String]) -> String {
-    let safe = |c: char| c.is_alphanumeric() || "-_./=:,@%+".contains(c);
-    let quoted = |word: &String| match word {
-        word if !word.is_empty() && word.chars().all(safe) => word.clone(),
-        word => format!("'{}'", line(word).replace('\'', r"'\''")),
-    };
-    words.iter().map(quoted).collect::<Vec<_>>().join(" ")
+    words.iter().map(|word| shell::word(&line(word))).collect::<Vec<_>>().join(" ")
 }
 
 fn push(out: &mut String, c: char) {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use sandtable_merge::outcome::{DeliveredKind, LeftOutWhy, MergeOutcome, Outcome, PathText};
+use sandtable_merge::outcome::{ChangeKind, LeftOutWhy, MergeOutcome, Outcome, PathText};
 use sandtable_merge::review::Finding;
 use sandtable_merge::{ConflictKind, Planned, RelPath};
 
@@ -17,14 +17,15 @@ const LISTED: usize = 20;
 pub(crate) fn plan(planned: &Planned<'_>, colour: Colour) -> String {
     let mut text = String::new();
     for change in planned.changes {
-        let (letter, role) = match change.kind {
-            DeliveredKind::Added => ('A', Role::Added),
-            DeliveredKind::Removed => ('D', Role::Removed),
-            DeliveredKind::Modified => ('M', Role::Changed),
-            DeliveredKind::ModeChanged => ('m', Role::Changed),
-            DeliveredKind::TypeChanged => ('T', Role::Changed),
+        let role = match change.kind {
+            ChangeKind::Added => Role::Added,
+            ChangeKind::Removed => Role::Removed,
+            _ => Role::Changed,
         };
-        line(&mut text, &format!("{} {}", colour.paint(role, letter), escape::path(&change.path)));
+        line(
+            &mut text,
+            &format!("{} {}", colour.paint(role, change.kind.letter()), escape::path(&change.path)),
+        );
     }
     text
 }

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use sandtable_protocol::report::Observed;
+use sandtable_sandbox::model::size::sized;
 use sandtable_sandbox::model::spec::{Base, WorkspaceMode};
 use sandtable_sandbox::session::LayerSize;
 use sandtable_sandbox::session::record::{
@@ -65,15 +66,8 @@ pub(crate) fn exit(exit: Exit) -> String {
 
 /// Space on disk as people say it.
 pub(crate) fn size(size: LayerSize) -> String {
-    const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
-    let mut unit = 0;
-    let mut bytes = size.bytes;
-    while bytes >= 1024 * 10 && unit + 1 < UNITS.len() {
-        bytes = bytes.div_ceil(1024);
-        unit += 1;
-    }
     let more = if size.complete { "" } else { "≥" };
-    format!("{more}{bytes} {}", UNITS[unit])
+    format!("{more}{}", sized(size.bytes))
 }
 
 /// A stretch of time as people say it.
@@ -114,21 +108,19 @@ pub(crate) fn lines(changes: &Changes) -> Vec<Line> {
 }
 
 fn line(entry: &ChangeEntry) -> Line {
-    let (letter, note) = match (entry.kind, entry.below) {
-        (ChangeKind::Added, _) => ('A', String::new()),
-        (ChangeKind::Modified, _) => ('M', String::new()),
-        (ChangeKind::Removed, 1) => ('D', " (1 file)".to_owned()),
-        (ChangeKind::Removed, 0) => ('D', String::new()),
-        (ChangeKind::Removed, files) => ('D', format!(" ({files} files)")),
-        (ChangeKind::ModeChanged, _) => ('M', " (mode)".to_owned()),
-        (ChangeKind::TypeChanged, _) => ('T', format!(" (now a {})", entry.entry)),
+    let note = match (entry.kind, entry.below) {
+        (ChangeKind::Removed, 1) => " (1 file)".to_owned(),
+        (ChangeKind::Removed, files @ 1..) => format!(" ({files} files)"),
+        (ChangeKind::ModeChanged, _) => " (mode)".to_owned(),
+        (ChangeKind::TypeChanged, _) => format!(" (now a {})", entry.entry),
+        _ => String::new(),
     };
     let directory = if entry.entry == EntryType::Directory { "/" } else { "" };
     let full = match &entry.mount {
         Some(mount) => format!("{mount}/{}{directory}", entry.path),
         None => format!("{}{directory}", entry.path),
     };
-    Line { letter, path: format!("{}{note}", escape::name(&full)) }
+    Line { letter: entry.kind.letter(), path: format!("{}{note}", escape::name(&full)) }
 }
 
 struct Summary {
@@ -213,13 +205,8 @@ impl Summary {
 }
 
 fn drift_line(drift: &DriftEntry) -> String {
-    let (letter, note) = match drift.kind {
-        DriftKind::Added => ('A', ""),
-        DriftKind::Modified => ('M', ""),
-        DriftKind::Removed => ('D', ""),
-        DriftKind::Contents => ('M', " (entries came or went)"),
-    };
-    format!("{letter} {}{note}", escape::name(&drift.path))
+    let note = if drift.kind == DriftKind::Contents { " (entries came or went)" } else { "" };
+    format!("{} {}{note}", drift.kind.change().letter(), escape::name(&drift.path))
 }
 
 #[cfg(test)]

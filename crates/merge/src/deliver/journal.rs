@@ -5,6 +5,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use fs_err as fs;
+use sandtable_sandbox::model::versioned::{self, Unreadable};
 use serde::{Deserialize, Serialize};
 
 use super::index_lock::IndexLock;
@@ -213,21 +214,16 @@ impl Journal {
 
     /// The journal that was left, if any.
     pub(super) fn read(path: &Path) -> Result<Option<Self>, Error> {
-        #[derive(Deserialize)]
-        struct Versioned {
-            schema: u32,
-        }
         let text = match fs::read(path) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error.into()),
         };
-        let malformed = |source| Error::Journal { path: path.to_owned(), source };
-        let Versioned { schema: found } = serde_json::from_slice(&text).map_err(malformed)?;
-        if !(OLDEST..=SCHEMA).contains(&found) {
-            return Err(Error::Schema { path: path.to_owned(), found, known: SCHEMA });
-        }
-        serde_json::from_slice(&text).map(Some).map_err(malformed)
+        let path = path.to_owned();
+        versioned::read(&text, OLDEST..=SCHEMA).map(Some).map_err(|unreadable| match unreadable {
+            Unreadable::Malformed(source) => Error::Journal { path, source },
+            Unreadable::Schema(found) => Error::Schema { path, found, known: SCHEMA },
+        })
     }
 }
 

@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use sandtable_sandbox::model::path::HostPath;
+use sandtable_store::wildcard::{Syntax, Wildcard};
 
 use super::git_dir::links;
 use super::leads::spellings_near;
-use super::pattern::wild;
 use super::rules::RULES;
 use crate::request::Means;
 
@@ -68,7 +68,7 @@ fn listed(path: PathBuf) -> Vec<(PathBuf, Sort)> {
         return vec![(path, Sort::Known)];
     }
     let links = path.parent().map(links).unwrap_or_default().into_iter();
-    let like =
-        links.filter(|link| link.file_name().is_some_and(|link| wild(name.as_bytes(), link.as_bytes())));
+    let wildcard = Wildcard::new(&name.to_string_lossy(), Syntax::Star);
+    let like = links.filter(|link| link.file_name().is_some_and(|link| wildcard.matches(link.as_bytes())));
     like.map(|link| (link, Sort::Like)).collect()
 }

@@ -8,12 +8,13 @@ use std::path::{Path, PathBuf};
 
 use sandtable_sandbox::model::path::HostPath;
 use sandtable_store::RelPath;
+use sandtable_store::wildcard::{Syntax, matches};
 
 use super::git_dir::{GitDirs, links};
 use super::home::{self, Read, Sort};
 use super::leads::{plain, spellings};
 use super::name::is_dot_git;
-use super::pattern::{Folded, wild};
+use super::pattern::Folded;
 use super::rules::{Described, Names, RULES};
 use super::words::{self, Word};
 use crate::request::Means;
@@ -170,8 +171,7 @@ fn of_files(settings: &Settings, own: &[PathBuf], start: &Start<'_>) -> Vec<Plac
 fn of_settings(settings: &Settings, start: &Start<'_>) -> Vec<Place> {
     let mut found = Vec::new();
     for rule in &RULES.setting {
-        let wanted =
-            |name: &str| rule.settings.iter().any(|pattern| wild(pattern.as_bytes(), name.as_bytes()));
+        let wanted = |name: &str| rule.settings.iter().any(|pattern| matches(pattern, name, Syntax::Star));
         for (setting, value) in settings.all().filter(|(name, _)| wanted(&name.to_lowercase())) {
             for path in paths(rule.names, value, start) {
                 let (at, setting) = (Folded::new(&path), setting.to_owned());

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use sandtable_store::RelPath;
+use sandtable_store::wildcard::{Syntax, Wildcard};
 use serde::Deserialize;
 
 /// A pattern, kept as it was written.
@@ -10,15 +11,32 @@ use serde::Deserialize;
 #[serde(from = "String")]
 pub(super) struct Pattern {
     text: String,
-    parts: Vec<Vec<u8>>,
+    parts: Vec<Part>,
     /// It ends in `/`: everything below, and the thing itself.
     below: bool,
+}
+
+/// What one name of a path must be.
+#[derive(Debug)]
+struct Part {
+    text: Vec<u8>,
+    wildcard: Wildcard,
+}
+
+impl Part {
+    fn new(text: &str) -> Self {
+        Self { text: text.as_bytes().to_vec(), wildcard: Wildcard::new(text, Syntax::Star) }
+    }
+
+    fn has_star(&self) -> bool {
+        self.text.contains(&b'*')
+    }
 }
 
 impl From<String> for Pattern {
     fn from(text: String) -> Self {
         let lower = text.to_lowercase();
-        let parts = lower.trim_end_matches('/').split('/').map(|part| part.as_bytes().to_vec()).collect();
+        let parts = lower.trim_end_matches('/').split('/').map(Part::new).collect();
         Self { below: text.ends_with('/'), text, parts }
     }
 }
@@ -33,7 +51,7 @@ impl Pattern {
         let end = at + 1;
         let Some(start) = end.checked_sub(self.parts.len()) else { return false };
         (self.below || end == names.len())
-            && self.parts.iter().zip(&names[start..end]).all(|(part, name)| wild(part, name))
+            && self.parts.iter().zip(&names[start..end]).all(|(part, name)| part.wildcard.matches(name))
     }
 }
 
@@ -52,12 +70,12 @@ impl<K: Copy + Ord> Index<K> {
         let mut index = Self { literal: HashMap::new(), starred_at_end: HashMap::new(), starred: Vec::new() };
         for (key, pattern) in patterns {
             match pattern.parts.last() {
-                Some(last) if !last.contains(&b'*') => {
-                    index.literal.entry(last.clone()).or_default().push((key, pattern));
+                Some(last) if !last.has_star() => {
+                    index.literal.entry(last.text.clone()).or_default().push((key, pattern));
                 }
                 _ if pattern.below => index.starred.push((key, pattern)),
                 last => {
-                    let first = last.and_then(|last| last.first()).copied().unwrap_or(b'*');
+                    let first = last.and_then(|last| last.text.first()).copied().unwrap_or(b'*');
                     index.starred_at_end.entry(first).or_default().push((key, pattern));
                 }
             }
@@ -94,11 +112,11 @@ impl Beginnings {
         let mut all = Self::default();
         for pattern in patterns {
             for count in 1..pattern.parts.len() {
-                let part = pattern.parts[count - 1].as_slice();
-                let list = if part.contains(&b'*') {
+                let part = &pattern.parts[count - 1];
+                let list = if part.has_star() {
                     &mut all.starred
                 } else {
-                    all.literal.entry(part).or_default()
+                    all.literal.entry(&part.text).or_default()
                 };
                 list.push((pattern, count));
             }
@@ -112,7 +130,7 @@ impl Beginnings {
         let mut all = literal.chain(&self.starred).filter(|(_, count)| *count <= names.len());
         let fits = |(pattern, count): &&(&'static Pattern, usize)| {
             let last = &names[names.len() - count..];
-            pattern.parts.iter().zip(last).all(|(part, name)| wild(part, name))
+            pattern.parts.iter().zip(last).all(|(part, name)| part.wildcard.matches(name))
         };
         all.find(fits).map(|(pattern, _)| *pattern)
     }
@@ -137,27 +155,6 @@ pub(super) fn folded(name: &[u8]) -> Vec<u8> {
         Ok(text) => text.to_lowercase().trim_end_matches(['.', ' ']).as_bytes().to_vec(),
         Err(_) => name.to_ascii_lowercase(),
     }
-}
-
-/// `*` stands for any bytes. Linear: only the last star is ever taken back.
-pub(super) fn wild(pattern: &[u8], name: &[u8]) -> bool {
-    let (mut p, mut n, mut star) = (0, 0, None);
-    while n < name.len() {
-        if p < pattern.len() && pattern[p] == b'*' {
-            star = Some((p, n));
-            p += 1;
-        } else if p < pattern.len() && pattern[p] == name[n] {
-            p += 1;
-            n += 1;
-        } else if let Some((at, from)) = star {
-            star = Some((at, from + 1));
-            p = at + 1;
-            n = from + 1;
-        } else {
-            return false;
-        }
-    }
-    pattern[p..].iter().all(|byte| *byte == b'*')
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 
 pub mod agent;
 pub mod blame;
+pub mod causes;
 pub mod check;
 pub mod choice;
 pub mod container;
@@ -19,5 +20,8 @@ pub mod resolved;
 pub mod seatbelt;
 pub mod secret;
 pub mod setting;
+pub mod shell;
+pub mod size;
 pub mod spec;
 pub mod tool;
+pub mod versioned;

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
+use sandtable_store::wildcard::{Syntax, matches};
 use serde::Deserialize;
 
 use super::case::Case;
 use super::contained::VIRTUAL_ENV;
 use super::data::{Reasoned, policy};
 use super::error::ResolveError;
-use super::glob::matches;
 use super::rootfs::Rootfs;
 use super::{node, proxy, search, shows_host, tools, warnings};
 use crate::model::agent::{self, Agent};
@@ -108,7 +108,7 @@ fn build(
 fn asked(case: &Case<'_>) -> Result<BTreeMap<String, Variable>, ResolveError> {
     let mut variables = BTreeMap::new();
     for Setting { value: EnvRequest { name, value }, origin } in &case.spec.env {
-        if let Some(rule) = RULES.reserved.iter().find(|rule| matches(&rule.name, name)) {
+        if let Some(rule) = RULES.reserved.iter().find(|rule| matches(&rule.name, name, Syntax::Path)) {
             return Err(ResolveError::EnvReserved { name: name.clone(), why: &rule.reason });
         }
         let text = match value {
@@ -143,7 +143,7 @@ pub(super) fn last(agent: &Agent, engine: EngineName) -> BTreeMap<String, Variab
 }
 
 fn is_allowed(name: &str) -> bool {
-    RULES.variables.iter().any(|rule| matches(&rule.name, name))
+    RULES.variables.iter().any(|rule| matches(&rule.name, name, Syntax::Path))
 }
 
 /// The caller's shell if it exists inside, else the one that every system has.

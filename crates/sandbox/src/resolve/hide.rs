@@ -4,8 +4,8 @@
 use sandtable_store::dir::Kind;
 use sandtable_store::path::RelPath;
 use sandtable_store::source::is_secret;
+use sandtable_store::wildcard::{Syntax, matches};
 
-use super::glob::matches;
 use super::secrets::secret_names;
 use crate::model::hide::{HidePattern, Only, Scope};
 use crate::model::resolved::ResolvedSpec;
@@ -46,7 +46,7 @@ fn fits(pattern: &HidePattern, path: &RelPath, kind: Kind) -> bool {
         Scope::Name => path.name().unwrap_or_default(),
         Scope::Path => path.as_bytes(),
     };
-    matches(pattern.glob(), &String::from_utf8_lossy(bytes))
+    matches(pattern.glob(), &String::from_utf8_lossy(bytes), Syntax::Path)
 }
 
 #[cfg(test)]

@@ -15,7 +15,6 @@ mod error;
 mod expose;
 mod flags;
 mod gitconfig;
-mod glob;
 mod groups;
 mod helpers;
 mod hide;

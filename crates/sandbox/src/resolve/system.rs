@@ -4,12 +4,12 @@
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
+use sandtable_store::wildcard::{Syntax, matches};
 use serde::Deserialize;
 
 use super::case::Case;
 use super::data::{ReasonedPath, policy};
 use super::error::ResolveError;
-use super::glob::matches;
 use super::network;
 use super::rootfs::Rootfs;
 use crate::facts::{Entry, Kind};
@@ -132,7 +132,8 @@ fn unfolded(case: &Case<'_>, path: &Path) -> Vec<PathBuf> {
         return vec![path.to_owned()];
     }
     let entries = case.facts.top_level(directory, 1000).unwrap_or_default();
-    let names = entries.into_iter().map(|entry| entry.name).filter(|name| matches(pattern, name));
+    let names =
+        entries.into_iter().map(|entry| entry.name).filter(|name| matches(pattern, name, Syntax::Path));
     names.map(|name| directory.join(name)).collect()
 }
 

@@ -21,9 +21,7 @@ use super::directory::{Part, SandboxDirectory};
 use super::error::SessionError;
 use super::furnish::{CopyEntry, PLACE};
 use super::live;
-use super::record::{
-    ChangeEntry, ChangeKind, Changes, DriftEntry, DriftKind, EntryType, GitState, Record, SkippedEntry,
-};
+use super::record::{ChangeEntry, ChangeKind, Changes, DriftEntry, GitState, Record, SkippedEntry};
 use super::states::Seen;
 use crate::model::mount::{Content, Mount, Pins};
 use crate::model::path::{BoxPath, HostPath};
@@ -281,8 +279,8 @@ fn add(changes: &mut Changes, mount: &Mount, layer: &str, found: layer::LayerOut
     }
     for change in found.changes {
         match change.kind {
-            layer::ChangeKind::Added => changes.added += 1,
-            layer::ChangeKind::Removed => changes.removed += 1,
+            ChangeKind::Added => changes.added += 1,
+            ChangeKind::Removed => changes.removed += 1,
             _ => changes.modified += 1,
         }
         changes.entries.push(change_entry(&change, beside));
@@ -306,34 +304,17 @@ fn add(changes: &mut Changes, mount: &Mount, layer: &str, found: layer::LayerOut
 fn change_entry(change: &layer::Change, mount: Option<&String>) -> ChangeEntry {
     let (path, path_hex) = change.path.to_text();
     ChangeEntry {
-        kind: match change.kind {
-            layer::ChangeKind::Added => ChangeKind::Added,
-            layer::ChangeKind::Modified => ChangeKind::Modified,
-            layer::ChangeKind::Removed => ChangeKind::Removed,
-            layer::ChangeKind::ModeChanged => ChangeKind::ModeChanged,
-            layer::ChangeKind::TypeChanged => ChangeKind::TypeChanged,
-        },
+        kind: change.kind,
         path,
         path_hex,
-        entry: match change.entry {
-            layer::EntryType::File => EntryType::File,
-            layer::EntryType::Directory => EntryType::Directory,
-            layer::EntryType::Symlink => EntryType::Symlink,
-            layer::EntryType::Special => EntryType::Special,
-        },
+        entry: change.entry,
         below: change.below,
         mount: mount.cloned(),
     }
 }
 
 pub(super) fn drift_entry(drift: &Drift) -> DriftEntry {
-    let kind = match drift.kind {
-        source::DriftKind::Added => DriftKind::Added,
-        source::DriftKind::Modified => DriftKind::Modified,
-        source::DriftKind::Removed => DriftKind::Removed,
-        source::DriftKind::Contents => DriftKind::Contents,
-    };
-    DriftEntry { kind, path: drift.path.display_escaped() }
+    DriftEntry { kind: drift.kind, path: drift.path.display_escaped() }
 }
 
 /// What the look over the source found that the user should know.

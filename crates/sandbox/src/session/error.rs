@@ -167,12 +167,6 @@ pub enum SessionError {
     Interrupted,
 }
 
-/// What went wrong and why, in one line.
-pub(super) fn chained(error: &SessionError) -> String {
-    let causes = std::iter::successors(std::error::Error::source(error), |cause| cause.source());
-    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
-}
-
 impl SessionError {
     /// A failed operation on a file of ours.
     pub(super) fn state(what: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {

@@ -13,7 +13,7 @@ use sandtable_protocol::invocation::{AttachError, Invocation, Terminal};
 
 use super::create::renew_work;
 use super::directory::{SandboxDirectory, Sandboxes};
-use super::error::{SessionError, chained};
+use super::error::SessionError;
 use super::manage::existing;
 use super::record::{Outcome, Record, Timings};
 use super::run::{Request, Streams};
@@ -23,6 +23,7 @@ use super::task::{First, Task, exit, invocation, millis, outcome};
 use super::watcher::Watcher;
 use crate::facts::MachineFacts;
 use crate::host::Host;
+use crate::model::causes::chained;
 use crate::model::id::SandboxName;
 use crate::model::path::BoxPath;
 use crate::resolve::renew;

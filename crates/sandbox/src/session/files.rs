@@ -5,8 +5,8 @@ use std::time::SystemTime;
 
 use fs_err as fs;
 use sandtable_store::regular;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
 
 use super::directory::{CONTROL, SandboxDirectory};
 use super::error::SessionError;
@@ -14,6 +14,7 @@ use super::furnish::{CopiesFile, EnvironmentFile};
 use super::record::{Outcome, Record, SCHEMA};
 use super::states::{Arrived, PinningFile, StandsOn};
 use crate::model::path::HostPath;
+use crate::model::versioned::{self, Unreadable};
 
 /// More than is in any of them.
 const LARGEST: u64 = 256 << 20;
@@ -153,19 +154,14 @@ impl SandboxDirectory {
 }
 
 fn read<T: DeserializeOwned>(path: &HostPath) -> Result<Option<T>, SessionError> {
-    #[derive(Deserialize)]
-    struct Versioned {
-        schema: u32,
-    }
-    let malformed = |source| SessionError::Record { path: path.as_path().to_owned(), source };
     let text = match regular::read(path.as_path(), LARGEST) {
         Ok(text) => text,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(SessionError::state("read", path.as_path())(error)),
     };
-    let Versioned { schema: found } = serde_json::from_slice(&text).map_err(malformed)?;
-    if found != SCHEMA {
-        return Err(SessionError::Schema { path: path.as_path().to_owned(), found, known: SCHEMA });
-    }
-    serde_json::from_slice(&text).map(Some).map_err(malformed)
+    let path = path.as_path().to_owned();
+    versioned::read(&text, SCHEMA..=SCHEMA).map(Some).map_err(|unreadable| match unreadable {
+        Unreadable::Malformed(source) => SessionError::Record { path, source },
+        Unreadable::Schema(found) => SessionError::Schema { path, found, known: SCHEMA },
+    })
 }

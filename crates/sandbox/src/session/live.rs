@@ -6,7 +6,7 @@ use std::path::Path;
 
 use sandtable_store::dir::{Kind, open_below, open_named, stat_at};
 use sandtable_store::path::RelPath;
-use sandtable_store::source::{Drift, DriftKind};
+use sandtable_store::source::Drift;
 
 use super::record::{ChangeEntry, ChangeKind, Changes, EntryType, GitState};
 
@@ -26,10 +26,11 @@ pub(super) fn changes(root: &Path, drift: &[Drift]) -> Changes {
             changes.git = GitState::Changed;
             continue;
         }
-        let (kind, count) = match moved.kind {
-            DriftKind::Added => (ChangeKind::Added, &mut changes.added),
-            DriftKind::Removed => (ChangeKind::Removed, &mut changes.removed),
-            DriftKind::Modified | DriftKind::Contents => (ChangeKind::Modified, &mut changes.modified),
+        let kind = moved.kind.change();
+        let count = match kind {
+            ChangeKind::Added => &mut changes.added,
+            ChangeKind::Removed => &mut changes.removed,
+            _ => &mut changes.modified,
         };
         *count += 1;
         let (path, path_hex) = moved.path.to_text();

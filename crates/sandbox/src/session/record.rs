@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use sandtable_protocol::report::{Control, Observed};
+pub use sandtable_store::change::{ChangeKind, DriftKind, EntryType};
 use sandtable_store::id::ObjectId;
 use sandtable_store::object::commit;
 use serde::{Deserialize, Serialize};
@@ -184,19 +185,6 @@ fn is_zero(number: &u64) -> bool {
 }
 
 choice! {
-    /// What happened to a path.
-    ChangeKind {
-        Added = "added", Modified = "modified", Removed = "removed",
-        ModeChanged = "mode_changed", TypeChanged = "type_changed",
-    }
-}
-
-choice! {
-    /// What a path is now, or was before it was removed.
-    EntryType { File = "file", Directory = "directory", Symlink = "symlink", Special = "special" }
-}
-
-choice! {
     /// What became of the git directory inside.
     GitState { Untouched = "untouched", Changed = "changed" }
 }
@@ -213,11 +201,6 @@ pub struct SkippedEntry {
 pub struct DriftEntry {
     pub kind: DriftKind,
     pub path: String,
-}
-
-choice! {
-    /// What happened to a path of the source.
-    DriftKind { Added = "added", Modified = "modified", Removed = "removed", Contents = "contents" }
 }
 
 /// Where the time went, in milliseconds.

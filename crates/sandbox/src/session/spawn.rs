@@ -20,12 +20,13 @@ use sandtable_protocol::wire::WireError;
 use serde::{Deserialize, Serialize};
 
 use super::directory::Sandboxes;
-use super::error::{SessionError, chained};
+use super::error::SessionError;
 use super::manage::stop_this;
 use super::record::Outcome;
 use super::run::{Request, Streams, run};
 use super::watcher::{CopyNews, Watcher};
 use crate::model::blame::Blame;
+use crate::model::causes::chained;
 use crate::model::id::SandboxName;
 use crate::model::resolved::ResolvedSpec;
 use inbox::Inbox;

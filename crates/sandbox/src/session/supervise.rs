@@ -15,7 +15,7 @@ use super::capture::{Capture, Watch};
 use super::create::place;
 use super::directory::SandboxDirectory;
 use super::disk::{self, Allowance};
-use super::error::{SessionError, chained};
+use super::error::SessionError;
 use super::events::{Event, EventKind};
 use super::files::OUTCOME;
 use super::readable;
@@ -25,6 +25,7 @@ use super::task::{First, Task, exit, invocation, millis, outcome};
 use crate::board::{Ignored, Silent, Taking, told_left_out};
 use crate::engine::enforcement::refusal;
 use crate::engine::{Handles, Running, can_start, engine};
+use crate::model::causes::chained;
 use crate::model::resolved::{ResolvedSpec, Warning};
 use crate::model::spec::Lifetime;
 

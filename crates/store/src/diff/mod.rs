@@ -23,6 +23,7 @@ pub use hunks::Hunks;
 pub use record::{Record, RecordedChange, RecordedSide, SCHEMA};
 pub(crate) use walk::side_by_side;
 
+pub use crate::change::ChangeKind;
 use crate::id::ObjectId;
 use crate::object::{ObjectKind, ReadError, ReadObjects};
 use crate::path::RelPath;
@@ -108,17 +109,6 @@ pub struct Change {
     pub flags: Vec<Flag>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum ChangeKind {
-    Added,
-    Removed,
-    Modified,
-    /// Same content; permissions or attributes differ.
-    ModeChanged,
-    TypeChanged,
-    Renamed,
-}
-
 /// What an entry of a state is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum EntryType {
@@ -127,6 +117,18 @@ pub enum EntryType {
     Symlink,
     /// A commit of another repository.
     Repository,
+}
+
+impl EntryType {
+    /// The word for programs.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::File => "file",
+            Self::Directory => "directory",
+            Self::Symlink => "symlink",
+            Self::Repository => "repository",
+        }
+    }
 }
 
 /// One side of a change.

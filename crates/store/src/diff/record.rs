@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{Change, ChangeKind, Diff, EntryType, Flag, Side};
+use super::{Change, Diff, EntryType, Flag, Side};
 use crate::id::ObjectId;
 use crate::path::RelPath;
 use crate::state::Skipped;
@@ -93,12 +93,12 @@ fn recorded(change: &Change) -> RecordedChange {
     let (path, path_bytes) = text(&change.path);
     let (old_path, old_path_bytes) = change.old_path.as_ref().map(text).unzip();
     RecordedChange {
-        kind: kind(change.kind),
+        kind: change.kind.word(),
         path,
         old_path,
         path_bytes,
         old_path_bytes: old_path_bytes.flatten(),
-        entry: entry(change.entry()),
+        entry: change.entry().word(),
         old: change.old.as_ref().map(side),
         new: change.new.as_ref().map(side),
         binary: change.binary,
@@ -125,26 +125,6 @@ fn side(side: &Side) -> RecordedSide {
 fn text(path: &RelPath) -> (String, Option<String>) {
     let bytes = str::from_utf8(path.as_bytes()).is_err().then(|| base64(path.as_bytes()));
     (path.to_text().0, bytes)
-}
-
-const fn kind(kind: ChangeKind) -> &'static str {
-    match kind {
-        ChangeKind::Added => "added",
-        ChangeKind::Removed => "removed",
-        ChangeKind::Modified => "modified",
-        ChangeKind::ModeChanged => "mode_changed",
-        ChangeKind::TypeChanged => "type_changed",
-        ChangeKind::Renamed => "renamed",
-    }
-}
-
-const fn entry(entry: EntryType) -> &'static str {
-    match entry {
-        EntryType::File => "file",
-        EntryType::Directory => "directory",
-        EntryType::Symlink => "symlink",
-        EntryType::Repository => "repository",
-    }
 }
 
 const fn flag(flag: Flag) -> &'static str {

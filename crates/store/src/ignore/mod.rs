@@ -5,7 +5,6 @@
 //! are in force at once is bounded, as is the work for all paths together: once that is done, nothing more is ignored.
 
 mod effort;
-mod glob;
 mod pattern;
 
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! One line of an ignore file.
 
-use super::glob::{Glob, Slash};
 use super::{Effort, EntryKind, Verdict};
+use crate::wildcard::{Syntax, Wildcard};
 
 /// A longer line is no rule: no path is that long.
 const LONGEST: usize = 4096;
@@ -32,7 +32,7 @@ enum Rest {
     Nothing,
     /// A star and then no more wildcards.
     EndsWith(Box<[u8]>),
-    Glob(Glob),
+    Wildcard(Wildcard),
 }
 
 impl Pattern {
@@ -73,8 +73,8 @@ impl Pattern {
                 Rest::EndsWith(tail.into())
             }
             // Git looks at what follows the literal part as if the pattern began there, and so must this.
-            glob if subject == Subject::Path => Rest::Glob(Glob::new(glob, Slash::Separates)),
-            glob => Rest::Glob(Glob::new(glob, Slash::Ordinary)),
+            rest if subject == Subject::Path => Rest::Wildcard(Wildcard::of_git(rest, Syntax::GitPath)),
+            rest => Rest::Wildcard(Wildcard::of_git(rest, Syntax::GitName)),
         };
         Some(Self { verdict, directories_only, subject, literal: literal.into(), rest })
     }
@@ -94,7 +94,12 @@ impl Pattern {
         match &self.rest {
             Rest::Nothing => rest.is_empty(),
             Rest::EndsWith(tail) => rest.ends_with(tail),
-            Rest::Glob(glob) => glob.matches(rest, effort),
+            Rest::Wildcard(_) if effort.is_spent() => false,
+            Rest::Wildcard(wildcard) => {
+                let (found, work) = wildcard.search(rest);
+                effort.spend(work);
+                found
+            }
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::attribute::ForeignReason;
+pub use crate::change::{ChangeKind, EntryType};
 use crate::dir::Kind;
 use crate::path::RelPath;
 
@@ -30,26 +31,6 @@ pub struct Change {
     pub entry: EntryType,
     /// How many files, symlinks and special files were below a directory that is gone.
     pub below: u64,
-}
-
-/// What happened to a path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum ChangeKind {
-    Added,
-    Modified,
-    Removed,
-    /// Only the permission bits differ.
-    ModeChanged,
-    /// Another kind of entry has its name now.
-    TypeChanged,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum EntryType {
-    File,
-    Directory,
-    Symlink,
-    Special,
 }
 
 /// An entry that was not judged, or not completely.

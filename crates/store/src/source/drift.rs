@@ -5,6 +5,7 @@ use std::path::Path;
 use super::listing::{Entry, Listing, Notes, ROOT, Settled, pair};
 use super::stamp::Stamp;
 use super::{SourceError, SourceOptions, scan};
+pub use crate::change::DriftKind;
 use crate::dir::Kind;
 use crate::path::RelPath;
 
@@ -13,18 +14,6 @@ use crate::path::RelPath;
 pub struct Drift {
     pub path: RelPath,
     pub kind: DriftKind,
-}
-
-/// What happened to it. What is below an added or removed directory is not listed again, and everything in
-/// the top-level `.git` is one entry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum DriftKind {
-    Added,
-    /// Content, mode, owner or kind changed, or something else has its name now.
-    Modified,
-    Removed,
-    /// Names in this directory came, went or were replaced, and it cannot be said which.
-    Contents,
 }
 
 /// What moved below `root` since `moment`, sorted by path. To be called after the command has ended.

@@ -77,13 +77,7 @@ pub(crate) fn lines(outcome: &LayerOutcome) -> Vec<String> {
 }
 
 pub(crate) fn line(change: &layer::Change) -> String {
-    let kind = match change.kind {
-        layer::ChangeKind::Added => 'A',
-        layer::ChangeKind::Modified => 'M',
-        layer::ChangeKind::Removed => 'D',
-        layer::ChangeKind::ModeChanged => 'P',
-        layer::ChangeKind::TypeChanged => 'T',
-    };
+    let kind = change.kind.letter();
     let entry = match change.entry {
         layer::EntryType::File => "",
         layer::EntryType::Directory => "/",

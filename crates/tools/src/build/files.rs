@@ -11,6 +11,7 @@ use sandtable_sandbox::model::path::HostPath;
 use sandtable_sandbox::os;
 use sandtable_store::dir::{names, open_dir, open_named};
 use sandtable_store::open_safe;
+use sandtable_store::wildcard::{Syntax, Wildcard};
 use sandtable_unpack::archive::{Format, Limits, Options, unpack};
 
 use super::error::StepError;
@@ -92,7 +93,8 @@ impl Foreign {
         let directory = self.existing(path).map_err(|errno| failed("open", path.as_str())(errno.into()))?;
         let all = names(directory.as_fd()).map_err(|errno| failed("read", path.as_str())(errno.into()))?;
         let texts = all.into_iter().filter_map(|name| String::from_utf8(name.bytes).ok());
-        let mut found: Vec<String> = texts.filter(|name| fits(pattern.as_bytes(), name.as_bytes())).collect();
+        let wildcard = Wildcard::new(pattern, Syntax::Name);
+        let mut found: Vec<String> = texts.filter(|name| wildcard.matches(name)).collect();
         found.sort();
         if found.is_empty() { Err(StepError::NoMatch(format!("{path}/{pattern}"))) } else { Ok(found) }
     }
@@ -150,18 +152,26 @@ fn enter(here: BorrowedFd<'_>, name: &str) -> Result<OwnedFd, Errno> {
     }
 }
 
-/// Whether a name fits a pattern of `*` and `?`.
-fn fits(pattern: &[u8], name: &[u8]) -> bool {
-    match (pattern, name) {
-        ([], []) => true,
-        ([b'*', rest @ ..], _) => fits(rest, name) || !name.is_empty() && fits(pattern, &name[1..]),
-        ([b'?', rest @ ..], [_, others @ ..]) => fits(rest, others),
-        ([first, rest @ ..], [other, others @ ..]) if first == other => fits(rest, others),
-        _ => false,
-    }
-}
-
 fn failed(what: &'static str, path: &str) -> impl FnOnce(io::Error) -> StepError {
     let path = path.to_owned();
     move |source| StepError::File { what, path, source }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A recipe says the pattern, and a command of its plan the names.
+    #[test]
+    fn no_pattern_and_name_take_for_ever() {
+        let dir = tempfile::tempdir().unwrap();
+        fs_err::create_dir(dir.path().join("d")).unwrap();
+        for name in ["a".repeat(250), "libx.so.1".to_owned()] {
+            fs_err::write(dir.path().join("d").join(name), "").unwrap();
+        }
+        let foreign = Foreign::open(&HostPath::new(dir.path()).unwrap()).unwrap();
+        let path = "d".parse::<InnerPath>().unwrap();
+        assert_eq!(foreign.matching(&path, "lib?.so*").unwrap(), ["libx.so.1"]);
+        assert!(foreign.matching(&path, &("*a".repeat(120) + "b")).is_err());
+    }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use sandtable_sandbox::model::path::BoxPath;
+use sandtable_sandbox::model::shell::quoted;
 use sandtable_sandbox::model::tool::ProvidedDep;
 
 use super::{Action, Area, COMPILER_CACHE, Command, HOME, OWN, Packed, Unpacking, WORK};
@@ -281,9 +282,4 @@ fn inner(text: &str) -> InnerPath {
             text.chars().map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '_' }).collect();
         plain.parse().expect("letters, digits and underscores")
     })
-}
-
-/// A word for the shell.
-pub(super) fn quoted(text: &str) -> String {
-    format!("'{}'", text.replace('\'', r"'\''"))
 }

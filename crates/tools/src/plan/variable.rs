@@ -1,5 +1,7 @@
 //! Variables that a tool sets in every sandbox that has it: which cannot be set, and which do more than they say.
 
+use sandtable_store::wildcard::{Syntax, matches};
+
 /// Never set by a tool, as a whole name or, with `*`, as the beginning of one.
 const REFUSED: &[(&str, &str)] = &[
     ("PATH", "it is made of the directories of all tools"),
@@ -76,11 +78,7 @@ pub fn obeyed(name: &str) -> Option<&'static str> {
 fn line(table: &[(&str, &'static str)], name: &str) -> Option<&'static str> {
     // Some programs do not care for the case of these.
     let name = name.to_ascii_uppercase();
-    let fits = |wanted: &str| match wanted.strip_suffix('*') {
-        Some(start) => name.starts_with(start),
-        None => name == wanted,
-    };
-    table.iter().find(|(wanted, _)| fits(wanted)).map(|(_, why)| *why)
+    table.iter().find(|(wanted, _)| matches(wanted, &name, Syntax::Star)).map(|(_, why)| *why)
 }
 
 #[cfg(test)]

@@ -10,13 +10,13 @@ use sandtable_app::config::Loaded;
 use sandtable_protocol::invocation::Terminal;
 use sandtable_protocol::probe::{Case, Class, Line};
 use sandtable_sandbox::engine::LaunchError;
+use sandtable_sandbox::model::causes::chained;
 use sandtable_sandbox::model::id::SandboxName;
 use sandtable_sandbox::model::path::HostPath;
 use sandtable_sandbox::model::setting::Setting;
 use sandtable_sandbox::model::spec::{EngineChoice, Lifetime, MountAccess, MountRequest, Spec};
 use sandtable_sandbox::session::{self, Deaf, ExecRequest, Removal, Request, Sandboxes, Streams};
 
-use super::answer::chain;
 use super::attacks::Attack;
 use super::trial::{Place, read_answers};
 use crate::app::App;
@@ -31,7 +31,7 @@ const MARK: &str = "mark";
 pub(super) fn attack(app: &App, place: &Place, engine: EngineChoice) -> Attack {
     let (got, detail) = Twice::prepare(app, place, engine)
         .and_then(|twice| twice.both())
-        .unwrap_or_else(|error| (Class::Unsupported, chain(&error)));
+        .unwrap_or_else(|error| (Class::Unsupported, chained(&error)));
     Attack { probe: NAME.to_owned(), attacks: vec![ATTACK.to_owned()], expected: Class::Blocked, got, detail }
 }
 
@@ -108,7 +108,7 @@ impl<'a> Twice<'a> {
             }
             _ => false,
         };
-        let text = chain(&error);
+        let text = chained(&error);
         if of_launch && text.contains(&format!("`{}`", self.point.display())) {
             Ok((Class::Blocked, format!("the next start was refused: {text}")))
         } else {

@@ -1,10 +1,10 @@
 //! What `doctor` says, for people and as JSON.
 
 use std::collections::BTreeMap;
-use std::error::Error as _;
 
 use sandtable_protocol::report::{Control, Observed};
 use sandtable_sandbox::doctor;
+use sandtable_sandbox::model::causes::chained;
 use sandtable_sandbox::model::check::{Check, Status};
 use sandtable_sandbox::model::spec::EngineChoice;
 use serde::Serialize;
@@ -66,7 +66,7 @@ impl Engine {
         let (id, what) = (format!("{engine}.launch"), "a sandbox, launched for trial");
         match trial {
             Err(error) => {
-                let mut check = Check::fail(&id, what, chain(error));
+                let mut check = Check::fail(&id, what, chained(error));
                 check.mend = doctor::remedy(foundations).or_else(|| remedy(error));
                 Self::absent(engine, check)
             }
@@ -94,17 +94,6 @@ fn missing(engine: EngineChoice, control: Control, observed: &Observed) -> Optio
     let (Observed::Partial { why } | Observed::Absent { why }) = observed else { return None };
     let check = Check::fail(&format!("{engine}.{control}"), &format!("control `{control}`"), why);
     Some(check.mend("sandtable run --best-effort -- CMD"))
-}
-
-/// An error with its causes, in one line.
-pub(super) fn chain(error: &CliError) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text = format!("{text}: {error}");
-        cause = error.source();
-    }
-    text
 }
 
 /// For people.

@@ -13,6 +13,7 @@ use sandtable_app::config::layer::Layer;
 use sandtable_protocol::report::{Control, Observed};
 use sandtable_sandbox::doctor::{self, Patient};
 use sandtable_sandbox::facts::MachineFacts;
+use sandtable_sandbox::model::causes::chained;
 use sandtable_sandbox::model::check::Check;
 use sandtable_sandbox::model::spec::EngineChoice;
 
@@ -127,7 +128,7 @@ fn settings(app: &App) -> Check {
         Ok(_) => Check::ok(id, what, "variables and the user's file are understood"),
         Err(error) => {
             let error = CliError::from(error);
-            Check { mend: error.hint(), ..Check::fail(id, what, answer::chain(&error)) }
+            Check { mend: error.hint(), ..Check::fail(id, what, chained(&error)) }
         }
     }
 }

@@ -9,6 +9,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use sandtable_app::workshop::libc_here;
+use sandtable_sandbox::model::causes::chained;
 use sandtable_sandbox::model::choice::UnknownWord;
 use sandtable_sandbox::model::path::HostPath;
 use sandtable_sandbox::model::tool::ToolRequest;
@@ -136,7 +137,7 @@ impl TestArgs {
             // What a recipe lacks for one family it may have for the next.
             Err(error) if is_about_the_family(&error) => {
                 cell.state = State::Fail;
-                cell.why = chain(&error);
+                cell.why = chained(&error);
             }
             Err(error) => return Err(error),
         }
@@ -159,7 +160,7 @@ impl TestArgs {
             }
             Err(error) => {
                 cell.state = if is_impossible(&error) { State::Unavailable } else { State::Fail };
-                cell.why = chain(&error);
+                cell.why = chained(&error);
                 cell.fix = error.hint();
             }
         }
@@ -203,16 +204,6 @@ fn is_about_the_family(error: &CliError) -> bool {
 fn is_impossible(error: &CliError) -> bool {
     let CliError::Tool(error) = error else { return false };
     matches!(**error, ToolError::Make(Error::Packages { .. }))
-}
-
-fn chain(error: &CliError) -> String {
-    let mut text = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(error) = cause {
-        text = format!("{text}: {error}");
-        cause = error.source();
-    }
-    text
 }
 
 fn brought(app: &App, text: &str) -> Result<(LinuxFamily, Rootfs), CliError> {

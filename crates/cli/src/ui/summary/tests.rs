@@ -83,7 +83,7 @@ fn a_summary_names_every_change() {
       A d/f
       A empty/
       D src/ (3 files)
-      M run.sh (mode)
+      P run.sh (mode)
       T link (now a symlink)
       D /data/src/x
       git: the sandbox's own .git changed

@@ -31,6 +31,7 @@ pub use plan::ContainerPlan;
 use super::ssh_agent::Setup;
 use super::{Engine, Handles, LaunchError, Place, Plan, Preparation, Running, ssh_agent};
 use crate::model::resolved::{EngineName, ResolvedSpec};
+use crate::model::shell;
 
 /// Which engine is spoken to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -93,7 +94,7 @@ pub(super) fn describe(plan: &ContainerPlan, f: &mut fmt::Formatter<'_>) -> fmt:
         Setup::Nothing => {}
         Setup::Relay(relay) => writeln!(f, "relay      {} to {}", relay.at.display(), relay.to.display())?,
         Setup::Tunnel(tunnel) => {
-            let words: Vec<String> = tunnel.forward().iter().map(|word| quoted(word)).collect();
+            let words: Vec<String> = tunnel.forward().iter().map(|word| shell::word(word)).collect();
             writeln!(f, "tunnel     {} {}", tunnel.ssh.display(), words.join(" "))?;
         }
     }
@@ -111,12 +112,12 @@ fn lines(argv: &[plan::Arg]) -> Vec<String> {
     let mut lines = Vec::new();
     let mut words = argv.iter().peekable();
     while let Some(arg) = words.next() {
-        let mut line = quoted(arg.shown());
+        let mut line = shell::word(arg.shown());
         let takes = arg.value.starts_with("--") && !arg.value.contains('=');
         if let Some(value) =
             words.next_if(|next| takes && next.part == arg.part && !next.value.starts_with("--"))
         {
-            line = format!("{line} {}", quoted(value.shown()));
+            line = format!("{line} {}", shell::word(value.shown()));
         }
         match &arg.origin {
             crate::model::setting::Origin::Default => lines.push(line),
@@ -124,13 +125,4 @@ fn lines(argv: &[plan::Arg]) -> Vec<String> {
         }
     }
     lines
-}
-
-/// A word as a shell would take it.
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@+%".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', "'\\''"))
 }

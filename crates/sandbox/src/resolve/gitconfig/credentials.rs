@@ -3,12 +3,12 @@
 use std::fmt::Write as _;
 use std::sync::LazyLock;
 
+use sandtable_store::wildcard::{Syntax, matches};
 use serde::Deserialize;
 
 use super::filter::quoted;
 use super::reader::{Entry, parse};
 use crate::resolve::data::{Reasoned, policy};
-use crate::resolve::glob::matches;
 
 /// A user name of this length in an address is a token.
 const TOKEN: usize = 20;
@@ -83,7 +83,7 @@ fn gives_away(command: &str) -> bool {
 }
 
 fn known(list: &[Reasoned], text: &str) -> bool {
-    list.iter().any(|known| matches(&known.name, text))
+    list.iter().any(|known| matches(&known.name, text, Syntax::Path))
 }
 
 fn name(entry: &Entry) -> String {

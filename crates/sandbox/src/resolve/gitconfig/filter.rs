@@ -4,11 +4,11 @@
 use std::fmt::Write as _;
 use std::sync::LazyLock;
 
+use sandtable_store::wildcard::{Syntax, matches};
 use serde::Deserialize;
 
 use super::reader::Entry;
 use crate::resolve::data::{Reasoned, policy};
-use crate::resolve::glob::matches;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -40,7 +40,7 @@ fn is_allowed(entry: &Entry) -> bool {
     let name = format!("{}.{}", entry.section, entry.key);
     let value = entry.value.as_deref().unwrap_or_default();
     entry.subsection.is_none()
-        && KEYS.keys.iter().any(|key| matches(&key.name, &name))
+        && KEYS.keys.iter().any(|key| matches(&key.name, &name, Syntax::Path))
         && is_harmless(value)
         && (entry.section != "alias" || is_harmless_alias(value))
 }

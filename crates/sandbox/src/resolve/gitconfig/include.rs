@@ -2,9 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use sandtable_store::wildcard::{Syntax, matches};
+
 use super::reader::{Entry, parse};
 use crate::resolve::case::{Case, Home};
-use crate::resolve::glob::matches;
 use crate::resolve::source::Workspace;
 
 /// Largest file that is read, how deep includes may be nested, and how many files there may be.
@@ -97,9 +98,9 @@ impl<'a> Reading<'a> {
         }
         let git = self.workspace.root.join(".git").to_string();
         let fits = if folded {
-            matches(&pattern.to_lowercase(), &git.to_lowercase())
+            matches(&pattern.to_lowercase(), &git.to_lowercase(), Syntax::Path)
         } else {
-            matches(&pattern, &git)
+            matches(&pattern, &git, Syntax::Path)
         };
         if fits { Condition::Holds } else { Condition::Fails }
     }

@@ -32,6 +32,7 @@ use crate::model::limits::{Disk, Limits};
 use crate::model::mount::{Content, HostAccess};
 use crate::model::resolved::{ResolvedSpec, Warning};
 use crate::model::setting::Origin;
+use crate::model::size::sized;
 use rule::{Amount, Before, Budget, Passed, Reading, Rule, Step};
 
 /// How long one count may take. What was not seen by then is charged as what the file system lost.
@@ -256,15 +257,6 @@ impl Reason {
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
-    }
-}
-
-/// Bytes as people say them.
-fn sized(bytes: u64) -> String {
-    match bytes {
-        0..104_857_600 => format!("{} KiB", bytes / 1024),
-        104_857_600..10_737_418_240 => format!("{} MiB", bytes >> 20),
-        _ => format!("{} GiB", bytes >> 30),
     }
 }
 

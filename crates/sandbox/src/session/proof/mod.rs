@@ -30,6 +30,7 @@ pub use make::{Trial, verify};
 pub use policy::{Machine, Policy};
 
 use super::record::Exit;
+use crate::model::versioned::{self, Unreadable};
 
 /// The version of a proof.
 pub const SCHEMA: u32 = 1;
@@ -86,15 +87,10 @@ pub struct Link {
 impl Proof {
     /// Reads a proof and checks that it is as it was made. Whether it was made here is [`check`]'s question.
     pub fn read(text: &[u8]) -> Result<Self, ProofError> {
-        #[derive(Deserialize)]
-        struct Versioned {
-            schema: u32,
-        }
-        let Versioned { schema: found } = serde_json::from_slice(text).map_err(ProofError::Malformed)?;
-        if found != SCHEMA {
-            return Err(ProofError::Schema { found, known: SCHEMA });
-        }
-        let proof: Self = serde_json::from_slice(text).map_err(ProofError::Malformed)?;
+        let proof: Self = versioned::read(text, SCHEMA..=SCHEMA).map_err(|unreadable| match unreadable {
+            Unreadable::Malformed(source) => ProofError::Malformed(source),
+            Unreadable::Schema(found) => ProofError::Schema { found, known: SCHEMA },
+        })?;
         let found = proof.digest();
         if found != proof.sha256 {
             return Err(ProofError::Tampered { stated: proof.sha256, found });

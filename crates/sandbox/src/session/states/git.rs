@@ -21,11 +21,12 @@ use sandtable_store::source::repository::Repository;
 
 use super::super::create::make;
 use super::super::directory::{Part, SandboxDirectory, Sandboxes};
-use super::super::error::{SessionError, chained};
+use super::super::error::SessionError;
 use super::super::record::Record;
 use super::ground::GIT;
 use super::objects::{LENDER, lend, take_back};
 use super::{StandsOn, open};
+use crate::model::causes::chained;
 use crate::model::path::HostPath;
 use crate::model::resolved::{RepositoryConfig, ResolvedSpec, SourceKind, Warning};
 use crate::model::spec::WorkspaceMode;

@@ -14,7 +14,7 @@ use sandtable_store::state::{LeftOut, State};
 use sandtable_store::store::{Batch, Store};
 
 use super::super::directory::SandboxDirectory;
-use super::super::error::{SessionError, chained};
+use super::super::error::SessionError;
 use super::super::furnish::{PLACE, copy_workspace};
 use super::super::record::Record;
 use super::super::watcher::Watcher;
@@ -23,6 +23,7 @@ use super::ground::Heard;
 use super::subject;
 use crate::board::take::{Words, commit, hash_kind, look_alone};
 use crate::board::{self, Consistency, Entry, Ignored, Silent, Subject, Taking};
+use crate::model::causes::chained;
 use crate::model::resolved::Warning;
 use crate::model::spec::{Lifetime, WorkspaceMode};
 use crate::repository::base_head;

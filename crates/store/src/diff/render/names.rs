@@ -24,16 +24,10 @@ pub fn name_status(out: &mut dyn Write, diff: &Diff, colour: Colour) -> io::Resu
 
 fn line(change: &Change) -> String {
     let path = quote("", change.path.as_bytes());
-    let letter = match change.kind {
-        ChangeKind::Added => "A",
-        ChangeKind::Removed => "D",
-        ChangeKind::Modified => "M",
-        ChangeKind::ModeChanged => "P",
-        ChangeKind::TypeChanged => "T",
-        ChangeKind::Renamed => {
-            let old = change.old_path.as_ref().unwrap_or(&change.path);
-            return format!("R{:03}\t{}\t{path}", change.likeness.unwrap_or(100), quote("", old.as_bytes()));
-        }
-    };
-    format!("{letter}\t{path}")
+    let letter = change.kind.letter();
+    if change.kind != ChangeKind::Renamed {
+        return format!("{letter}\t{path}");
+    }
+    let old = change.old_path.as_ref().unwrap_or(&change.path);
+    format!("{letter}{:03}\t{}\t{path}", change.likeness.unwrap_or(100), quote("", old.as_bytes()))
 }
