@@ -18,8 +18,7 @@ mod report;
 mod ui;
 
 use app::App;
-use clap::CommandFactory as _;
-use command_line::{Cli, Command, Stop};
+use command_line::{Command, Stop};
 use error::CliError;
 use sandtable_sandbox::board::Direction;
 
@@ -27,6 +26,9 @@ fn main() -> ExitCode {
     let args: Vec<OsString> = std::env::args_os().collect();
     #[cfg(target_os = "linux")]
     if let Some(code) = inside::main(&args) {
+        return code;
+    }
+    if let Some(code) = commands::complete::main(&args, env::of_process) {
         return code;
     }
     sandtable_launch::outside::attach::outlive_file_limits();
@@ -81,7 +83,7 @@ fn dispatch(app: &App, command: Command) -> Result<ExitCode, CliError> {
         Command::Tool(command) => commands::tool::run(app, command),
         Command::Trust(args) => commands::trust::run(app, &args),
         Command::Doctor(args) => commands::doctor::run(app, &args),
-        Command::Completions(args) => commands::completions::run(app, &args, Cli::command()),
-        Command::Man(args) => commands::man::run(app, &args, Cli::command()),
+        Command::Completions(args) => commands::completions::run(app, &args, command_line::help::command()),
+        Command::Man(args) => commands::man::run(app, &args, command_line::help::command()),
     }
 }

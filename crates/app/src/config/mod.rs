@@ -9,6 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use sandtable_protocol::invocation::Terminal;
+use sandtable_sandbox::model::choice::choice;
 use sandtable_sandbox::model::profile::{BuiltIn, Profile};
 use sandtable_sandbox::model::resolved::Warning;
 use sandtable_sandbox::model::setting::{Origin, Setting};
@@ -69,6 +70,12 @@ pub struct Output {
     /// True forces a terminal, false refuses one.
     pub tty: Option<Setting<bool>>,
     pub detach: Setting<bool>,
+    pub summary: Setting<SummaryLength>,
+}
+
+choice! {
+    /// How much is printed when a command has ended: the short summary has no list of changes and no suggestions.
+    SummaryLength { Full = "full", Short = "short" }
 }
 
 /// Why there is no request.
@@ -147,6 +154,11 @@ pub fn output(environment: &Environment, flags: Layer) -> Result<Output, ConfigE
     let strong = flags.or(variables::layer(environment)?);
     let User { layer: user, profiles } = user_settings(environment)?;
     settled(&strong, Layer::default(), &user, &profiles).map(Layer::output)
+}
+
+/// The names of the profiles that are known without a project: ours, and those of the user's file if it can be read.
+pub fn profile_names(environment: &Environment) -> Vec<String> {
+    profiles::names(&user_settings(environment).unwrap_or_default().profiles)
 }
 
 /// Where the project's file is or would be: `given` itself if it has the name of such a file, else that of the

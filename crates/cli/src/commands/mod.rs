@@ -15,6 +15,7 @@ use crate::ui::progress::ProgressLine;
 use crate::ui::{Ui, escape, summary};
 
 pub(crate) mod background;
+pub(crate) mod complete;
 pub(crate) mod completions;
 pub(crate) mod diff;
 pub(crate) mod doctor;
@@ -142,7 +143,7 @@ fn finish(
             app.ui.warning(&warning.code, &warning.text);
         }
     } else {
-        app.ui.write(&summary::render(outcome, app.ui.colour));
+        app.ui.write(&summary::render(outcome, output.summary.value, app.ui.colour));
     }
     report.map(|report| report.write(outcome)).transpose()?;
     Ok(ExitCode::from(outcome.exit.code))
