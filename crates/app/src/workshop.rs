@@ -13,7 +13,7 @@ use sandtable_sandbox::model::resolved::Identity;
 use sandtable_sandbox::model::setting::Setting;
 use sandtable_sandbox::model::spec::Spec;
 use sandtable_sandbox::model::tool::{ProvidedDep, ToolRequest};
-use sandtable_sandbox::resolve::{self, Engaged};
+use sandtable_sandbox::resolve::{self, Engaged, ResolveError};
 use sandtable_tools::assemble::{AssembleError, Shelf};
 use sandtable_tools::build::{self as tools, BuildRoot, DepsMode, Failures, Workshop};
 use sandtable_tools::builtin;
@@ -41,6 +41,9 @@ pub enum ToolChoiceError {
     NotKept(ToolRequest),
     #[error(transparent)]
     Environment(#[from] EnvironmentError),
+    /// The tools would be fetched and made in the middle of what is worked on.
+    #[error(transparent)]
+    Place(#[from] ResolveError),
 }
 
 /// No tool is made for this processor.
@@ -85,6 +88,7 @@ pub fn workshop_of(environment: &Environment, spec: &Spec) -> Result<Workshop, T
 }
 
 fn workshop_for(environment: &Environment, manner: Manner, host: &Host) -> Result<Workshop, ToolChoiceError> {
+    resolve::data_is_apart(host, &MachineFacts)?;
     let client = |name| Some((name, HostPath::new(resolve::helper(name, host, &MachineFacts)?).ok()?));
     let programs = CLIENTS.into_iter().filter_map(client).collect();
     Ok(Workshop {

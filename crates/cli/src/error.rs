@@ -169,6 +169,7 @@ impl From<ToolChoiceError> for CliError {
             ToolChoiceError::Depot(error) => ToolError::Depot(error),
             ToolChoiceError::NotKept(request) => ToolError::NotKept(request),
             ToolChoiceError::Environment(error) => return error.into(),
+            ToolChoiceError::Place(error) => return error.into(),
         };
         error.into()
     }

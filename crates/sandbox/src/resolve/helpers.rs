@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::environment::RULES;
+use super::error::ResolveError;
 use super::search::{self, PATH};
 use crate::facts::Facts;
 use crate::host::Host;
@@ -45,6 +46,17 @@ pub fn helper_environment(host: &Host, facts: &dyn Facts) -> BTreeMap<String, St
     environment
 }
 
+/// Refuses a data directory below what is worked on. Clients of registries are started in a directory of their own there, and
+/// many of them read settings from every directory above it (`.cargo/config.toml`, `.npmrc`, `rust-toolchain.toml`).
+pub fn data_is_apart(host: &Host, facts: &dyn Facts) -> Result<(), ResolveError> {
+    let real = real(host.data.as_path(), facts);
+    let holder = Foreign::of(host, facts).tops.into_iter().find(|top| real.starts_with(top));
+    match holder.and_then(|top| HostPath::new(top).ok()) {
+        Some(path) => Err(ResolveError::SourceHoldsState { path, state: host.data.clone() }),
+        None => Ok(()),
+    }
+}
+
 /// What is worked on.
 struct Foreign<'a> {
     tops: Vec<PathBuf>,
@@ -60,7 +72,7 @@ impl<'a> Foreign<'a> {
         if self.tops.is_empty() {
             return false;
         }
-        let real = self.facts.real_path(path).unwrap_or_else(|_| path.to_owned());
+        let real = real(path, self.facts);
         self.tops.iter().any(|top| real.starts_with(top) || path.starts_with(top))
     }
 
@@ -71,13 +83,52 @@ impl<'a> Foreign<'a> {
         directories
     }
 
-    /// Whether a path of it stands in the value of a variable, alone, in a list or in the words of a command.
+    /// Whether a value may lead there: by a path alone, in a list or within a word (`-I/p/include`,
+    /// `file://localhost/p/x`), or by one that climbs, since nothing says where from.
     fn is_named_in(&self, value: &str) -> bool {
-        let list = value.split(':');
-        let words = value.split(|sign: char| sign.is_whitespace() || ":=,;'\"".contains(sign));
-        let paths = std::iter::once(value).chain(list).chain(words).filter(|word| word.starts_with('/'));
-        paths.map(Path::new).any(|path| self.holds(path))
+        if self.tops.is_empty() {
+            return false;
+        }
+        let climbs = value.split(|sign| sign == '/' || separates(sign)).any(|part| part == "..");
+        let words = value.split(separates).chain(value.split(':')).chain(std::iter::once(value));
+        climbs
+            || self.tops.iter().any(|top| is_glued(value, top))
+            || words.flat_map(paths).any(|path| self.holds(path))
     }
+}
+
+/// The real path of something that need not be there: that of the deepest directory above it, and the rest.
+fn real(path: &Path, facts: &dyn Facts) -> PathBuf {
+    let known = path.ancestors().find_map(|above| {
+        let rest = path.strip_prefix(above).expect("it is above");
+        Some(facts.real_path(above).ok()?.join(rest))
+    });
+    known.unwrap_or_else(|| path.to_owned())
+}
+
+/// What ends a path in a list or a command.
+fn separates(sign: char) -> bool {
+    sign.is_whitespace() || ":=,;'\"@{}()[]".contains(sign)
+}
+
+/// The paths that a word may have: itself where it is absolute, else what follows each of its first slashes.
+fn paths(word: &str) -> Vec<&Path> {
+    const MOST: usize = 64;
+    if word.starts_with('/') && !word.starts_with("//") {
+        return vec![Path::new(word)];
+    }
+    word.match_indices('/').take(MOST).map(|(at, _)| Path::new(&word[at..])).collect()
+}
+
+/// Whether the path stands in the value as text and is not the end of another path: names may have any sign in them.
+fn is_glued(value: &str, top: &Path) -> bool {
+    let top = top.to_string_lossy();
+    value.match_indices(&*top).any(|(at, found)| {
+        let begin = value[..at].rfind(separates).map_or(0, |sign| sign + 1);
+        let is_inside = at > begin && value[begin..].starts_with('/') && !value[begin..].starts_with("//");
+        let after = value[at + found.len()..].chars().next();
+        !is_inside && !after.is_some_and(|sign| sign.is_alphanumeric() || "_-.".contains(sign))
+    })
 }
 
 fn is_systems(directory: &Path) -> bool {
@@ -148,18 +199,46 @@ mod tests {
             ("INIT_CWD", "/home/ann/p"),
             ("VIRTUAL_ENV", "/home/ann/link"),
             ("URL", "file:///home/ann/p/x"),
+            ("HOSTED", "--import=file://localhost/home/ann/p/x.mjs"),
+            ("CLIMBS", "--require=../../p/x.cjs"),
+            ("PERL5OPT", "-I/home/ann/p/x"),
+            ("LINKED", "-I/home/ann/link/x"),
+            ("FORCED", "-include/home/ann/p/h"),
+            ("RESPONSE", "@/home/ann/p/x"),
+            ("BRACED", "${/home/ann/p}"),
             ("KEPT", "/home/ann/project:/home/ann/pip.conf"),
+            ("KEPT_TOO", "/srv/home/ann/p:-I/home/ann/p.d a..b"),
         ] {
             host.environment.insert(name.to_owned(), value.to_owned());
         }
         let told = helper_environment(&host, &machine);
         assert_eq!(told["PATH"], "/home/ann/bin:/usr/bin");
         let new: Vec<&str> = told.keys().map(String::as_str).filter(|name| !OWN.contains(name)).collect();
-        assert_eq!(new, ["KEPT"]);
+        assert_eq!(new, ["KEPT", "KEPT_TOO"]);
         host.foreign.clear();
         let told = helper_environment(&host, &machine);
         assert_eq!(told.len(), host.environment.len());
         assert_eq!(told["PATH"], "/home/ann/p/bin:/home/ann/link:/home/ann/bin:/usr/bin");
+    }
+
+    #[test]
+    fn a_data_directory_in_what_is_worked_on_is_refused() {
+        let machine = Fake::new(1000)
+            .file("/home/ann/p/.git/HEAD", "ref: refs/heads/main\n")
+            .link("/home/ann/data", "/home/ann/p");
+        let mut host = host(1000, "/home/ann", "/usr/bin");
+        host.foreign = vec![HostPath::new("/home/ann/p/sub").unwrap()];
+        let refused = |host: &Host, data: &str| {
+            let host = Host { data: HostPath::new(data).unwrap(), ..host.clone() };
+            data_is_apart(&host, &machine).is_err()
+        };
+        for (data, expected) in
+            [("/home/ann/p/.data", true), ("/home/ann/data/new", true), ("/home/ann/.local/share", false)]
+        {
+            assert_eq!(refused(&host, data), expected, "{data}");
+        }
+        host.foreign.clear();
+        assert!(!refused(&host, "/home/ann/p/.data"));
     }
 
     /// What every host of these tests has.

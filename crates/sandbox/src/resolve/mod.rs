@@ -50,7 +50,7 @@ pub use environment::environment_rules;
 pub use error::ResolveError;
 pub use gitconfig::{ignore_file, without_passwords};
 pub use groups::socket as systemd_socket;
-pub use helpers::{helper, helper_environment};
+pub use helpers::{data_is_apart, helper, helper_environment};
 pub use hide::Hidden;
 pub use mode::WORKSPACE;
 pub use proxy::ProxyError;

@@ -141,7 +141,18 @@ impl Job<'_> {
         let file = self.scratch.join(self.download.file.as_str());
         let cli = self
             .client("curl", &["curl"])?
-            .args(["--fail", "--silent", "--show-error", "--location", "--max-redirs", "5", "--retry", "3"])
+            // Brackets in an address are part of it, not a range of addresses.
+            .args([
+                "--globoff",
+                "--fail",
+                "--silent",
+                "--show-error",
+                "--location",
+                "--max-redirs",
+                "5",
+                "--retry",
+                "3",
+            ])
             .args(["--proto", "=https,http", "--proto-redir", "=https,http", "--continue-at", "-"])
             .args(["--max-filesize", &self.most().to_string(), "--output"])
             .arg(file.as_path())

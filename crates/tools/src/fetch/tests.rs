@@ -112,6 +112,18 @@ fn what_is_right_is_fetched_once() {
 }
 
 #[test]
+fn an_address_is_one_address() {
+    let world = World::new();
+    world.client("curl", "printf content > \"$out\"");
+    world
+        .fetch(&[Download { url: Some("https://example.org/[1-400]{a,b}".to_owned()), ..https("content") }])
+        .unwrap();
+    // Without it curl makes hundreds of requests of one address.
+    assert!(world.calls().contains("--globoff"), "{}", world.calls());
+    assert!(world.calls().contains("--url https://example.org/[1-400]{a,b}"));
+}
+
+#[test]
 fn a_file_that_was_changed_in_the_cache_is_fetched_again() {
     let world = World::new();
     world.client("curl", "printf content > \"$out\"");
