@@ -232,7 +232,19 @@ impl Yard {
             wrong.push(format!("checkout {id}: {}", ended.stderr));
         }
         fs_err::remove_dir_all(out).ok();
+        if !wrong.is_empty() {
+            wrong.extend(self.operations_of(source, id));
+        }
         wrong
+    }
+
+    /// The operations that led to a state, or began with it.
+    fn operations_of(&self, source: &Path, id: &str) -> Vec<String> {
+        let log = self.ground.ended(source, &["log", "--json"]);
+        let log: Value = serde_json::from_str(&log.stdout).unwrap_or_default();
+        let operations = log["operations"].as_array().cloned().unwrap_or_default();
+        let concerned = operations.into_iter().filter(|row| row["after"] == *id || row["before"] == *id);
+        concerned.map(|row| row.to_string()).collect()
     }
 
     /// Processes that have not ended soon after everybody was waited for.
