@@ -141,6 +141,9 @@ fn rounds_of_kills() {
         }
     }
     let wrong = game.yard.close();
+    if !wrong.is_empty() {
+        game.yard.keep(round);
+    }
     game.flagged.extend(wrong);
     let Game { calls, kills, flagged, .. } = &game;
     say(&format!(

@@ -232,33 +232,42 @@ impl Yard {
             wrong.push(format!("checkout {id}: {}", ended.stderr));
         }
         fs_err::remove_dir_all(out).ok();
+        if !wrong.is_empty() {
+            wrong.extend(self.operations_of(source, id));
+        }
         wrong
+    }
+
+    /// The operations that led to a state, or began with it.
+    fn operations_of(&self, source: &Path, id: &str) -> Vec<String> {
+        let log = self.ground.ended(source, &["log", "--json"]);
+        let log: Value = serde_json::from_str(&log.stdout).unwrap_or_default();
+        let operations = log["operations"].as_array().cloned().unwrap_or_default();
+        let concerned = operations.into_iter().filter(|row| row["after"] == *id || row["before"] == *id);
+        concerned.map(|row| row.to_string()).collect()
     }
 
     /// Processes that have not ended soon after everybody was waited for.
     fn left_running(&self) -> Vec<String> {
-        let deadline = Instant::now() + Duration::from_secs(15);
-        loop {
-            let own = std::process::id();
-            let ours = |process: &Process| match self.ground {
-                Ground::Native(_) => process.id != 1 && process.id != own,
-                // An engine keeps processes of its own.
-                Ground::Contained(_) => process.runs(self.ground.env().binary()),
-            };
-            let left: Vec<String> = processes()
-                .into_iter()
-                .filter(ours)
-                .map(|process| format!("process {} runs", process.name))
-                .collect();
-            if left.is_empty() || Instant::now() > deadline {
-                return left;
-            }
-            std::thread::sleep(Duration::from_millis(20));
+        let own = std::process::id();
+        let ours = |process: &Process| match self.ground {
+            Ground::Native(_) => process.id != 1 && process.id != own,
+            // An engine keeps processes of its own.
+            Ground::Contained(_) => process.runs(self.ground.env().binary()),
+        };
+        let named = |process: Process| format!("process {} runs", process.name);
+        patiently(|| processes().into_iter().filter(ours).map(named).collect())
+    }
+
+    /// Mounts and control groups. The daemon of an engine goes on with what a client asked for that was killed.
+    fn left_in_kernel(&self) -> Vec<String> {
+        match self.ground {
+            Ground::Native(_) => self.mounts_and_groups(),
+            Ground::Contained(_) => patiently(|| self.mounts_and_groups()),
         }
     }
 
-    /// Mounts and control groups.
-    fn left_in_kernel(&self) -> Vec<String> {
+    fn mounts_and_groups(&self) -> Vec<String> {
         let root = self.ground.env().root().display().to_string();
         let mounts = fs_err::read_to_string("/proc/self/mountinfo").unwrap();
         // Podman, called by root, keeps its own storage mounted.
@@ -275,6 +284,18 @@ impl Yard {
             }
         }
         left
+    }
+}
+
+/// What is still left when it has been looked for again and again for some time.
+fn patiently(left: impl Fn() -> Vec<String>) -> Vec<String> {
+    let deadline = Instant::now() + Duration::from_secs(15);
+    loop {
+        let found = left();
+        if found.is_empty() || Instant::now() > deadline {
+            return found;
+        }
+        std::thread::sleep(Duration::from_millis(20));
     }
 }
 
