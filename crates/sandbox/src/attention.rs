@@ -1,8 +1,12 @@
 //! Signals that would end this process while it changes files of the user's: held back, and looked for where it can stop.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 
 use sandtable_launch::outside::interrupt::Interrupt;
+
+use crate::model::observe::{Event, Observer};
 
 /// Holds signals back until it and all copies of it are dropped, where the system can. One at a time: the end of a second
 /// one would let the signals through that the first still holds. The default holds nothing back and hears of nothing.
@@ -29,3 +33,84 @@ impl Attention {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("signal {0} came before anything was done")]
 pub struct Interrupted(pub i32);
+
+/// The kernel is asked for signals no more often than this: [`Observer::cancelled`] may be called for each of a million files.
+const PAUSE_MS: u64 = 5;
+
+/// An observer to whom a signal is the wish to stop. Made before the threads that work for it: signals are held back from them
+/// too. No command is run meanwhile, which gets the signals itself.
+#[derive(Debug)]
+pub struct Interruptible<'a> {
+    observer: &'a dyn Observer,
+    attention: Attention,
+    began: Instant,
+    /// Milliseconds after that, when the kernel is to be asked again; never again once there was a signal.
+    next: AtomicU64,
+}
+
+impl<'a> Interruptible<'a> {
+    pub fn new(observer: &'a dyn Observer) -> Self {
+        let (attention, began) = (Attention::hold(), Instant::now());
+        Self { observer, attention, began, next: AtomicU64::new(0) }
+    }
+}
+
+impl Interruptible<'_> {
+    /// Whether it is over as of now, however lately that was asked.
+    pub fn is_over(&self) -> bool {
+        self.attention.signal().is_some() || self.observer.cancelled()
+    }
+}
+
+impl Observer for Interruptible<'_> {
+    fn event(&self, event: &Event<'_>) {
+        self.observer.event(event);
+    }
+
+    fn cancelled(&self) -> bool {
+        let next = self.next.load(Ordering::Relaxed);
+        if next == u64::MAX {
+            return true;
+        }
+        let now = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX - 1);
+        if now < next {
+            return false;
+        }
+        let over = self.is_over();
+        // Only up: another thread may have seen the signal meanwhile.
+        self.next.fetch_max(if over { u64::MAX } else { now + PAUSE_MS }, Ordering::Relaxed);
+        over
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+    use std::time::Duration;
+
+    use super::*;
+
+    #[derive(Debug, Default)]
+    struct Switch(AtomicBool);
+
+    impl Observer for Switch {
+        fn cancelled(&self) -> bool {
+            self.0.load(Ordering::Relaxed)
+        }
+    }
+
+    #[test]
+    fn what_was_cancelled_once_stays_so() {
+        let switch = Switch::default();
+        let observer = Interruptible::new(&switch);
+        assert!(!observer.cancelled());
+        switch.0.store(true, Ordering::Relaxed);
+        let began = Instant::now();
+        while !observer.cancelled() {
+            assert!(began.elapsed() < Duration::from_secs(10), "the observer is asked again");
+        }
+        switch.0.store(false, Ordering::Relaxed);
+        std::thread::sleep(Duration::from_millis(2 * PAUSE_MS));
+        assert!(observer.cancelled());
+    }
+}

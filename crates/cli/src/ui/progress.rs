@@ -1,64 +1,85 @@
 //! How far something is, on a terminal only, in one line that goes when it is over.
+//!
+//! It is all of our own: with one line at a time, a library for several bars would cost three more packages and save thirty
+//! lines.
 
 use std::io::{self, IsTerminal as _};
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::Ui;
+use super::tool::bytes;
 
 /// How often the line changes. What takes less time says nothing.
 const PAUSE: Duration = Duration::from_millis(200);
+/// How long a bar is.
+const WIDTH: u64 = 20;
 
-/// Whether anything is on the screen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Shown {
-    Nothing,
-    Line,
-}
-
-/// One line about something that takes its time.
+/// One line about something that takes its time. Written to by any thread.
 #[derive(Debug)]
 pub(crate) struct ProgressLine {
     ui: Ui,
-    what: &'static str,
-    /// What is counted.
-    unit: &'static str,
-    state: Mutex<(Instant, Shown)>,
+    live: bool,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    /// When it last changed, or was made.
+    changed: Instant,
+    /// Whether it is on the screen.
+    drawn: bool,
 }
 
 impl ProgressLine {
-    pub(crate) fn new(ui: Ui, what: &'static str) -> Self {
-        Self { ui, what, unit: "files", state: Mutex::new((Instant::now(), Shown::Nothing)) }
+    pub(crate) fn new(ui: Ui) -> Self {
+        let state = State { changed: Instant::now(), drawn: false };
+        Self { ui, live: io::stderr().is_terminal(), state: Mutex::new(state) }
     }
 
-    /// One that counts something else than files.
-    pub(crate) fn counting(self, unit: &'static str) -> Self {
-        Self { unit, ..self }
-    }
-
-    pub(crate) fn tell(&self, count: u64, bytes: u64) {
-        let Ok(mut state) = self.state.lock() else { return };
-        if state.0.elapsed() >= PAUSE && io::stderr().is_terminal() {
-            *state = (Instant::now(), Shown::Line);
-            self.ui.write(&format!(
-                "\r\u{1b}[Ksandtable: {}: {}",
-                self.what,
-                amount(count, bytes, self.unit)
-            ));
+    /// Something that the next news replaces; only where it can.
+    pub(crate) fn show(&self, text: impl FnOnce() -> String) {
+        let mut state = self.state();
+        if self.live && state.changed.elapsed() >= PAUSE {
+            *state = State { changed: Instant::now(), drawn: true };
+            self.ui.write(&format!("\r\u{1b}[Ksandtable: {}", text()));
         }
+    }
+
+    /// Something that stays.
+    pub(crate) fn say(&self, text: &str) {
+        self.clear();
+        self.ui.say(text);
     }
 
     pub(crate) fn clear(&self) {
-        let Ok(mut state) = self.state.lock() else { return };
-        if std::mem::replace(&mut state.1, Shown::Nothing) == Shown::Line {
+        if std::mem::replace(&mut self.state().drawn, false) {
             self.ui.write("\r\u{1b}[K");
         }
     }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
-fn amount(count: u64, bytes: u64, unit: &str) -> String {
-    let (whole, tenth) = (bytes / 1_000_000, bytes / 100_000 % 10);
-    format!("{count} {unit}, {whole}.{tenth} MB")
+impl Drop for ProgressLine {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
+
+/// So many things of so many bytes.
+pub(crate) fn amount(count: u64, unit: &str, size: u64) -> String {
+    format!("{count} {unit}, {}", bytes(size))
+}
+
+/// How much has come, as a bar where the whole is known.
+pub(crate) fn bar(come: u64, size: Option<u64>) -> String {
+    let Some(size) = size.filter(|size| *size > 0) else { return bytes(come) };
+    let full = come.min(size) * WIDTH / size;
+    let bar: String = (0..WIDTH).map(|place| if place < full { '#' } else { '.' }).collect();
+    format!("{bar} {} of {}", bytes(come), bytes(size))
 }
 
 #[cfg(test)]
@@ -67,6 +88,13 @@ mod tests {
 
     #[test]
     fn amounts_are_readable() {
-        assert_eq!(amount(3, 12_345_678, "files"), "3 files, 12.3 MB");
+        assert_eq!(amount(3, "files", 12_345_678), "3 files, 12 MiB");
+    }
+
+    #[test]
+    fn a_bar_is_as_full_as_the_file() {
+        assert_eq!(bar(1024, Some(2048)), "##########.......... 1024 B of 2048 B");
+        assert_eq!(bar(9999, Some(2048)), "#################### 9999 B of 2048 B");
+        assert_eq!(bar(7, None), "7 B");
     }
 }

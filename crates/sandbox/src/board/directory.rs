@@ -15,7 +15,7 @@ use sandtable_store::workers::help;
 
 use super::journal::{Entry, Journal, new_id};
 use super::left_out::{left_out_of, left_out_of_all};
-use super::take::{Silent, take};
+use super::take::take;
 use super::{Board, BoardError, FORGET, Found, Ignored, Subject, Taken, Taking};
 
 /// A directory that was brought from one state to another.
@@ -117,8 +117,7 @@ impl Board {
 /// Records what is in a directory, and brings it back to the state of a snapshot.
 fn back_to(found: &Found, worktree: &Path, journal: &Journal<'_>) -> Result<Turned, BoardError> {
     let subject = Subject::directory(worktree);
-    let hearing = Silent::default();
-    let taking = Taking::of(Ignored::All, "snapshot", &hearing);
+    let taking = Taking::of(Ignored::All, "snapshot", &());
     let taking = Taking { message: Some("before rollback"), ..taking };
     let Taken { snapshot, .. } = take(&found.store, &subject, worktree, &taking)?;
     let (from, to) = (found.store.state(&snapshot.id)?, found.state()?);

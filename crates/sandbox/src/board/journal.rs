@@ -292,13 +292,12 @@ pub(crate) fn turn(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::board::{Ignored, Silent, Taking};
+    use crate::board::{Ignored, Taking};
     use crate::model::path::HostPath;
 
     fn recorded(board: &Board, root: &Path, text: &str) -> ObjectId {
         fs_err::write(root.join("file"), text).unwrap();
-        let hearing = Silent::default();
-        let taking = Taking::of(Ignored::All, "snapshot", &hearing);
+        let taking = Taking::of(Ignored::All, "snapshot", &());
         board.snapshot_directory(root, &taking).unwrap().snapshot.id
     }
 
@@ -311,8 +310,7 @@ mod tests {
         let _first = recorded(&board, &root, "one");
         let store = board.of_source(&root).unwrap().unwrap();
         let journal = Journal::open(&store, &root).unwrap();
-        let hearing = Silent::default();
-        let taking = Taking::of(Ignored::All, "onboard", &hearing);
+        let taking = Taking::of(Ignored::All, "onboard", &());
         std::thread::scope(|scope| {
             let waiting = [
                 scope.spawn(|| assert!(!recorded(&board, &root, "two").as_bytes().is_empty())),
@@ -385,8 +383,7 @@ mod tests {
             fs_err::write(store.dir().join("journal").join(name), text).unwrap();
         };
         record("of-another-version", &half);
-        let hearing = Silent::default();
-        let taking = Taking::of(Ignored::All, "snapshot", &hearing);
+        let taking = Taking::of(Ignored::All, "snapshot", &());
         let unreadable = |done: Result<(), BoardError>| {
             assert!(
                 matches!(done, Err(BoardError::Rollback { source: rollback::RollbackError::Unreadable, .. })),

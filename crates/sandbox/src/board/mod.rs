@@ -49,7 +49,7 @@ pub use sandtable_store::state::LeftOut;
 pub use sandtable_store::store::Store;
 pub use sandtable_store::{checkout, diff, fsck, rollback};
 pub use subject::Subject;
-pub use take::{Hearing, Silent, Taken, Taking};
+pub use take::{Taken, Taking};
 pub use told::{Payload, Telling, Told};
 
 use crate::model::path::HostPath;

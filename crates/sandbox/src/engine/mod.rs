@@ -24,9 +24,12 @@ pub use nat::NetworkError;
 
 use crate::model::blame::Blame;
 use crate::model::id::SandboxName;
+use crate::model::observe::Observer;
 use crate::model::path::HostPath;
 use crate::model::resolved::{EngineName, ResolvedSpec, Warning};
 use crate::os;
+use crate::process::CliError;
+use oci::ContainerError;
 
 /// Where a sandbox keeps its state, and what it is called.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,12 +41,6 @@ pub struct Place {
     /// The process that supervises it, and when it began, in seconds since 1970.
     pub pid: u32,
     pub started: u64,
-}
-
-/// Hears of what is done before a sandbox can be made.
-pub trait Preparation {
-    /// An image is fetched; a line of what the engine says about it.
-    fn fetching(&self, image: &str, line: &str);
 }
 
 /// What an engine will do: inert, printable, comparable.
@@ -104,6 +101,11 @@ impl LaunchError {
         }
     }
 
+    /// Whether the caller did not want it any more.
+    pub fn is_interrupted(&self) -> bool {
+        matches!(self, Self::Container(ContainerError::Call(CliError::Cancelled { .. })))
+    }
+
     /// Whether a look at the machine may find the reason: not where a command of the sandbox stands in the way of the next.
     pub fn is_of_the_machine(&self) -> bool {
         !matches!(self, Self::Native(error) if native::is_spoilt(error))
@@ -143,7 +145,7 @@ pub trait Engine: fmt::Debug {
     fn name(&self) -> EngineName;
 
     /// Does what takes long and is needed once: an image is there afterwards, and `spec` says which exactly.
-    fn prepare(&self, _spec: &mut ResolvedSpec, _hears: &dyn Preparation) -> Result<(), LaunchError> {
+    fn prepare(&self, _spec: &mut ResolvedSpec, _observer: &dyn Observer) -> Result<(), LaunchError> {
         Ok(())
     }
 

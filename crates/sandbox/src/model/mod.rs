@@ -12,6 +12,7 @@ pub mod ignore_file;
 pub mod image;
 pub mod limits;
 pub mod mount;
+pub mod observe;
 pub mod path;
 pub mod platform;
 pub mod profile;

@@ -93,7 +93,10 @@ impl Watch {
         let (root, cancel) = (self.root.clone(), Arc::clone(&self.cancel));
         // A source that cannot be looked over now is looked over after the command, and told of then.
         let look = self.look.clone();
-        let scan = move || look.set(source::scan(&root, &SourceOptions::new(&cancel)).ok());
+        let scan = move || {
+            let cancelled = || cancel.load(Ordering::Relaxed);
+            look.set(source::scan(&root, &SourceOptions::new(&cancelled)).ok());
+        };
         self.scan = std::thread::Builder::new().spawn(scan).ok();
         if self.scan.is_none() {
             self.look.set(None);
@@ -135,8 +138,7 @@ impl Watch {
         // Every usual group exists in root's private range.
         let groups = (self.identity.uid != 0).then_some(&groups[..]);
         let owners = Owners { users: &users, groups };
-        let go_on = AtomicBool::new(false);
-        let options = SourceOptions { secrets: secret_names(), owners: Some(owners), cancel: &go_on };
+        let options = SourceOptions { secrets: secret_names(), owners: Some(owners), cancelled: &|| false };
         source::scan_with(&self.root, &options, &self.sightings)
     }
 }

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::os::fd::AsFd as _;
-use std::sync::atomic::AtomicBool;
 use std::time::SystemTime;
 
 use fs_err as fs;
@@ -23,10 +22,11 @@ use super::readable;
 use super::record::{Record, SCHEMA};
 use super::run::Request;
 use super::states::{begin, hold, lay};
-use super::watcher::Watcher;
-use crate::engine::{Place, Preparation, can_start, engine};
+use crate::attention::Interruptible;
+use crate::engine::{Place, can_start, engine};
 use crate::model::id::SandboxName;
 use crate::model::mount::{Content, Pins};
+use crate::model::observe::Observer;
 use crate::model::path::HostPath;
 use crate::model::resolved::ResolvedSpec;
 use crate::os;
@@ -67,7 +67,8 @@ pub(super) fn create(
     }
 }
 
-/// The same without its record: until that is written, nobody else sees a sandbox.
+/// The same without its record: until that is written, nobody else sees a sandbox. A signal that would end this process, or the
+/// end of the caller, ends it without a trace.
 pub(super) fn prepare(
     sandboxes: &Sandboxes,
     resolved: ResolvedSpec,
@@ -79,32 +80,23 @@ pub(super) fn prepare(
     if resolved.container.is_some() {
         sandboxes.reap_containers()?;
     }
-    engine(resolved.engine).prepare(&mut resolved, &Heard(request.watcher))?;
+    let observer = &Interruptible::new(request.observer);
+    engine(resolved.engine).prepare(&mut resolved, observer)?;
     let (name, directory, lock) = take_name(sandboxes, wanted.name)?;
     let mut record = draft(resolved, name, request.command);
-    let filled = lay(&directory, &mut record, wanted.base, request.watcher)
+    let filled = lay(&directory, &mut record, wanted.base, observer)
         .and_then(|()| furnish::clean_ground(&directory, &record.resolved))
-        .and_then(|()| fill(&directory, &record.resolved, request.watcher))
-        .and_then(|()| if wanted.base.is_none() { hold(&directory, &mut record) } else { Ok(()) });
+        .and_then(|()| fill(&directory, &record.resolved, observer))
+        .and_then(|()| if wanted.base.is_none() { hold(&directory, &mut record) } else { Ok(()) })
+        .and_then(|()| begin(&directory, &mut record, observer))
+        .and_then(|()| if observer.is_over() { Err(SessionError::Interrupted) } else { Ok(()) });
     match filled {
-        Ok(()) => {
-            begin(&directory, &mut record, request.watcher);
-            Ok(Created { directory, lock, record })
-        }
+        Ok(()) => Ok(Created { directory, lock, record }),
         Err(error) => {
             // What was made so far is ours alone; a failure to remove it is left to the next call.
             let _reaped_later = directory.delete();
             Err(error)
         }
-    }
-}
-
-/// What an engine says before there is a sandbox goes to whoever watches.
-struct Heard<'a>(&'a dyn Watcher);
-
-impl Preparation for Heard<'_> {
-    fn fetching(&self, image: &str, line: &str) {
-        self.0.fetching(image, line);
     }
 }
 
@@ -142,7 +134,7 @@ fn draft(resolved: ResolvedSpec, name: SandboxName, command: &[OsString]) -> Rec
 fn fill(
     directory: &SandboxDirectory,
     resolved: &ResolvedSpec,
-    watcher: &dyn Watcher,
+    observer: &dyn Observer,
 ) -> Result<(), SessionError> {
     let mut areas = BTreeSet::new();
     for mount in resolved.mounts.iter() {
@@ -163,7 +155,7 @@ fn fill(
     }
     directory.keep_values(resolved)?;
     furnish::seeds(directory, resolved)?;
-    furnish::copies(directory, resolved, watcher)
+    furnish::copies(directory, resolved, observer)
 }
 
 /// Makes the working directories of the layers anew: the kernel refuses one that a mount without write-back
@@ -187,8 +179,7 @@ pub(super) fn make(path: &HostPath) -> Result<(), SessionError> {
 /// Covers everything of `source` that is hidden with a whiteout in the `pins` layer.
 fn hide(source: &HostPath, pins: &HostPath, hidden: &Hidden<'_>) -> Result<(), SessionError> {
     let choose = |path: &RelPath, kind| hidden.picks(path, kind);
-    let secrets =
-        find_chosen(source.as_path(), &choose, &AtomicBool::new(false)).map_err(SessionError::Secrets)?;
+    let secrets = find_chosen(source.as_path(), &choose, &|| false).map_err(SessionError::Secrets)?;
     let open = |path: &HostPath| {
         openat(CWD, path.as_path(), os::REFERENCE | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
             .map_err(|errno| SessionError::state("open", path.as_path())(errno.into()))

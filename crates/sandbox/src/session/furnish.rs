@@ -9,7 +9,6 @@ use std::path::Path;
 use fs_err as fs;
 use fs_err::os::unix::fs::OpenOptionsExt as _;
 use rustix::io::Errno;
-use sandtable_launch::outside::interrupt::Interrupt;
 use sandtable_store::copy::{self, copy};
 use sandtable_store::dir::{open_named, stat_fd};
 use sandtable_store::source::Stamp;
@@ -20,8 +19,8 @@ use super::error::SessionError;
 use super::files::{COPIES, ENVIRONMENT};
 use super::record::{Record, SCHEMA, SkippedEntry};
 use super::states::{GIT, clean};
-use super::watcher::{CopyNews, Watcher};
 use crate::model::mount::{Content, FileIdentity, Mount};
+use crate::model::observe::{Event, Observer};
 use crate::model::path::HostPath;
 use crate::model::resolved::{RepositoryConfig, ResolvedSpec, Secrecy, Seed};
 use crate::resolve::{Hidden, WORKSPACE};
@@ -63,11 +62,11 @@ pub(super) struct EnvironmentFile {
     variables: BTreeMap<String, String>,
 }
 
-/// Makes every copy. A signal that would end this process ends the copying instead, and so does the caller's end.
+/// Makes every copy, unless the caller does not want it any more.
 pub(super) fn copies(
     directory: &SandboxDirectory,
     resolved: &ResolvedSpec,
-    watcher: &dyn Watcher,
+    observer: &dyn Observer,
 ) -> Result<(), SessionError> {
     let wanted: Vec<&Mount> =
         resolved.mounts.iter().filter(|mount| matches!(mount.content, Content::Copy { .. })).collect();
@@ -76,10 +75,8 @@ pub(super) fn copies(
     }
     let place = directory.path().join(PLACE);
     fs::create_dir(place.as_path()).map_err(SessionError::state("make", place.as_path()))?;
-    let interrupt =
-        Interrupt::hold().map_err(|errno| SessionError::state("fill", place.as_path())(errno.into()))?;
     let mut file = CopiesFile { schema: SCHEMA, copies: BTreeMap::new() };
-    let _over = Over(watcher);
+    let _over = Over(observer);
     for mount in wanted {
         let Content::Copy { source, layer, identity } = &mount.content else { continue };
         if file.copies.contains_key(layer) {
@@ -88,8 +85,8 @@ pub(super) fn copies(
         let target = place.join(layer);
         let options = copy::CopyOptions {
             leave_out: &|_, _| false,
-            progress: &|now| watcher.copying(CopyNews::Going { files: now.files, bytes: now.bytes }),
-            cancelled: &|| interrupt.signal().is_some() || watcher.is_alone(),
+            progress: &|now| observer.event(&Event::Copying { files: now.files, bytes: now.bytes }),
+            cancelled: &|| observer.cancelled(),
         };
         let outcome = copy_one(&Copied { source, layer, identity: *identity }, resolved, &target, &options)?;
         if resolved.repository_config == RepositoryConfig::WithoutPasswords {
@@ -189,11 +186,11 @@ pub(super) fn clean_ground(
 }
 
 /// Says that it is over, however it ends.
-struct Over<'a>(&'a dyn Watcher);
+struct Over<'a>(&'a dyn Observer);
 
 impl Drop for Over<'_> {
     fn drop(&mut self) {
-        self.0.copying(CopyNews::Over);
+        self.0.event(&Event::Copied);
     }
 }
 

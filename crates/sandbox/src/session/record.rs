@@ -85,6 +85,16 @@ pub struct Outcome {
     pub warnings: Vec<Warning>,
 }
 
+/// The code of the warning that the recording of a state was interrupted.
+pub(super) const INTERRUPTED: &str = "interrupted";
+
+impl Outcome {
+    /// Whether a signal, or the caller, ended what comes after the command: its state is not recorded yet.
+    pub fn was_interrupted(&self) -> bool {
+        self.warnings.iter().any(|warning| warning.code == INTERRUPTED)
+    }
+}
+
 /// A tool that a command had, and what it is kept under, which says how it was made.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UsedTool {

@@ -2,7 +2,6 @@
 
 use std::os::fd::AsFd as _;
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
 
 use sandtable_store::dir::{open_named, stat_fd};
 use sandtable_store::fsck::{Depth, fsck};
@@ -15,8 +14,6 @@ use sandtable_store::statcache::Subject;
 use sandtable_store::store::{Batch, Store, write_extra};
 
 use crate::board::{Board, at, board, draft};
-
-static NEVER: AtomicBool = AtomicBool::new(false);
 
 const FILES: u64 = 12;
 
@@ -40,7 +37,7 @@ fn walk(batch: &Batch<'_>, root: &Path) -> SnapshotOutcome {
     let old = batch.store().cache("s", subject);
     let mut new = batch.store().new_cache("s", subject, old.as_ref()).unwrap();
     let rules = Rules::default();
-    let options = SnapshotOptions { cache: old.as_ref(), ..SnapshotOptions::all(&rules, &NEVER) };
+    let options = SnapshotOptions { cache: old.as_ref(), ..SnapshotOptions::all(&rules, &|| false) };
     let ends = Ends { objects: batch, sink: batch };
     let outcome = take(dir.as_fd(), ends, &options, Some(&mut new.writer)).unwrap();
     new.keep(batch.store()).unwrap();

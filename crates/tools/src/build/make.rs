@@ -20,7 +20,7 @@ use super::packages;
 use super::root::{Seen, System, mount};
 use super::spec::{Steps, limits, spec, table};
 use super::usage::Usage;
-use super::{Note, ToolWatcher, Workshop};
+use super::{Note, Workshop};
 use crate::assemble::implies;
 use crate::depot::Workplace;
 use crate::elf::Misfit;
@@ -45,7 +45,8 @@ pub(super) struct Making<'a> {
     /// All that its steps see.
     pub(super) dependencies: &'a [ProvidedDep],
     pub(super) workplace: &'a Workplace,
-    pub(super) hears: &'a dyn ToolWatcher,
+    /// Told which step begins, counted from one, and its action.
+    pub(super) begun: &'a dyn Fn(usize, &'static str),
 }
 
 impl Making<'_> {
@@ -84,7 +85,7 @@ impl Making<'_> {
         let mut notes = Vec::new();
         for (index, step) in self.plan.steps.iter().enumerate() {
             let (number, action) = (index + 1, step.action());
-            self.hears.step(self.plan, number, action);
+            (self.begun)(number, action);
             left::begin(self.workplace, number);
             let failed = |source| Error::Step {
                 chain: self.plan.name.to_string(),

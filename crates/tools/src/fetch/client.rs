@@ -21,9 +21,9 @@ pub(super) fn run(
     download: &Download,
     scratch: &HostPath,
     clients: &Clients,
-    coming: &dyn Fn(u64),
+    watch: &Watch<'_>,
 ) -> Result<HostPath, FetchError> {
-    let job = Job { download, scratch, clients, coming };
+    let job = Job { download, scratch, clients, watch };
     match download.source {
         Registry::Pypi => job.pip(),
         Registry::Npm => job.npm(),
@@ -41,7 +41,15 @@ struct Job<'a> {
     download: &'a Download,
     scratch: &'a HostPath,
     clients: &'a Clients,
-    coming: &'a dyn Fn(u64),
+    watch: &'a Watch<'a>,
+}
+
+/// What is asked and told while a client works.
+pub(super) struct Watch<'a> {
+    /// Told how many bytes have come.
+    pub(super) coming: &'a dyn Fn(u64),
+    /// Whether nobody wants the file any more.
+    pub(super) cancelled: &'a dyn Fn() -> bool,
 }
 
 impl Job<'_> {
@@ -183,7 +191,11 @@ impl Job<'_> {
             let now = written(self.scratch.as_path());
             if now != last {
                 last = now;
-                (self.coming)(now.min(self.most()));
+                (self.watch.coming)(now.min(self.most()));
+            }
+            if (self.watch.cancelled)() {
+                end(&mut child);
+                return Err(FetchError::Cancelled { file: self.download.file.to_string() });
             }
             let too_much = now > self.most().saturating_add(BESIDES);
             if too_much || Instant::now() > given_up {

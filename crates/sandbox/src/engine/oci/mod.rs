@@ -29,7 +29,8 @@ pub use own::INIT;
 pub use plan::ContainerPlan;
 
 use super::ssh_agent::Setup;
-use super::{Engine, Handles, LaunchError, Place, Plan, Preparation, Running, ssh_agent};
+use super::{Engine, Handles, LaunchError, Place, Plan, Running, ssh_agent};
+use crate::model::observe::Observer;
 use crate::model::resolved::{EngineName, ResolvedSpec};
 
 /// Which engine is spoken to.
@@ -54,9 +55,9 @@ impl Engine for Oci {
         }
     }
 
-    fn prepare(&self, spec: &mut ResolvedSpec, hears: &dyn Preparation) -> Result<(), LaunchError> {
+    fn prepare(&self, spec: &mut ResolvedSpec, observer: &dyn Observer) -> Result<(), LaunchError> {
         if let (Some(container), Some(image)) = (&spec.container, &mut spec.image) {
-            image::ensure(container, image, hears)?;
+            image::ensure(container, image, observer)?;
         }
         Ok(ssh_agent::check(spec)?)
     }

@@ -19,7 +19,7 @@ use super::super::files::ARRIVED;
 use super::super::record::{Record, SCHEMA};
 use super::keep::{Stillness, read_layer};
 use super::{open, plain};
-use crate::board::{self, Silent, Taking};
+use crate::board::{self, Taking};
 use crate::model::spec::WorkspaceMode;
 use crate::resolve::WORKSPACE;
 
@@ -96,7 +96,7 @@ impl SandboxDirectory {
         } else {
             let base = super::state(store, &self.standing(record)?.0.snapshot)?;
             let upper = open(self.layer(WORKSPACE, Part::Upper).as_path())?;
-            read_layer(record, upper.as_fd(), (&batch, &base), Stillness::Stopped)?
+            read_layer(record, upper.as_fd(), (&batch, &base), (Stillness::Stopped, &()))?
         };
         // In the source itself it may be the user's work that makes the difference.
         let is_users = record.resolved.mode.value == WorkspaceMode::Live && seen.state.hash() != to.hash();
@@ -104,8 +104,7 @@ impl SandboxDirectory {
     }
 
     fn seen_plainly(&self, record: &Record, batch: &Batch<'_>) -> Result<SnapshotOutcome, SessionError> {
-        let hearing = Silent::default();
-        let taking = Taking::of(Ignored::All, "snapshot", &hearing);
+        let taking = Taking::of(Ignored::All, "snapshot", &());
         Ok(plain::look(self, record, batch, &taking)?)
     }
 }

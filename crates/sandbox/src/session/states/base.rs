@@ -1,7 +1,7 @@
 //! What a sandbox stands on, recorded beside its first command.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::SystemTime;
 
@@ -14,11 +14,11 @@ use super::super::capture::Look;
 use super::super::directory::SandboxDirectory;
 use super::super::error::SessionError;
 use super::super::record::{DriftEntry, Record, SCHEMA};
-use super::super::watcher::Watcher;
 use super::git::held_head;
 use super::subject;
 use crate::board::take::Began;
-use crate::board::{self, Board, Counts, Hearing, Ignored, Taking};
+use crate::board::{self, Board, Ignored, Taking};
+use crate::model::observe::{Event, Observer};
 use crate::model::spec::{Lifetime, WorkspaceMode};
 use crate::repository::{BaseHead, base_head};
 
@@ -63,17 +63,21 @@ pub(in crate::session) struct Seen {
 /// How far it is.
 #[derive(Debug, Default)]
 struct Progress {
-    cancel: AtomicBool,
-    counts: std::sync::Mutex<Counts>,
+    cancelled: AtomicBool,
+    entries: AtomicU64,
+    bytes: AtomicU64,
 }
 
-impl Hearing for Progress {
-    fn counted(&self, counts: &Counts) {
-        *self.counts.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = *counts;
+impl Observer for Progress {
+    fn event(&self, event: &Event<'_>) {
+        if let Event::Recording { entries, bytes } = *event {
+            self.entries.store(entries, Ordering::Relaxed);
+            self.bytes.store(bytes, Ordering::Relaxed);
+        }
     }
 
-    fn cancel(&self) -> &AtomicBool {
-        &self.cancel
+    fn cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::Relaxed)
     }
 }
 
@@ -90,34 +94,38 @@ impl Beginning {
             return None;
         }
         let progress = Arc::new(Progress::default());
-        let hearing = Arc::clone(&progress);
+        let observer = Arc::clone(&progress);
         let (directory, record) = (directory.clone(), record.clone());
         let thread = std::thread::Builder::new().spawn(move || {
             let source = &record.resolved.source.root;
             let head = held_head(&directory, &record).or_else(|| base_head(source));
             // What another tree looks like says nothing of what the command stood on.
             let seen = if record.sees_source() { seen } else { Seen { sightings: Arc::default(), ..seen } };
-            let snapshot = record_source(&directory.board(), source.as_path(), hearing.as_ref(), &seen)?;
+            let snapshot = record_source(&directory.board(), source.as_path(), observer.as_ref(), &seen)?;
             // From here on others can record the state of the sandbox too, while its command runs.
             directory.stand_on(&record, snapshot, head)
         });
         Some(Self { progress, thread })
     }
 
-    /// Waits until the sandbox stands on a recorded state.
+    /// Waits until the sandbox stands on a recorded state, or until the caller does not want to wait any more.
     pub(in crate::session) fn finish(
         self,
         record: &Record,
-        watcher: &dyn Watcher,
+        observer: &dyn Observer,
     ) -> Result<(), SessionError> {
         let failed = SessionError::state("start a thread to record", record.resolved.source.root.as_path());
         let thread = self.thread.map_err(failed)?;
         while !thread.is_finished() {
-            let counts = *self.progress.counts.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-            watcher.recording(counts.entries, counts.bytes_read);
+            let load = |count: &AtomicU64| count.load(Ordering::Relaxed);
+            let (entries, bytes) = (load(&self.progress.entries), load(&self.progress.bytes));
+            observer.event(&Event::Recording { entries, bytes });
+            if observer.cancelled() {
+                self.progress.cancelled.store(true, Ordering::Relaxed);
+            }
             std::thread::sleep(std::time::Duration::from_millis(2));
         }
-        watcher.recorded();
+        observer.event(&Event::Recorded);
         thread.join().map_err(|_| SessionError::NoBase(record.name.clone()))?
     }
 }
@@ -126,13 +134,13 @@ impl Beginning {
 fn record_source(
     board: &Board,
     source: &std::path::Path,
-    hearing: &dyn Hearing,
+    observer: &dyn Observer,
     seen: &Seen,
 ) -> Result<ObjectId, board::BoardError> {
     let taking = Taking {
         message: Some("the source"),
         sightings: Some(&seen.sightings),
-        ..Taking::of(Ignored::None, "onboard", hearing)
+        ..Taking::of(Ignored::None, "onboard", observer)
     };
     let began = Began { moment: seen.moment, listing: &|| seen.look.wait() };
     Ok(board.onboard_since(source, &taking, Some(began))?.id)

@@ -16,7 +16,7 @@ use super::super::record::Record;
 use super::base::StandsOn;
 use super::head;
 use super::keep::{Kept, Stillness, keep};
-use crate::board::{Ignored, Silent, Taking};
+use crate::board::{Ignored, Taking};
 use crate::model::spec::Lifetime;
 
 /// What the newest recorded state of a sandbox leaves out.
@@ -118,9 +118,8 @@ fn settled(directory: &SandboxDirectory, record: &Record) -> Result<Option<(Stan
 
 /// Whatever the layer holds that was not recorded is recorded now. The lock must be held.
 pub(super) fn keep_first(directory: &SandboxDirectory, record: &Record) -> Result<Kept, SessionError> {
-    let hearing = Silent::default();
     let details = details(directory);
-    let taking = Taking::of(Ignored::Changed, operation(directory, record), &hearing);
+    let taking = Taking::of(Ignored::Changed, operation(directory, record), &());
     let taking = Taking { details: &details, ..taking };
     keep(directory, record, &taking, Stillness::Stopped)
 }

@@ -1,14 +1,13 @@
 //! Recording the state of a sandbox: from its layer where it has one.
 
 use std::os::fd::{AsFd as _, BorrowedFd};
-use std::sync::atomic::AtomicBool;
 
 use sandtable_store::id::ObjectId;
 use sandtable_store::ignore::Rules;
 use sandtable_store::layer::{CaptureOptions, Captured, Run, Watch, capture};
 use sandtable_store::meta::Snapshot;
 use sandtable_store::object::commit::Consistency;
-use sandtable_store::snapshot::{FILE_LIMIT, Ignored, SnapshotOutcome, Store as Objects};
+use sandtable_store::snapshot::{FILE_LIMIT, Ignored, SnapshotError, SnapshotOutcome, Store as Objects};
 use sandtable_store::state::{LeftOut, State};
 use sandtable_store::store::{Batch, Store};
 
@@ -20,6 +19,7 @@ use super::regain::regain;
 use super::{head, open, plain, state, subject};
 use crate::board::take::{Words, commit};
 use crate::board::{self, Taking};
+use crate::model::observe::Observer;
 use crate::resolve::WORKSPACE;
 
 /// What a sandbox was recorded as.
@@ -72,7 +72,10 @@ pub(in crate::session) fn keep(
         let LeftOut { ignored, exclude, .. } = left_out(&store, &base).unwrap_or_default();
         (
             ignored,
-            SnapshotOutcome { exclude, ..read_layer(record, upper.as_fd(), (&batch, &base), stillness)? },
+            SnapshotOutcome {
+                exclude,
+                ..read_layer(record, upper.as_fd(), (&batch, &base), (stillness, taking.observer))?
+            },
         )
     };
     let arrived = directory.read_arrived();
@@ -101,22 +104,24 @@ pub(super) fn read_layer(
     record: &Record,
     layer: BorrowedFd<'_>,
     (batch, base): (&Batch<'_>, &State),
-    stillness: Stillness,
+    (stillness, observer): (Stillness, &dyn Observer),
 ) -> Result<SnapshotOutcome, SessionError> {
-    let (rules, never) = (Rules::default(), AtomicBool::new(false));
+    let rules = Rules::default();
     let watch = if stillness == Stillness::Running { Watch::Live } else { Watch::Still };
     let options = CaptureOptions {
         ignored: Ignored::Changed,
         rules: &rules,
         file_limit: FILE_LIMIT,
-        cancel: &never,
+        cancelled: &|| observer.cancelled(),
         watch,
         cache: None,
     };
     let ends = Objects { objects: batch, sink: batch };
     let captured = capture(layer, base, ends, Run { options: &options, cache: None });
-    let Captured { outcome, .. } =
-        captured.map_err(|source| SessionError::Snapshot { name: record.name.clone(), source })?;
+    let Captured { outcome, .. } = captured.map_err(|source| match source {
+        SnapshotError::Cancelled => SessionError::Interrupted,
+        source => SessionError::Snapshot { name: record.name.clone(), source },
+    })?;
     Ok(outcome)
 }
 

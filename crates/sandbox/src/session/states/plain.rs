@@ -17,12 +17,11 @@ use super::super::directory::SandboxDirectory;
 use super::super::error::{SessionError, chained};
 use super::super::furnish::{PLACE, copy_workspace};
 use super::super::record::Record;
-use super::super::watcher::Watcher;
 use super::arrived::Arrival;
-use super::ground::Heard;
 use super::subject;
 use crate::board::take::{Words, commit, hash_kind, look_alone};
-use crate::board::{self, Consistency, Entry, Ignored, Silent, Subject, Taking};
+use crate::board::{self, Consistency, Entry, Ignored, Subject, Taking};
+use crate::model::observe::{Event, Observer};
 use crate::model::resolved::Warning;
 use crate::model::spec::{Lifetime, WorkspaceMode};
 use crate::repository::base_head;
@@ -41,25 +40,33 @@ pub(super) fn root(directory: &SandboxDirectory, record: &Record) -> Option<Path
 }
 
 /// Records the base of such a sandbox before anything runs in it. Where that is not possible the sandbox has no
-/// states, and a warning says why.
-pub(in crate::session) fn begin(directory: &SandboxDirectory, record: &mut Record, watcher: &dyn Watcher) {
+/// states, and a warning says why; where the caller does not want it any more there is no sandbox.
+pub(in crate::session) fn begin(
+    directory: &SandboxDirectory,
+    record: &mut Record,
+    observer: &dyn Observer,
+) -> Result<(), SessionError> {
     if record.resolved.lifetime.value == Lifetime::Discard {
-        return;
+        return Ok(());
     }
-    let Some(root) = root(directory, record) else { return };
-    let hearing = Heard::new(watcher);
-    let taking = Taking { message: Some("the source"), ..Taking::of(Ignored::All, "onboard", &hearing) };
+    let Some(root) = root(directory, record) else { return Ok(()) };
+    let taking = Taking { message: Some("the source"), ..Taking::of(Ignored::All, "onboard", observer) };
     let head = base_head(&record.resolved.source.root);
     let recorded = match record.resolved.mode.value {
         WorkspaceMode::Live => directory.board().onboard_changed(&root, &taking).map(|snapshot| snapshot.id),
         _ => record_copy(directory, record, &taking),
     };
-    watcher.recorded();
+    observer.event(&Event::Recorded);
     let begun = recorded.map_err(SessionError::from).and_then(|base| directory.stand_on(record, base, head));
-    if let Err(error) = begun {
-        let text = format!("the sandbox has no states: {}", chained(&error));
-        record.resolved.warnings.push(Warning::new("not-recorded", text));
+    match begun {
+        Err(SessionError::Interrupted) => return Err(SessionError::Interrupted),
+        Err(error) => {
+            let text = format!("the sandbox has no states: {}", chained(&error));
+            record.resolved.warnings.push(Warning::new("not-recorded", text));
+        }
+        Ok(()) => {}
     }
+    Ok(())
 }
 
 /// Records a copy as the state of its source: that is what the source was when it was copied.
@@ -79,8 +86,7 @@ pub(super) fn record_again(directory: &SandboxDirectory, record: &Record) -> Res
             .map_err(|error| SessionError::state("remove", place.as_path())(error.source))
     };
     clear()?;
-    let hearing = Silent::default();
-    let taking = Taking { message: Some("the source"), ..Taking::of(Ignored::All, "onboard", &hearing) };
+    let taking = Taking { message: Some("the source"), ..Taking::of(Ignored::All, "onboard", &()) };
     let recorded = copy_workspace(&record.resolved, &place).and_then(|()| {
         let looked = |batch: &Batch<'_>| look_alone(batch, &subject(record), place.as_path(), &taking);
         Ok(record_files(directory, record, &taking, &looked)?)

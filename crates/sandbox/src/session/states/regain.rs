@@ -6,7 +6,6 @@
 //! unknown, and a merge treats it as a conflict.
 
 use std::os::fd::AsFd as _;
-use std::sync::atomic::AtomicBool;
 use std::time::{Duration, UNIX_EPOCH};
 
 use fs_err as fs;
@@ -24,7 +23,7 @@ use super::keep::{Stillness, read_layer};
 use super::settle::take_back_half;
 use super::{open, plain};
 use crate::board::take::{Words, commit, hash_kind, look, look_alone};
-use crate::board::{self, Consistency, Ignored, Silent, Subject, Taking};
+use crate::board::{self, Consistency, Ignored, Subject, Taking};
 use crate::model::spec::WorkspaceMode;
 use crate::repository::base_head;
 use crate::resolve::WORKSPACE;
@@ -55,11 +54,10 @@ fn record_ground(directory: &SandboxDirectory, record: &Record) -> Result<Object
     let source = record.resolved.source.root.as_path();
     let kind = if record.sees_source() { hash_kind(source)? } else { hash_kind(record.ground().as_path())? };
     let store = directory.board().open(source, kind)?;
-    let hearing = Silent::default();
     let subject = Subject::directory(source);
     let batch = store.begin().map_err(board::BoardError::from)?;
     let (message, rules) = (Some("the source"), directory.board().users_rules(source));
-    let taking = Taking { message, rules: &rules, ..Taking::of(Ignored::None, "onboard", &hearing) };
+    let taking = Taking { message, rules: &rules, ..Taking::of(Ignored::None, "onboard", &()) };
     let (ignored, mut seen) = if record.sees_source() {
         (Ignored::None, look(&batch, &subject, source, &taking)?)
     } else {
@@ -69,7 +67,8 @@ fn record_ground(directory: &SandboxDirectory, record: &Record) -> Result<Object
     if pins.as_path().is_dir() {
         take_back_half(directory, record)?;
         let pins = open(pins.as_path())?;
-        seen.state = read_layer(record, pins.as_fd(), (&batch, &seen.state), Stillness::Stopped)?.state;
+        seen.state =
+            read_layer(record, pins.as_fd(), (&batch, &seen.state), (Stillness::Stopped, &()))?.state;
         // What they hold of git is no part of a state of the source.
         seen.state.layer = None;
     }
@@ -82,9 +81,8 @@ fn record_ground(directory: &SandboxDirectory, record: &Record) -> Result<Object
 
 /// What changed in the source since the sandbox was made.
 fn moved(directory: &SandboxDirectory, record: &Record) -> Result<Vec<DriftEntry>, SessionError> {
-    let never = AtomicBool::new(false);
     let source = record.resolved.source.root.as_path();
-    let found = source::drift(None, source, made_at(directory, record), &SourceOptions::new(&never));
+    let found = source::drift(None, source, made_at(directory, record), &SourceOptions::new(&|| false));
     let found = found.map_err(|source| SessionError::Capture {
         name: record.name.clone(),
         source: sandtable_store::layer::LayerError::Open(std::io::Error::other(source)),

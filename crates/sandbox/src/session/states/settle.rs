@@ -18,7 +18,7 @@ use super::super::record::{Record, SCHEMA};
 use super::ground::{is_there, replace_source};
 use super::keep::left_out;
 use super::{open, plain, state};
-use crate::board::{self, Ignored, Silent, Subject, Taking};
+use crate::board::{self, Ignored, Subject, Taking};
 use crate::model::spec::WorkspaceMode;
 use crate::resolve::WORKSPACE;
 
@@ -80,10 +80,9 @@ pub(in crate::session) fn settle(
     }
     let base = state(&store, &stands_on.snapshot)?;
     let source = record.resolved.source.root.as_path().to_owned();
-    let hearing = Silent::default();
     // By the rules of then: whatever they ignored is no part of the state it stands on, and has not come since.
     let LeftOut { exclude, .. } = left_out(&store, &base).unwrap_or_default();
-    let taking = Taking { rules: &exclude, ..Taking::of(Ignored::None, "onboard", &hearing) };
+    let taking = Taking { rules: &exclude, ..Taking::of(Ignored::None, "onboard", &()) };
     let batch = store.begin().map_err(board::BoardError::from)?;
     let now = board::take::look(&batch, &Subject::directory(&source), &source, &taking)?;
     // All of it, or the sandbox would see part of another state.
