@@ -10,6 +10,8 @@ pub mod hide;
 pub mod id;
 pub mod ignore_file;
 pub mod image;
+pub mod layer;
+pub mod layout;
 pub mod limits;
 pub mod mount;
 pub mod observe;

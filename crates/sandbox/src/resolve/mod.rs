@@ -53,7 +53,6 @@ pub use gitconfig::{ignore_file, without_passwords};
 pub use groups::socket as systemd_socket;
 pub use helpers::{helper, helper_environment};
 pub use hide::Hidden;
-pub use mode::WORKSPACE;
 pub use proxy::ProxyError;
 pub use renew::renew;
 pub use secrets::{says_secret, secret_names};

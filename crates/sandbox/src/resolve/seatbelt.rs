@@ -11,6 +11,7 @@ use super::data::{ReasonedPath, policy};
 use super::error::ResolveError;
 use super::system::mount;
 use crate::facts::Kind;
+use crate::model::layer::LayerName;
 use crate::model::mount::{Content, FileIdentity, HostAccess, Mount, MountTable, Ownership};
 use crate::model::path::HostPath;
 use crate::model::seatbelt::{self, SeatbeltProfile, Unsupported};
@@ -78,7 +79,7 @@ pub(super) fn copied_views(case: &Case<'_>, mounts: Vec<Mount>) -> Vec<Mount> {
 fn without_views(
     case: &Case<'_>,
     mut mounts: Vec<Mount>,
-    instead: impl Fn(HostPath, String, Option<FileIdentity>) -> Content,
+    instead: impl Fn(HostPath, LayerName, Option<FileIdentity>) -> Content,
 ) -> Vec<Mount> {
     for mount in mounts.iter_mut().filter(|_| !case.engine.makes_views()) {
         if let Content::Cow { source, layer, identity, .. } = &mount.content {

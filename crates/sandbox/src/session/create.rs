@@ -14,9 +14,8 @@ use sandtable_store::path::RelPath;
 use sandtable_store::remove::remove_tree;
 use sandtable_store::source::find_chosen;
 
-use super::directory::{Part, SandboxDirectory, Sandboxes};
+use super::directory::{SandboxDirectory, Sandboxes};
 use super::error::SessionError;
-use super::files::RECORD;
 use super::furnish;
 use super::readable;
 use super::record::{Record, SCHEMA};
@@ -25,6 +24,7 @@ use super::states::{begin, hold, lay};
 use crate::attention::Interruptible;
 use crate::engine::{Place, can_start, engine};
 use crate::model::id::SandboxName;
+use crate::model::layout::{LayerPart, RECORD};
 use crate::model::mount::{Content, Pins};
 use crate::model::observe::Observer;
 use crate::model::path::HostPath;
@@ -142,10 +142,10 @@ fn fill(
             // A home directory with two names is one directory.
             Content::Private { area } if areas.insert(area) => make(&directory.path().join(area))?,
             Content::Cow { source, layer, pins, .. } => {
-                make(&directory.layer(layer, Part::Upper))?;
-                make(&directory.layer(layer, Part::Work))?;
+                make(&directory.layer(layer, LayerPart::Upper))?;
+                make(&directory.layer(layer, LayerPart::Work))?;
                 if *pins == Pins::Present {
-                    let pins = directory.layer(layer, Part::Pins);
+                    let pins = directory.layer(layer, LayerPart::Pins);
                     make(&pins)?;
                     hide(source, &pins, &Hidden::of(resolved))?;
                 }
@@ -163,7 +163,7 @@ fn fill(
 pub(super) fn renew_work(directory: &SandboxDirectory, resolved: &ResolvedSpec) -> Result<(), SessionError> {
     for mount in resolved.mounts.iter() {
         if let Content::Cow { layer, .. } = &mount.content {
-            let work = directory.layer(layer, Part::Work);
+            let work = directory.layer(layer, LayerPart::Work);
             remove_tree(work.as_path())
                 .map_err(|error| SessionError::state("remove", work.as_path())(error.source))?;
             make(&work)?;

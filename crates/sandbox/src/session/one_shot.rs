@@ -12,13 +12,14 @@ use sandtable_protocol::wire::{StartStep, Status};
 use sandtable_store::lock::FileLock;
 
 use super::create::{id_base, make, now, renew_work};
-use super::directory::{Part, SandboxDirectory, Sandboxes};
+use super::directory::{SandboxDirectory, Sandboxes};
 use super::disk::{Allowance, Watch};
 use super::error::SessionError;
-use super::logs::LOG;
 use crate::engine::enforcement::refusal;
 use crate::engine::{Handles, Place, can_start, engine};
 use crate::model::id::SandboxName;
+use crate::model::layer::LayerName;
+use crate::model::layout::{LOG, LayerPart};
 use crate::model::mount::{Content, MountTable};
 use crate::model::path::{BoxPath, HostPath};
 use crate::model::resolved::ResolvedSpec;
@@ -84,15 +85,15 @@ impl OneShot {
         };
         for mount in resolved.mounts.iter() {
             if let Content::Cow { layer, .. } = &mount.content {
-                make(&directory.layer(layer, Part::Upper))?;
+                make(&directory.layer(layer, LayerPart::Upper))?;
             }
         }
         Ok(Self { id_base: id_base(&resolved), directory, lock, name, resolved })
     }
 
     /// Where what changes in a layer is kept.
-    pub fn changes(&self, layer: &str) -> HostPath {
-        self.directory.layer(layer, Part::Upper)
+    pub fn changes(&self, layer: &LayerName) -> HostPath {
+        self.directory.layer(layer, LayerPart::Upper)
     }
 
     /// Uses other mounts from now on. Layers must be the same.

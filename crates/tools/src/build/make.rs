@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use sandtable_sandbox::model::layer::LayerName;
 use sandtable_sandbox::model::mount::{Content, HostAccess, Mount, Ownership, Pins};
 use sandtable_sandbox::model::path::{BoxPath, HostPath};
 use sandtable_sandbox::model::resolved::ResolvedSpec;
@@ -256,7 +257,7 @@ impl Making<'_> {
             if cache.as_path().is_dir() {
                 let content = Content::Cow {
                     source: cache,
-                    layer: format!("cache-{}", tool.name),
+                    layer: LayerName::cache(tool.name.as_str()).expect("the name of a tool is one of a file"),
                     pins: Pins::None,
                     identity: None,
                 };

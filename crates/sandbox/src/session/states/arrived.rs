@@ -13,15 +13,15 @@ use sandtable_store::state::{LeftOut, State};
 use sandtable_store::store::{Batch, Store};
 use serde::{Deserialize, Serialize};
 
-use super::super::directory::{Part, SandboxDirectory};
+use super::super::directory::SandboxDirectory;
 use super::super::error::SessionError;
-use super::super::files::ARRIVED;
 use super::super::record::{Record, SCHEMA};
 use super::keep::{Stillness, read_layer};
 use super::{open, plain};
 use crate::board::{self, Taking};
+use crate::model::layer::LayerName;
+use crate::model::layout::{ARRIVED, LayerPart};
 use crate::model::spec::WorkspaceMode;
-use crate::resolve::WORKSPACE;
 
 /// A workspace that was brought to a state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -95,7 +95,7 @@ impl SandboxDirectory {
             self.seen_plainly(record, &batch)?
         } else {
             let base = super::state(store, &self.standing(record)?.0.snapshot)?;
-            let upper = open(self.layer(WORKSPACE, Part::Upper).as_path())?;
+            let upper = open(self.layer(&LayerName::Workspace, LayerPart::Upper).as_path())?;
             read_layer(record, upper.as_fd(), (&batch, &base), (Stillness::Stopped, &()))?
         };
         // In the source itself it may be the user's work that makes the difference.

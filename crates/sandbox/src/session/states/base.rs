@@ -18,6 +18,7 @@ use super::git::held_head;
 use super::subject;
 use crate::board::take::Began;
 use crate::board::{self, Board, Ignored, Taking};
+use crate::model::layout;
 use crate::model::observe::{Event, Observer};
 use crate::model::spec::{Lifetime, WorkspaceMode};
 use crate::repository::{BaseHead, base_head};
@@ -187,6 +188,6 @@ impl SandboxDirectory {
             details: serde_json::json!({ "name": record.name }).to_string(),
         };
         store.meta().append(&created).map_err(board::BoardError::from)?;
-        self.write(super::super::files::BASE, stands_on)
+        self.write(layout::BASE, stands_on)
     }
 }

@@ -5,12 +5,12 @@ use sandtable_store::rollback::RollbackOutcome;
 use super::super::create::{Created, Wanted, prepare};
 use super::super::directory::Sandboxes;
 use super::super::error::SessionError;
-use super::super::files::RECORD;
 use super::super::run::Request;
 use super::plain::{self, Trust};
 use super::{git, settle, state, subject, turn};
 use crate::board::{Entry, Found};
 use crate::model::id::SandboxName;
+use crate::model::layout::RECORD;
 use crate::model::resolved::ResolvedSpec;
 use crate::model::spec::WorkspaceMode;
 

@@ -20,19 +20,13 @@ use super::super::error::SessionError;
 use super::super::record::Record;
 use super::{git, open, state};
 use crate::board::{self, Ignored, Taking};
+use crate::model::layer::LayerName;
 use crate::model::mount::{Content, FileIdentity};
 use crate::model::observe::{Event, Observer};
 use crate::model::path::HostPath;
 use crate::model::resolved::{RepositoryConfig, SourceKind, Warning};
 use crate::model::spec::{Base, Lifetime, WorkspaceMode};
 use crate::repository::base_head;
-use crate::resolve::WORKSPACE;
-
-/// Where the ground of the workspace is, and that of the git directory a linked worktree shares.
-const PLACE: &str = "base";
-const GIT_PLACE: &str = "base-git";
-/// The layer of that git directory.
-pub(in crate::session) const GIT: &str = "git";
 
 /// Gives a sandbox in the making the ground it asked for. `base` is the snapshot to write out; the source as it is
 /// now, with its git directory, if there is none.
@@ -55,8 +49,8 @@ pub(in crate::session) fn lay(
     if base.is_none() {
         bring_git(directory, record, observer)?;
         if record.resolved.repository_config == RepositoryConfig::WithoutPasswords {
-            git::clean(&directory.path().join(PLACE).join(".git/config"))?;
-            git::clean(&directory.path().join(GIT_PLACE).join("config"))?;
+            git::clean(&directory.layout().base().join(".git/config"))?;
+            git::clean(&directory.layout().base_git().join("config"))?;
         }
     }
     rest_on_own(directory, record);
@@ -73,8 +67,7 @@ pub(super) fn replace_source(
     snapshot: ObjectId,
 ) -> Result<(), SessionError> {
     // What an attempt that was broken off left.
-    for place in [PLACE, GIT_PLACE] {
-        let place = directory.path().join(place);
+    for place in [directory.layout().base(), directory.layout().base_git()] {
         remove_tree(place.as_path())
             .map_err(|error| SessionError::state("remove", place.as_path())(error.source))?;
     }
@@ -89,7 +82,7 @@ pub(super) fn is_there(record: &Record) -> bool {
     let found = open_named(record.resolved.source.root.as_path()).and_then(|dir| stat_fd(dir.as_fd()));
     let known = record.resolved.mounts.iter().find_map(|mount| match &mount.content {
         Content::Cow { layer, identity, .. } | Content::Copy { layer, identity, .. }
-            if layer == WORKSPACE =>
+            if *layer == LayerName::Workspace =>
         {
             *identity
         }
@@ -123,7 +116,7 @@ fn write_out(
 ) -> Result<(), SessionError> {
     let store = directory.board().of_source(record.resolved.source.root.as_path())?;
     let store = store.ok_or_else(|| SessionError::NoBase(record.name.clone()))?;
-    let place = directory.path().join(PLACE);
+    let place = directory.layout().base();
     make(&place)?;
     let target = open(place.as_path())?;
     let state = state(&store, &snapshot)?;
@@ -137,7 +130,7 @@ fn write_out(
             source => board::BoardError::Checkout { path: place.as_path().to_owned(), source }.into(),
         })?;
     if let SourceKind::LinkedWorktree { .. } = record.resolved.source.kind {
-        make(&directory.path().join(GIT_PLACE))?;
+        make(&directory.layout().base_git())?;
     }
     let left_out = outcome.skipped.iter().map(|entry| {
         let text = format!("inside, `{}` {}", entry.path.display_escaped(), entry.why);
@@ -154,7 +147,7 @@ fn bring_git(
     observer: &dyn Observer,
 ) -> Result<(), SessionError> {
     let source = record.resolved.source.root.join(".git");
-    let target = directory.path().join(PLACE).join(".git");
+    let target = directory.layout().base().join(".git");
     match &record.resolved.source.kind {
         SourceKind::Plain => Ok(()),
         SourceKind::Git => {
@@ -165,7 +158,7 @@ fn bring_git(
             // Only a file that says where the shared one is.
             fs::copy(source.as_path(), target.as_path())
                 .map_err(SessionError::state("copy", source.as_path()))?;
-            copy_all(common, &directory.path().join(GIT_PLACE), observer)
+            copy_all(common, &directory.layout().base_git(), observer)
         }
     }
 }
@@ -189,6 +182,6 @@ fn copy_all(from: &HostPath, to: &HostPath, observer: &dyn Observer) -> Result<(
 
 fn rest_on_own(directory: &SandboxDirectory, record: &mut Record) {
     let mounts = &mut record.resolved.mounts;
-    mounts.rest_on(WORKSPACE, &directory.path().join(PLACE));
-    mounts.rest_on(GIT, &directory.path().join(GIT_PLACE));
+    mounts.rest_on(&LayerName::Workspace, &directory.layout().base());
+    mounts.rest_on(&LayerName::GitDirectory, &directory.layout().base_git());
 }

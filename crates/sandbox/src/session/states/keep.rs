@@ -11,7 +11,7 @@ use sandtable_store::snapshot::{FILE_LIMIT, Ignored, SnapshotError, SnapshotOutc
 use sandtable_store::state::{LeftOut, State};
 use sandtable_store::store::{Batch, Store};
 
-use super::super::directory::{Part, SandboxDirectory};
+use super::super::directory::SandboxDirectory;
 use super::super::error::SessionError;
 use super::super::record::Record;
 use super::arrived::Arrived;
@@ -19,8 +19,9 @@ use super::regain::regain;
 use super::{head, open, plain, state, subject};
 use crate::board::take::{Words, commit};
 use crate::board::{self, Taking};
+use crate::model::layer::LayerName;
+use crate::model::layout::LayerPart;
 use crate::model::observe::Observer;
-use crate::resolve::WORKSPACE;
 
 /// What a sandbox was recorded as.
 #[derive(Debug)]
@@ -67,7 +68,7 @@ pub(in crate::session) fn keep(
     let (ignored, outcome) = if plain::root(directory, record).is_some() {
         (Ignored::All, plain::look(directory, record, &batch, taking)?)
     } else {
-        let upper = open(directory.layer(WORKSPACE, Part::Upper).as_path())?;
+        let upper = open(directory.layer(&LayerName::Workspace, LayerPart::Upper).as_path())?;
         // The layer has all that was changed, ignored or not: the state speaks of whatever its base speaks of.
         let LeftOut { ignored, exclude, .. } = left_out(&store, &base).unwrap_or_default();
         (

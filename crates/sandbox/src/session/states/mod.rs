@@ -32,7 +32,7 @@ pub(super) use base::{Beginning, Seen, StandsOn};
 pub use catch_up::{Lacking, Unrecorded, done_at, record_all};
 pub use fork::fork;
 pub(super) use git::{clean, hold};
-pub(super) use ground::{GIT, lay};
+pub(super) use ground::lay;
 pub use keep::Kept;
 pub(super) use keep::{Stillness, keep};
 pub(super) use mixed::mixed;

@@ -15,25 +15,22 @@ use sandtable_store::store::{Batch, Store};
 
 use super::super::directory::SandboxDirectory;
 use super::super::error::{SessionError, chained};
-use super::super::furnish::{PLACE, copy_workspace};
+use super::super::furnish::copy_workspace;
 use super::super::record::Record;
 use super::arrived::Arrival;
 use super::subject;
 use crate::board::take::{Words, commit, hash_kind, look_alone};
 use crate::board::{self, Consistency, Entry, Ignored, Subject, Taking};
+use crate::model::layer::LayerName;
 use crate::model::observe::{Event, Observer};
 use crate::model::resolved::Warning;
 use crate::model::spec::{Lifetime, WorkspaceMode};
 use crate::repository::base_head;
-use crate::resolve::WORKSPACE;
-
-/// Where below a sandbox's directory the source is copied to once more, while that is recorded.
-const AGAIN: &str = "base.new";
 
 /// Where the files of such a workspace are; `None` for one that has a layer.
 pub(super) fn root(directory: &SandboxDirectory, record: &Record) -> Option<PathBuf> {
     match record.resolved.mode.value {
-        WorkspaceMode::Copy => Some(directory.path().join(PLACE).join(WORKSPACE).into()),
+        WorkspaceMode::Copy => Some(directory.layout().copy(&LayerName::Workspace).into()),
         WorkspaceMode::Live => Some(record.resolved.source.root.as_path().to_owned()),
         WorkspaceMode::Auto | WorkspaceMode::Overlay => None,
     }
@@ -80,7 +77,7 @@ fn record_copy(
 
 /// Copies the source once more and records that, for a sandbox whose base is lost.
 pub(super) fn record_again(directory: &SandboxDirectory, record: &Record) -> Result<ObjectId, SessionError> {
-    let place = directory.path().join(AGAIN);
+    let place = directory.layout().base_again();
     let clear = || {
         remove_tree(place.as_path())
             .map_err(|error| SessionError::state("remove", place.as_path())(error.source))

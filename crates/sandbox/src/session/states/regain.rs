@@ -13,7 +13,7 @@ use sandtable_store::id::ObjectId;
 use sandtable_store::source::{self, SourceOptions, Stamp};
 
 use super::super::capture::drift_entry;
-use super::super::directory::{Part, SandboxDirectory};
+use super::super::directory::SandboxDirectory;
 use super::super::error::{SessionError, Work};
 use super::super::record::{DriftEntry, Record};
 use super::base::StandsOn;
@@ -24,9 +24,10 @@ use super::settle::take_back_half;
 use super::{open, plain};
 use crate::board::take::{Words, commit, hash_kind, look, look_alone};
 use crate::board::{self, Consistency, Ignored, Subject, Taking};
+use crate::model::layer::LayerName;
+use crate::model::layout::LayerPart;
 use crate::model::spec::WorkspaceMode;
 use crate::repository::base_head;
-use crate::resolve::WORKSPACE;
 
 /// Records a base for the sandbox as it is now. The lock must be held.
 pub(super) fn regain(directory: &SandboxDirectory, record: &Record) -> Result<(), SessionError> {
@@ -35,7 +36,9 @@ pub(super) fn regain(directory: &SandboxDirectory, record: &Record) -> Result<()
     if !is_known || (record.sees_source() && !is_there(record)) {
         let work = match plain::root(directory, record) {
             Some(files) => Work::Files(files),
-            None => Work::Layer(directory.layer(WORKSPACE, Part::Upper).as_path().to_owned()),
+            None => {
+                Work::Layer(directory.layer(&LayerName::Workspace, LayerPart::Upper).as_path().to_owned())
+            }
         };
         return Err(SessionError::Groundless { name: record.name.clone(), work });
     }
@@ -63,7 +66,7 @@ fn record_ground(directory: &SandboxDirectory, record: &Record) -> Result<Object
     } else {
         (Ignored::All, look_alone(&batch, &super::subject(record), record.ground().as_path(), &taking)?)
     };
-    let pins = directory.layer(WORKSPACE, Part::Pins);
+    let pins = directory.layer(&LayerName::Workspace, LayerPart::Pins);
     if pins.as_path().is_dir() {
         take_back_half(directory, record)?;
         let pins = open(pins.as_path())?;

@@ -11,16 +11,16 @@ use sandtable_store::state::LeftOut;
 use serde::{Deserialize, Serialize};
 
 use super::super::create::make;
-use super::super::directory::{Part, SandboxDirectory};
+use super::super::directory::SandboxDirectory;
 use super::super::error::SessionError;
-use super::super::files::{PINNING, RECORD};
 use super::super::record::{Record, SCHEMA};
 use super::ground::{is_there, replace_source};
 use super::keep::left_out;
 use super::{open, plain, state};
 use crate::board::{self, Ignored, Subject, Taking};
+use crate::model::layer::LayerName;
+use crate::model::layout::{LayerPart, PINNING, RECORD};
 use crate::model::spec::WorkspaceMode;
-use crate::resolve::WORKSPACE;
 
 /// What is made in the layer of pins, on disk while that is done.
 #[derive(Debug, Deserialize, Serialize)]
@@ -94,7 +94,7 @@ pub(in crate::session) fn settle(
         return Ok(Settled::Pinned(0));
     }
     let paths: Vec<RelPath> = moved.changes.into_iter().map(|change| change.path).collect();
-    let pins = directory.layer(WORKSPACE, Part::Pins);
+    let pins = directory.layer(&LayerName::Workspace, LayerPart::Pins);
     if !pins.as_path().exists() {
         make(&pins)?;
     }
@@ -108,9 +108,9 @@ pub(in crate::session) fn settle(
     }
     directory.drop_pinning()?;
     // What is on disk has neither the values of variables nor what only holds for this call.
-    record.resolved.mounts.cover(WORKSPACE);
+    record.resolved.mounts.cover(&LayerName::Workspace);
     if let Some(mut stored) = stored(directory)? {
-        stored.resolved.mounts.cover(WORKSPACE);
+        stored.resolved.mounts.cover(&LayerName::Workspace);
         directory.write(RECORD, &stored)?;
     }
     Ok(Settled::Pinned(paths.len()))
@@ -120,7 +120,7 @@ pub(in crate::session) fn settle(
 /// what is there counts as pinned. With the lock held.
 pub(super) fn take_back_half(directory: &SandboxDirectory, record: &Record) -> Result<(), SessionError> {
     let Some(pinning) = directory.read_pinning()? else { return Ok(()) };
-    let layer = open(directory.layer(WORKSPACE, Part::Pins).as_path())?;
+    let layer = open(directory.layer(&LayerName::Workspace, LayerPart::Pins).as_path())?;
     unpin(layer.as_fd(), &pinning.made())
         .map_err(|source| SessionError::Layer { name: record.name.clone(), source })?;
     directory.drop_pinning()

@@ -15,7 +15,7 @@ use sandtable_store::snapshot;
 use sandtable_store::state::{LeftOut, State, StateError, What};
 use sandtable_store::store::Store;
 
-use super::super::directory::{Part, SandboxDirectory, Sandboxes};
+use super::super::directory::{SandboxDirectory, Sandboxes};
 use super::super::error::SessionError;
 use super::super::manage::existing;
 use super::super::record::Record;
@@ -25,7 +25,8 @@ use super::plain::{self, Trust, whole};
 use super::{open, state, subject};
 use crate::board::{self, Entry, Found};
 use crate::model::id::SandboxName;
-use crate::resolve::WORKSPACE;
+use crate::model::layer::LayerName;
+use crate::model::layout::LayerPart;
 
 /// A sandbox that was brought to another state.
 #[derive(Debug)]
@@ -198,7 +199,7 @@ pub(super) fn replace(
     }
     let lower = open(record.ground().as_path())?;
     let options = LayerWriteOptions { lower: Some(lower.as_fd()), ..LayerWriteOptions::default() };
-    let upper = directory.layer(WORKSPACE, Part::Upper);
+    let upper = directory.layer(&LayerName::Workspace, LayerPart::Upper);
     let name =
         upper.as_path().file_name().and_then(std::ffi::OsStr::to_str).expect("a layer has a plain name");
     let replaced = exchange_upper(directory.path().as_path(), name, |new| {
