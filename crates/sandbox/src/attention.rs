@@ -34,17 +34,18 @@ impl Attention {
 #[error("signal {0} came before anything was done")]
 pub struct Interrupted(pub i32);
 
-/// The kernel is asked for signals no more often than this: [`Observer::cancelled`] may be called for each of a million files.
+/// The shortest time between two queries for signals: [`Observer::cancelled`] is called for each of a million files.
 const PAUSE_MS: u64 = 5;
 
-/// An observer to whom a signal is the wish to stop. Made before the threads that work for it: signals are held back from them
-/// too. No command is run meanwhile, which gets the signals itself.
+/// Adds signals to an observer: it is cancelled once a signal came that would end this process. The signals are held back while
+/// it exists. Create it before the threads that do the work, because they inherit that. Do not run a command in a
+/// sandbox meanwhile: that takes the signals for itself.
 #[derive(Debug)]
 pub struct Interruptible<'a> {
     observer: &'a dyn Observer,
     attention: Attention,
     began: Instant,
-    /// Milliseconds after that, when the kernel is to be asked again; never again once there was a signal.
+    /// The time of the next query, in milliseconds since `began`. `u64::MAX` after a signal.
     next: AtomicU64,
 }
 
@@ -56,8 +57,8 @@ impl<'a> Interruptible<'a> {
 }
 
 impl Interruptible<'_> {
-    /// Whether it is over as of now, however lately that was asked.
-    pub fn is_over(&self) -> bool {
+    /// Whether the operation is cancelled, without the limit on queries.
+    pub fn is_cancelled_now(&self) -> bool {
         self.attention.signal().is_some() || self.observer.cancelled()
     }
 }
@@ -76,10 +77,10 @@ impl Observer for Interruptible<'_> {
         if now < next {
             return false;
         }
-        let over = self.is_over();
-        // Only up: another thread may have seen the signal meanwhile.
-        self.next.fetch_max(if over { u64::MAX } else { now + PAUSE_MS }, Ordering::Relaxed);
-        over
+        let cancelled = self.is_cancelled_now();
+        // The maximum, because another thread may have seen the signal.
+        self.next.fetch_max(if cancelled { u64::MAX } else { now + PAUSE_MS }, Ordering::Relaxed);
+        cancelled
     }
 }
 
@@ -100,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_cancelled_once_stays_so() {
+    fn a_cancelled_observer_stays_cancelled() {
         let switch = Switch::default();
         let observer = Interruptible::new(&switch);
         assert!(!observer.cancelled());

@@ -68,7 +68,7 @@ pub enum CliError {
     Failed { argv: Vec<String>, status: ExitStatus, stderr: String },
     #[error("`{}` did not end within {} ms", brief(argv), limit.as_millis())]
     TooSlow { argv: Vec<String>, limit: Duration },
-    #[error("`{}` was ended because nobody wants its result any more", brief(argv))]
+    #[error("`{}` was cancelled", brief(argv))]
     Cancelled { argv: Vec<String> },
     #[error("`{}` said more than {} MiB", brief(argv), limit >> 20)]
     TooMuch { argv: Vec<String>, limit: u64 },
@@ -233,8 +233,8 @@ impl Cli {
         command.spawn().map_err(|source| CliError::Start { argv: self.argv(), source })
     }
 
-    /// Runs the program to its end and hands over every line that it prints, on whichever stream, as it comes. It is ended when
-    /// nobody wants its result any more.
+    /// Runs the program to its end and hands over every line that it prints, on whichever stream, as it comes. Kills the program
+    /// once `cancelled` returns `true`.
     pub fn lines(&self, hears: &mut dyn FnMut(&str), cancelled: &dyn Fn() -> bool) -> Result<(), CliError> {
         let failed = |source| CliError::Start { argv: self.argv(), source };
         let (read, write) = io::pipe().map_err(failed)?;
@@ -347,7 +347,7 @@ struct Lines {
 }
 
 impl Lines {
-    /// The next line; nothing at the end, or once nobody wants it any more.
+    /// The next line; `None` at the end or once cancelled.
     fn next(&mut self, cancelled: &dyn Fn() -> bool) -> Option<Vec<u8>> {
         let mut buffer = [0; 4096];
         loop {
@@ -374,7 +374,7 @@ impl Lines {
     }
 }
 
-/// Waits a little for something to read, or for its end.
+/// Waits briefly for data or the end of the pipe.
 fn is_readable(pipe: &impl AsFd) -> bool {
     let glance = Timespec { tv_sec: 0, tv_nsec: GLANCE.subsec_nanos().into() };
     !matches!(poll(&mut [PollFd::new(pipe, PollFlags::IN)], Some(&glance)), Ok(0) | Err(Errno::INTR))
@@ -482,7 +482,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_whose_lines_nobody_wants_any_more_is_ended() {
+    fn a_cancelled_program_is_killed() {
         let lines = std::cell::Cell::new(0);
         let call = program("/bin/sh").args(["-c", "echo $$; exec sleep 600"]);
         let mut pid = None;

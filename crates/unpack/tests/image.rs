@@ -42,7 +42,7 @@ impl World {
         self.images().unpacked(&self.path("image.tar")).map(|kept| kept.root)
     }
 
-    /// The same, until it was asked so often whether anybody still wants it.
+    /// Unpacks it again; cancelled after this number of queries.
     fn unpack_until(&self, times: usize) -> Result<PathBuf, Error> {
         let asked = std::cell::Cell::new(0);
         let cancelled = || {
@@ -115,7 +115,7 @@ fn what_was_unpacked_is_not_unpacked_again() {
 }
 
 #[test]
-fn what_nobody_wants_any_more_is_given_up_at_any_moment_and_leaves_nothing() {
+fn unpacking_that_is_cancelled_at_any_moment_leaves_nothing() {
     let world = World::new();
     let bytes = Tar::default().file("usr/a", 0o644, b"1").file("usr/b", 0o644, b"2").finished();
     fs_err::write(world.path("image.tar"), gzip(&bytes)).unwrap();

@@ -45,7 +45,7 @@ pub(crate) mod why;
 /// The version of every answer in JSON that is not a stored record.
 const SCHEMA: u32 = 1;
 
-/// Tells on the terminal what happens, as much of it as the output settings ask for.
+/// Prints events on the terminal, as much as the output settings ask for.
 fn observer(ui: Ui, output: &Output) -> TerminalObserver {
     TerminalObserver::new(ui, if output.quiet.value { Verbosity::Quiet } else { Verbosity::Normal })
 }

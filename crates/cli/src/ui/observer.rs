@@ -1,27 +1,27 @@
-//! What people are told while something is done for them: one line that changes on a terminal, and lines that stay.
+//! Progress and events on the terminal: one line that changes, and lines that stay.
 
 use sandtable_sandbox::model::observe::{Came, Event, Observer, ToolPlace, ToolStep};
 
 use super::progress::{ProgressLine, amount, bar};
 use super::{Ui, escape, tool};
 
-/// How much is told.
+/// How much is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verbosity {
     Normal,
-    /// Only what everybody should know.
+    /// Only warnings and waiting.
     Quiet,
 }
 
-/// Tells on the terminal what happens.
+/// Prints events on the terminal.
 #[derive(Debug)]
 pub(crate) struct TerminalObserver {
     ui: Ui,
     verbosity: Verbosity,
     line: ProgressLine,
-    /// What a state is recorded of.
+    /// The text for the recording of a state.
     recorded: &'static str,
-    /// What tools are made on, where that is not this machine.
+    /// The image that tools are made on, if any.
     on: String,
 }
 
@@ -31,7 +31,7 @@ impl TerminalObserver {
         Self { ui, verbosity, line: ProgressLine::new(ui), recorded, on }
     }
 
-    /// The same where what is recorded need not be a source.
+    /// The same where the recorded directory need not be a source.
     pub(crate) fn recording(self) -> Self {
         Self { recorded: "recording", ..self }
     }
@@ -41,7 +41,7 @@ impl TerminalObserver {
         Self { on: format!(" on {}", escape::line(image)), ..self }
     }
 
-    /// Nothing more will be said.
+    /// Removes the changing line.
     pub(crate) fn clear(&self) {
         self.line.clear();
     }
@@ -115,7 +115,7 @@ impl Observer for TerminalObserver {
                 self.say(&format!("fetched {}{size}", escape::line(file)));
             }
             Event::Tool { tool, step } => self.tool(tool, step),
-            // The command itself is heard, and a file that was there is no news.
+            // The command prints for itself, and cached files are not printed.
             _ => {}
         }
     }

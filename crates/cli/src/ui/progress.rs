@@ -1,6 +1,6 @@
-//! How far something is, on a terminal only, in one line that goes when it is over.
+//! Progress in one line, on terminals only, removed at the end.
 //!
-//! It is all of our own: with one line at a time, a library for several bars would cost three more packages and save thirty
+//! It is our own code: there is one line at a time, and a library for several bars would add three packages to save thirty
 //! lines.
 
 use std::io::{self, IsTerminal as _};
@@ -10,12 +10,12 @@ use std::time::{Duration, Instant};
 use super::Ui;
 use super::tool::bytes;
 
-/// How often the line changes. What takes less time says nothing.
+/// The shortest time between two changes of the line. Shorter operations print nothing.
 const PAUSE: Duration = Duration::from_millis(200);
 /// How long a bar is.
 const WIDTH: u64 = 20;
 
-/// One line about something that takes its time. Written to by any thread.
+/// The line. Any thread may write to it.
 #[derive(Debug)]
 pub(crate) struct ProgressLine {
     ui: Ui,
@@ -37,7 +37,7 @@ impl ProgressLine {
         Self { ui, live: io::stderr().is_terminal(), state: Mutex::new(state) }
     }
 
-    /// Something that the next news replaces; only where it can.
+    /// Replaces the line, on a terminal.
     pub(crate) fn show(&self, text: impl FnOnce() -> String) {
         let mut state = self.state();
         if self.live && state.changed.elapsed() >= PAUSE {
@@ -46,7 +46,7 @@ impl ProgressLine {
         }
     }
 
-    /// Something that stays.
+    /// Prints a line that stays.
     pub(crate) fn say(&self, text: &str) {
         self.clear();
         self.ui.say(text);
@@ -69,17 +69,17 @@ impl Drop for ProgressLine {
     }
 }
 
-/// So many things of so many bytes.
+/// A number of things and their size.
 pub(crate) fn amount(count: u64, unit: &str, size: u64) -> String {
     format!("{count} {unit}, {}", bytes(size))
 }
 
-/// How much has come, as a bar where the whole is known.
-pub(crate) fn bar(come: u64, size: Option<u64>) -> String {
-    let Some(size) = size.filter(|size| *size > 0) else { return bytes(come) };
-    let full = come.min(size) * WIDTH / size;
+/// The size so far, as a bar if the total is known.
+pub(crate) fn bar(done: u64, size: Option<u64>) -> String {
+    let Some(size) = size.filter(|size| *size > 0) else { return bytes(done) };
+    let full = done.min(size) * WIDTH / size;
     let bar: String = (0..WIDTH).map(|place| if place < full { '#' } else { '.' }).collect();
-    format!("{bar} {} of {}", bytes(come), bytes(size))
+    format!("{bar} {} of {}", bytes(done), bytes(size))
 }
 
 #[cfg(test)]

@@ -101,7 +101,7 @@ impl LaunchError {
         }
     }
 
-    /// Whether the caller did not want it any more.
+    /// Whether the observer or a signal cancelled it.
     pub fn is_interrupted(&self) -> bool {
         matches!(self, Self::Container(ContainerError::Call(CliError::Cancelled { .. })))
     }

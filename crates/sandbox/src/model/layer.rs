@@ -1,19 +1,19 @@
-//! The names of layers: where in a sandbox's state the changes to one of its mounts go.
+//! Names of layers. A layer holds the changes to one mount of a sandbox.
 //!
-//! A name is written in records and is part of the names of directories, always in the same words.
+//! Records and directories contain these names as text.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// What a layer holds the changes of.
+/// The name of a layer, by the kind of its mount.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum LayerName {
     /// The workspace.
     Workspace,
-    /// The git directory that a linked worktree shares.
+    /// The shared git directory of a linked worktree.
     GitDirectory,
     /// The user's mount of that number.
     Mount(usize),
@@ -21,17 +21,17 @@ pub enum LayerName {
     AgentHome(usize),
     /// The compiler's cache of a managed tool.
     Cache(Label),
-    /// A directory of the root file system that a tool is built on.
+    /// A directory of the root file system of a tool build.
     Root(Label),
     /// A toolchain of the user.
     Toolchain(Label),
 }
 
-/// What tells layers of one kind from each other. Made by [`LayerName`] only, so that none has the name of another kind.
+/// Distinguishes layers of one kind. Only [`LayerName`] creates labels, so that no name belongs to two kinds.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Label(String);
 
-/// Why something is no name of a layer.
+/// Invalid name of a layer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{}` is not the name of a layer", .0.escape_debug())]
 pub struct LayerNameError(String);
@@ -54,7 +54,7 @@ impl LayerName {
         format!("{ROOT}{directory}").parse()
     }
 
-    /// The layer of a toolchain, unless its name is that of another kind of layer.
+    /// The layer of a toolchain. Fails if another kind of layer has this name.
     pub fn toolchain(id: &str) -> Result<Self, LayerNameError> {
         match id.parse()? {
             name @ Self::Toolchain(_) => Ok(name),
@@ -80,7 +80,7 @@ impl fmt::Display for LayerName {
 impl FromStr for LayerName {
     type Err = LayerNameError;
 
-    /// Every text that can be part of a file name is a name, since records of other versions have names of their own.
+    /// Accepts every text that can be part of a file name, because records of other versions may contain other names.
     fn from_str(text: &str) -> Result<Self, LayerNameError> {
         if text.is_empty() || text.starts_with('.') || text.contains(['/', '\0']) {
             return Err(LayerNameError(text.to_owned()));
@@ -101,7 +101,7 @@ impl FromStr for LayerName {
     }
 }
 
-/// The number behind a prefix, if it is written as we write it.
+/// The number after a prefix, in its canonical form.
 fn number(text: &str, prefix: &str) -> Option<usize> {
     let number: usize = text.strip_prefix(prefix)?.parse().ok()?;
     (text == format!("{prefix}{number}")).then_some(number)

@@ -1,7 +1,7 @@
-//! The directory of a sandbox: every name in it, and every path that is more than a name. Nothing else knows them but the
-//! process that mounts a layer, which is told the directory and the name of the layer (`Op::Overlay`).
+//! The directory of a sandbox: all names and paths in it. Only the process that mounts a layer knows some of them as well: it
+//! gets the directory and the name of the layer (`Op::Overlay`).
 //!
-//! What each entry is, `docs/architecture.md` says under *State on disk*.
+//! `docs/architecture.md` describes each entry under *State on disk*.
 
 use super::layer::LayerName;
 use super::path::HostPath;
@@ -49,7 +49,7 @@ pub const SSH_AGENT: &str = "agent";
 pub const TUNNEL_LOG: &str = "tunnel.log";
 pub const TUNNEL_HOSTS: &str = "tunnel.hosts";
 
-/// What a copy-on-write layer is made of.
+/// The parts of a copy-on-write layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LayerPart {
     /// The changes.
@@ -82,12 +82,12 @@ impl<'a> Layout<'a> {
         self.0.join(format!("{layer}.{ending}"))
     }
 
-    /// Where all copies are.
+    /// The directory of all copies.
     pub fn copies(self) -> HostPath {
         self.0.join("copies")
     }
 
-    /// Where the copy of a mount's source is.
+    /// The copy of the source of one mount.
     pub fn copy(self, layer: &LayerName) -> HostPath {
         self.copies().join(layer.to_string())
     }

@@ -1,52 +1,52 @@
-//! What happens while something is done for a caller, and whether it shall go on.
+//! Progress and events of long operations, and their cancellation.
 //!
-//! One trait for everything that takes its time: the library prints nothing, and what a surface shows of it, it learns here.
+//! The library prints nothing: user interfaces show the events that they receive here.
 
 use std::fmt;
 
 use super::id::SandboxName;
 
-/// Something that happened. Kinds will be added: whoever observes passes over those that it does not know.
+/// An event. Later versions add kinds; an observer ignores the kinds that it does not know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event<'a> {
-    /// A source is being copied, and so much of it is there. Comes often, and from any thread.
+    /// Progress of a copy of the source. Frequent, from any thread.
     Copying { files: u64, bytes: u64 },
-    /// The copy is complete or was given up.
+    /// The copy is complete or cancelled.
     Copied,
-    /// A state is being recorded, and so much of it was looked at. Comes often, and from any thread.
+    /// Progress of the recording of a state. Frequent, from any thread.
     Recording { entries: u64, bytes: u64 },
-    /// It is recorded, or will not be.
+    /// The recording is complete or cancelled.
     Recorded,
-    /// A container engine fetches or builds an image, and printed this line.
+    /// A line of output of a container engine that fetches or builds an image.
     Pulling { image: &'a str, line: &'a str },
-    /// The command runs, in this sandbox.
+    /// The command runs in this sandbox.
     Started(&'a SandboxName),
-    /// So many paths of the source have changed since the sandbox was made; inside they are as they were.
+    /// The number of paths that changed in the source since the sandbox was made. Inside they are unchanged.
     Pinned { paths: usize },
-    /// The source is gone, or another directory by now; inside is its recorded state.
+    /// The source was removed or replaced. Inside is its recorded state.
     SourceReplaced,
-    /// The source could not be compared with the base: what changed there is seen inside.
+    /// The source could not be compared with the base: its changes are visible inside.
     NotCompared { why: &'a str },
-    /// The command has ended, and this many commands of others still run in its sandbox. They are waited for.
+    /// The command has ended. The sandbox waits for this number of other commands.
     Waiting { others: usize },
-    /// A file for a tool is being fetched, and so much of it is there. Comes often, and from any thread.
+    /// Progress of the download of a file for a tool. Frequent, from any thread.
     Fetching { tool: &'a str, bytes: u64, size: Option<u64> },
-    /// A file for a tool is there, complete and checked. Comes from any thread.
+    /// A file for a tool is complete and checked. From any thread.
     Fetched { file: &'a str, size: Option<u64>, came: Came },
-    /// A tool is one step further.
+    /// Progress of a tool.
     Tool { tool: ToolPlace<'a>, step: ToolStep },
 }
 
-/// Where a file came from.
+/// The origin of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Came {
-    /// It was there already.
+    /// It was in the cache.
     Cached,
     Fetched,
 }
 
-/// A tool among all that one call needs.
+/// A tool and its place among all tools that an operation needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ToolPlace<'a> {
     /// Name and version.
@@ -56,26 +56,25 @@ pub struct ToolPlace<'a> {
     pub of: usize,
 }
 
-/// What became of a tool.
+/// A step of obtaining a tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ToolStep {
-    /// It was there.
+    /// It exists already.
     Kept,
-    /// Another process makes it and is waited for.
+    /// Another process makes it; this one waits.
     Awaited,
     /// A step of its plan begins; steps count from one.
     Begun { number: usize, of: usize, action: &'static str },
-    /// It is complete and shown to work.
+    /// It is complete and was tested.
     Made,
 }
 
-/// Learns what happens, and says whether it shall go on. `()` learns nothing and lets everything go on.
+/// Receives events and can cancel the operation. `()` ignores all events and never cancels.
 pub trait Observer: fmt::Debug + Sync {
     fn event(&self, _event: &Event<'_>) {}
 
-    /// Whether nobody wants the result any more. Asked often, from any thread; once it was `true` it stays so. What is under way
-    /// is given up where nothing half-done is left, and what was made for it is removed. A command that runs is not ended
-    /// by it.
+    /// Whether to cancel the operation. Called often, from any thread. Once `true`, it must stay `true`. A cancelled operation
+    /// removes its incomplete results. A running command is not affected.
     fn cancelled(&self) -> bool {
         false
     }

@@ -67,8 +67,8 @@ pub(super) fn create(
     }
 }
 
-/// The same without its record: until that is written, nobody else sees a sandbox. A signal that would end this process, or the
-/// end of the caller, ends it without a trace.
+/// The same without its record: until that is written, nobody else sees a sandbox. If it is cancelled by the
+/// observer or a signal, nothing is left.
 pub(super) fn prepare(
     sandboxes: &Sandboxes,
     resolved: ResolvedSpec,
@@ -89,7 +89,7 @@ pub(super) fn prepare(
         .and_then(|()| fill(&directory, &record.resolved, observer))
         .and_then(|()| if wanted.base.is_none() { hold(&directory, &mut record) } else { Ok(()) })
         .and_then(|()| begin(&directory, &mut record, observer))
-        .and_then(|()| if observer.is_over() { Err(SessionError::Interrupted) } else { Ok(()) });
+        .and_then(|()| if observer.is_cancelled_now() { Err(SessionError::Interrupted) } else { Ok(()) });
     match filled {
         Ok(()) => Ok(Created { directory, lock, record }),
         Err(error) => {

@@ -163,7 +163,7 @@ pub enum SessionError {
     Overfull(String),
     #[error(transparent)]
     Proof(#[from] ProofError),
-    /// The caller did not want it any more.
+    /// Cancelled by the observer or a signal.
     #[error("interrupted before it was complete; nothing is kept of it")]
     Interrupted,
 }

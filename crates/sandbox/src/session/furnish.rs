@@ -60,7 +60,7 @@ pub(super) struct EnvironmentFile {
     variables: BTreeMap<String, String>,
 }
 
-/// Makes every copy, unless the caller does not want it any more.
+/// Makes every copy, unless the observer cancels it.
 pub(super) fn copies(
     directory: &SandboxDirectory,
     resolved: &ResolvedSpec,

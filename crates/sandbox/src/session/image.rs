@@ -7,8 +7,7 @@ use crate::attention::Interruptible;
 use crate::model::observe::Observer;
 use crate::model::path::HostPath;
 
-/// Unpacks the archive or layout at `path` below our data directory, unless that was done before. A signal that would end this
-/// process ends the unpacking instead.
+/// Unpacks the archive or layout at `path` below our data directory, unless that was done before. Signals cancel it.
 pub fn unpack_image(data: &HostPath, path: &HostPath, observer: &dyn Observer) -> Result<(), SessionError> {
     let observer = Interruptible::new(observer);
     let cancelled = || observer.cancelled();

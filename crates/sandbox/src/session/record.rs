@@ -85,11 +85,11 @@ pub struct Outcome {
     pub warnings: Vec<Warning>,
 }
 
-/// The code of the warning that the recording of a state was interrupted.
+/// The code of the warning for an interrupted recording.
 pub(super) const INTERRUPTED: &str = "interrupted";
 
 impl Outcome {
-    /// Whether a signal, or the caller, ended what comes after the command: its state is not recorded yet.
+    /// Whether the recording after the command was cancelled: its state is not recorded yet.
     pub fn was_interrupted(&self) -> bool {
         self.warnings.iter().any(|warning| warning.code == INTERRUPTED)
     }

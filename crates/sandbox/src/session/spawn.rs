@@ -333,7 +333,7 @@ impl Observer for Reporter {
             Event::Recording { entries, bytes } => News::Recording { entries, bytes },
             Event::Recorded => News::Recorded,
             Event::Waiting { others } => News::Waiting { others },
-            // Those of sandboxes that exist already, and of tools: none is made or entered here.
+            // Events of existing sandboxes and of tools do not occur here.
             Event::Pinned { .. }
             | Event::SourceReplaced
             | Event::NotCompared { .. }
@@ -343,7 +343,7 @@ impl Observer for Reporter {
         });
     }
 
-    /// What a command did that ran is recorded, whoever waits for it.
+    /// After the command has started, its state is recorded even if the caller is gone.
     fn cancelled(&self) -> bool {
         self.line.is_closed() && !self.has_started.load(Ordering::Relaxed)
     }

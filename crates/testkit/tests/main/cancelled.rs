@@ -1,7 +1,7 @@
-//! Ctrl-C while something is copied or recorded: it ends soon, with 130, and nothing incomplete is left.
+//! Ctrl-C during a copy or a recording: the command exits soon, with 130, and leaves nothing incomplete.
 //!
-//! Every file of the source is opened slowly, so that what is to be interrupted goes on for a minute if nobody interrupts it. The
-//! signal comes when some files were opened and signals are held back.
+//! `strace` delays every open in the source, so that the operation would take a minute. The signal is sent after some files
+//! were opened and while the process holds signals back.
 
 use std::path::{Path, PathBuf};
 use std::process::Child;
@@ -13,10 +13,10 @@ use sandtable_testkit::env::TestEnv;
 use crate::broken_off::{call, each};
 use crate::cli::Unused as _;
 
-/// As many files, each of which takes so many microseconds to open.
+/// The number of files, and the delay of each open in microseconds.
 const FILES: usize = 4000;
 const SLOWNESS: u32 = 50_000;
-/// How long a state may take to come about that has to.
+/// How long to wait for an expected condition.
 const PATIENCE: Duration = Duration::from_mins(2);
 
 fn source(env: &TestEnv, name: &str) -> PathBuf {
@@ -27,7 +27,7 @@ fn source(env: &TestEnv, name: &str) -> PathBuf {
     source
 }
 
-/// A command under way whose files are opened slowly.
+/// A running command with slow opens.
 struct Slow {
     child: Child,
     trace: PathBuf,
@@ -88,7 +88,7 @@ fn holds_back(pid: Pid) -> bool {
     u64::from_str_radix(&mask, 16).unwrap() & (1 << (Signal::INT.as_raw() - 1)) != 0
 }
 
-/// That nothing incomplete is kept: no sandbox, no snapshot, no temporary file, no mark.
+/// Checks that nothing incomplete is kept: no sandbox, no snapshot, no temporary file, no mark.
 fn nothing_left(env: &TestEnv, source: &Path) {
     let data = env.home().join(".local/share/sandtable");
     let names = |path: &Path| {

@@ -115,7 +115,7 @@ impl Error {
         }
     }
 
-    /// Whether nobody wanted the tool any more, before any of its steps ran.
+    /// Whether the observer or a signal cancelled it.
     pub fn is_interrupted(&self) -> bool {
         matches!(self, Self::Fetch(error) if matches!(**error, FetchError::Cancelled { .. }))
     }

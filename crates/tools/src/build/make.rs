@@ -46,7 +46,7 @@ pub(super) struct Making<'a> {
     /// All that its steps see.
     pub(super) dependencies: &'a [ProvidedDep],
     pub(super) workplace: &'a Workplace,
-    /// Told which step begins, counted from one, and its action.
+    /// Called when a step begins, with its number from one and its action.
     pub(super) begun: &'a dyn Fn(usize, &'static str),
 }
 

@@ -353,12 +353,12 @@ impl Depot {
     }
 }
 
-/// What else is done while a tool is obtained.
+/// Callbacks and options of [`Depot::obtain`].
 #[derive(Clone, Copy)]
 pub struct Around<'a> {
     /// Called when another process makes the tool and is waited for.
     pub waiting: &'a dyn Fn(),
-    /// Called on what a builder left that was killed or failed, before it is removed.
+    /// Called on the remains of a failed or killed build, before they are removed.
     pub clear: &'a dyn Fn(&HostPath),
     pub failures: Failures,
 }
@@ -373,7 +373,7 @@ impl fmt::Debug for Around<'_> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failures {
     Removed,
-    /// It stays until the next build, to be looked at.
+    /// Kept until the next build, for inspection.
     Kept,
 }
 

@@ -44,11 +44,11 @@ struct Job<'a> {
     watch: &'a Watch<'a>,
 }
 
-/// What is asked and told while a client works.
+/// Progress and cancellation of a client.
 pub(super) struct Watch<'a> {
-    /// Told how many bytes have come.
+    /// Called with the number of bytes so far.
     pub(super) coming: &'a dyn Fn(u64),
-    /// Whether nobody wants the file any more.
+    /// Whether to kill the client.
     pub(super) cancelled: &'a dyn Fn() -> bool,
 }
 

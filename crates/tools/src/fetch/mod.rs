@@ -59,7 +59,7 @@ pub enum FetchError {
     TooSlow { file: String, limit: Duration },
     #[error("`{file}` cannot be fetched: {why}")]
     Refused { file: String, why: &'static str },
-    #[error("interrupted while `{file}` was fetched; what has come of it is kept")]
+    #[error("interrupted while `{file}` was fetched; the part that arrived is kept")]
     Cancelled { file: String },
     #[error("cannot {what} `{}`", path.display())]
     File {
@@ -90,8 +90,8 @@ pub struct Clients {
     pub environment: BTreeMap<String, String>,
 }
 
-/// Fetches everything that the plans name and that is not in the cache. The first failure ends all, and so does a signal that
-/// would end this process: no client goes on alone, and what has come is there for the next attempt.
+/// Fetches everything that the plans name and that is not in the cache. The first failure ends all. The observer or a
+/// signal cancels it: clients are killed, and the parts that arrived are kept for the next attempt.
 pub fn fetch(
     plans: &[&Plan],
     cache: &Cache,

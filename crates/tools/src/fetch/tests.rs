@@ -143,7 +143,7 @@ fn hostile_answers_are_errors_that_name_the_file() {
     assert!(refused("head -c 300000000 /dev/zero > \"$out\"; sleep 60").contains("longer than the 7 bytes"));
 }
 
-/// Wants a file until some of it has come.
+/// Cancels once a part of the file has arrived.
 #[derive(Debug, Default)]
 struct Fickle(std::sync::atomic::AtomicBool);
 
@@ -160,14 +160,14 @@ impl Observer for Fickle {
 }
 
 #[test]
-fn a_client_whose_file_nobody_wants_any_more_is_ended_and_gone_on_with_later() {
+fn a_cancelled_download_kills_its_client_and_can_be_resumed() {
     let world = World::new();
     world.client("curl", "printf con > \"$out\"; echo $$ > \"$out.pid\"; exec sleep 600");
     let ended = world.fetch_heard(&[https("content")], &Fickle::default());
     assert!(matches!(&ended, Err(FetchError::Cancelled { file }) if file == "thing.tar.gz"), "{ended:?}");
     let scratch = world.place.path().join("cache").join(format!("{}.partial", https("content").sha256));
-    assert_eq!(fs::read(scratch.join("thing.tar.gz")).unwrap(), b"con", "what has come is kept");
-    // It was waited for, so that it is gone if it got as far as to say who it is.
+    assert_eq!(fs::read(scratch.join("thing.tar.gz")).unwrap(), b"con", "the part is kept");
+    // The client is gone, if it got as far as writing its id.
     let pid = fs::read_to_string(scratch.join("thing.tar.gz.pid")).unwrap_or_default();
     assert!(pid.trim().is_empty() || !Path::new("/proc").join(pid.trim()).exists(), "{pid}");
     world.client("curl", "[ \"$(cat \"$out\")\" = con ] && printf tent >> \"$out\"");

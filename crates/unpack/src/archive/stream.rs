@@ -46,7 +46,7 @@ impl<R: Read> Read for Hashing<R> {
     }
 }
 
-/// Passes bytes on until nobody wants them any more.
+/// Passes bytes on until the operation is cancelled.
 pub(crate) struct Wanted<'a, R> {
     inner: R,
     cancelled: &'a dyn Fn() -> bool,

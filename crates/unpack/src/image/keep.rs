@@ -106,7 +106,7 @@ impl<'a> Images<'a> {
         Self { root: root.into(), limits, cancelled: &|| false }
     }
 
-    /// The same for a caller who may not want the image any more: asked often, `true` ends it with [`Error::Cancelled`].
+    /// The same with cancellation: once `cancelled` returns `true`, unpacking ends with [`Error::Cancelled`].
     #[must_use]
     pub fn unless(self, cancelled: &'a dyn Fn() -> bool) -> Self {
         Self { cancelled, ..self }
@@ -114,7 +114,7 @@ impl<'a> Images<'a> {
 
     /// The unpacked form of the archive or layout at `path`; unpacks it if that was not done before.
     pub fn unpacked(&self, path: &Path) -> Result<Kept, Error> {
-        // Whatever failed, that it was cancelled is the reason.
+        // The failure of a read that was cancelled has that reason.
         self.whole(path).map_err(|error| if (self.cancelled)() { Error::Cancelled } else { error })
     }
 

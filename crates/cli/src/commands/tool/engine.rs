@@ -90,7 +90,7 @@ impl EngineArgs {
     }
 }
 
-/// Tells how tools are made on `root`, which is named if it is an image.
+/// Prints the progress of tools that are made on `root`; an image is named.
 pub(super) fn observer(app: &App, root: &BuildRoot) -> TerminalObserver {
     let observer = TerminalObserver::new(app.ui, Verbosity::Normal);
     match root {

@@ -109,7 +109,7 @@ impl Beginning {
         Some(Self { progress, thread })
     }
 
-    /// Waits until the sandbox stands on a recorded state, or until the caller does not want to wait any more.
+    /// Waits until the base is recorded. The observer can cancel the recording.
     pub(in crate::session) fn finish(
         self,
         record: &Record,

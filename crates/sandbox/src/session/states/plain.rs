@@ -37,7 +37,7 @@ pub(super) fn root(directory: &SandboxDirectory, record: &Record) -> Option<Path
 }
 
 /// Records the base of such a sandbox before anything runs in it. Where that is not possible the sandbox has no
-/// states, and a warning says why; where the caller does not want it any more there is no sandbox.
+/// states, and a warning says why; if the observer cancels it, no sandbox is made.
 pub(in crate::session) fn begin(
     directory: &SandboxDirectory,
     record: &mut Record,
