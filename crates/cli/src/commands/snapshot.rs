@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::{Args, ValueEnum};
 use sandtable_app::target::Target;
 use sandtable_sandbox::attention::Interruptible;
-use sandtable_sandbox::board::{Consistency, Ignored, ObjectId, Skipped, Snapshot, Taking};
+use sandtable_sandbox::board::{Consistency, Ignored, ObjectId, OperationKind, Skipped, Snapshot, Taking};
 use sandtable_sandbox::session::states;
 use serde::Serialize;
 
@@ -77,7 +77,7 @@ pub(crate) fn run(app: &App, args: &SnapshotArgs) -> Result<ExitCode, CliError> 
     let parent = args.parent.as_deref().map(|text| board.snapshot(text)).transpose()?;
     let taking = Taking {
         parent: parent.as_ref().map(|found| found.snapshot.id),
-        ..Taking::of(Ignored::All, "snapshot", &observer)
+        ..Taking::of(Ignored::All, &OperationKind::Snapshot, &observer)
     };
     let taking = Taking { message: args.message.as_deref(), ..taking };
     let answer = match Target::of(&app.caller, args.target.as_deref())? {
@@ -113,7 +113,7 @@ pub(crate) fn onboard(app: &App, args: &OnboardArgs) -> Result<ExitCode, CliErro
         None => app.caller.source(None)?,
     };
     app.caller.whole(&source)?;
-    let taken = app.board()?.onboard(&source, &Taking::of(ignored, "onboard", &observer))?;
+    let taken = app.board()?.onboard(&source, &Taking::of(ignored, &OperationKind::Onboard, &observer))?;
     terminal.clear();
     let answer = answer(&taken.snapshot, taken.parent, &taken.outcome.skipped);
     if args.json {

@@ -10,7 +10,7 @@ use sandtable_store::dir::{open_named, stat_fd};
 use sandtable_store::gc;
 use sandtable_store::id::{HashKind, ObjectId};
 use sandtable_store::ignore::Rules;
-use sandtable_store::meta::{Durability, Snapshot};
+use sandtable_store::meta::{Durability, OperationKind, Snapshot};
 use sandtable_store::object::commit::Consistency;
 use sandtable_store::objects::{Loose, Objects};
 use sandtable_store::snapshot::{
@@ -34,8 +34,7 @@ pub struct Taking<'a> {
     pub ignored: Ignored,
     /// The user's words; without any, the snapshot is called after the operation.
     pub message: Option<&'a str>,
-    /// The kind of the operation, as the log has it.
-    pub operation: &'a str,
+    pub operation: &'a OperationKind,
     pub details: &'a str,
     /// What it was made from; the newest state of the same subject if nobody says.
     pub parent: Option<ObjectId>,
@@ -67,7 +66,7 @@ pub struct Taken {
 impl Board {
     /// Records the first state of a source, ignored files and all.
     pub fn onboard_repo(&self, source: &Path) -> Result<Taken, BoardError> {
-        self.onboard(source, &Taking::of(Ignored::All, "onboard", &()))
+        self.onboard(source, &Taking::of(Ignored::All, &OperationKind::Onboard, &()))
     }
 
     /// The same, as the caller wishes.
@@ -126,7 +125,7 @@ impl Board {
         message: &str,
     ) -> Result<Taken, BoardError> {
         let message = Some(message);
-        let taking = Taking { message, parent, ..Taking::of(Ignored::All, "snapshot", &()) };
+        let taking = Taking { message, parent, ..Taking::of(Ignored::All, &OperationKind::Snapshot, &()) };
         self.snapshot_directory(worktree, &taking)
     }
 
@@ -145,7 +144,7 @@ impl Board {
 }
 
 impl<'a> Taking<'a> {
-    pub fn of(ignored: Ignored, operation: &'a str, observer: &'a dyn Observer) -> Self {
+    pub fn of(ignored: Ignored, operation: &'a OperationKind, observer: &'a dyn Observer) -> Self {
         Self {
             ignored,
             message: None,
@@ -270,10 +269,10 @@ pub(crate) fn commit(
         parents: words.parent.into_iter().collect(),
         tree: state.tree,
         extra,
-        message: words.taking.message.unwrap_or(words.taking.operation).to_owned(),
+        message: words.taking.message.unwrap_or(words.taking.operation.as_str()).to_owned(),
         consistency: words.consistency,
         at: SystemTime::now(),
-        operation: words.taking.operation.to_owned(),
+        operation: words.taking.operation.clone(),
         details: words.taking.details.to_owned(),
         durability: Durability::Durable,
     };

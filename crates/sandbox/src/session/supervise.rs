@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use sandtable_protocol::invocation::AttachError;
 use sandtable_protocol::report::{Control, Observed};
 use sandtable_store::lock::FileLock;
+use sandtable_store::meta::OperationKind;
 use sandtable_store::source::Drift;
 
 use super::capture::{Capture, Watch};
@@ -209,10 +210,10 @@ impl Supervision<'_> {
         }
         let details = serde_json::json!({ "command": readable(self.task.request.command) }).to_string();
         let operation = match self.task.first {
-            First::Yes => "run",
-            First::No => "exec",
+            First::Yes => OperationKind::Run,
+            First::No => OperationKind::Exec,
         };
-        let taking = Taking { details: &details, ..Taking::of(Ignored::Changed, operation, observer) };
+        let taking = Taking { details: &details, ..Taking::of(Ignored::Changed, &operation, observer) };
         match keep(self.directory, self.record, &taking, Stillness::Stopped) {
             Ok(kept) => {
                 let left = told_left_out(kept.outcome.counts.skipped, &kept.outcome.skipped);

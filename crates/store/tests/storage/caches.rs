@@ -8,7 +8,7 @@ use sandtable_store::fsck::{Depth, fsck};
 use sandtable_store::gc::{self, GcOptions};
 use sandtable_store::id::HashKind;
 use sandtable_store::ignore::Rules;
-use sandtable_store::meta::{HeadChange, OperationDraft};
+use sandtable_store::meta::{HeadChange, OperationDraft, OperationKind};
 use sandtable_store::snapshot::{SnapshotOptions, SnapshotOutcome, Store as Ends, take};
 use sandtable_store::statcache::Subject;
 use sandtable_store::store::{Batch, Store, write_extra};
@@ -93,7 +93,7 @@ fn a_cache_vouches_for_nothing_when_a_pack_is_gone() {
     // All that was recorded is let go and collected; the cache is still there.
     let removed = OperationDraft {
         subject: "s".to_owned(),
-        kind: "rm".to_owned(),
+        kind: OperationKind::Remove,
         at: at(1),
         head: HeadChange::Remove,
         details: String::new(),

@@ -8,6 +8,7 @@
 use std::os::fd::AsFd as _;
 
 use sandtable_store::id::ObjectId;
+use sandtable_store::meta::OperationKind;
 use sandtable_store::snapshot::{Ignored, SnapshotOutcome};
 use sandtable_store::state::{LeftOut, State};
 use sandtable_store::store::{Batch, Store};
@@ -104,7 +105,7 @@ impl SandboxDirectory {
     }
 
     fn seen_plainly(&self, record: &Record, batch: &Batch<'_>) -> Result<SnapshotOutcome, SessionError> {
-        let taking = Taking::of(Ignored::All, "snapshot", &());
+        let taking = Taking::of(Ignored::All, &OperationKind::Snapshot, &());
         Ok(plain::look(self, record, batch, &taking)?)
     }
 }

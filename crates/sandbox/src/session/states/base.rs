@@ -6,6 +6,7 @@ use std::thread::JoinHandle;
 use std::time::SystemTime;
 
 use sandtable_store::id::ObjectId;
+use sandtable_store::meta::OperationKind;
 use sandtable_store::meta::{HeadChange, OperationDraft};
 use sandtable_store::source::{Sightings, Stamp};
 use serde::{Deserialize, Serialize};
@@ -141,7 +142,7 @@ fn record_source(
     let taking = Taking {
         message: Some("the source"),
         sightings: Some(&seen.sightings),
-        ..Taking::of(Ignored::None, "onboard", observer)
+        ..Taking::of(Ignored::None, &OperationKind::Onboard, observer)
     };
     let began = Began { moment: seen.moment, listing: &|| seen.look.wait() };
     Ok(board.onboard_since(source, &taking, Some(began))?.id)
@@ -152,7 +153,7 @@ impl SandboxDirectory {
     pub(in crate::session) fn let_go(&self, record: &Record) {
         let removed = OperationDraft {
             subject: subject(record).to_string(),
-            kind: "rm".to_owned(),
+            kind: OperationKind::Remove,
             at: SystemTime::now(),
             head: HeadChange::Remove,
             details: serde_json::json!({ "name": record.name }).to_string(),
@@ -182,7 +183,7 @@ impl SandboxDirectory {
         store.hold(&stands_on.snapshot).map_err(board::BoardError::from)?;
         let created = OperationDraft {
             subject: subject(record).to_string(),
-            kind: "create".to_owned(),
+            kind: OperationKind::Create,
             at: SystemTime::now(),
             head: HeadChange::Set(stands_on.snapshot),
             details: serde_json::json!({ "name": record.name }).to_string(),

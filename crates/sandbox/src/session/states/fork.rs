@@ -1,5 +1,6 @@
 //! A new sandbox from any state.
 
+use sandtable_store::meta::OperationKind;
 use sandtable_store::rollback::RollbackOutcome;
 
 use super::super::create::{Created, Wanted, prepare};
@@ -41,14 +42,14 @@ pub fn fork(
             let (copied, _) = directory.standing(&record)?;
             let copied = state(&from.store, &copied.snapshot)?;
             directory.stand_on(&record, base, None)?;
-            let entry = Entry::set(&subject(&record), "fork", from.snapshot.id);
+            let entry = Entry::set(&subject(&record), OperationKind::Fork, from.snapshot.id);
             let turning = ((&copied, &from.state()?), &entry);
             plain::turn(&directory, &record, (&from.store, Trust::Fresh), turning)?
         } else {
             let base = state(&from.store, &base)?;
             let going = turn::Going { base: &base, to: (from.snapshot.id, &from.state()?), along: &[] };
             let outcome = turn::replace(&directory, &record, &from.store, going)?;
-            turn::note(&from.store, &record, "fork", from.snapshot.id)?;
+            turn::note(&from.store, &record, OperationKind::Fork, from.snapshot.id)?;
             outcome
         };
         directory.write(RECORD, &record)?;

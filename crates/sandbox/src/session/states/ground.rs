@@ -12,6 +12,7 @@ use sandtable_store::checkout::{self, checkout};
 use sandtable_store::copy::{self, copy};
 use sandtable_store::dir::{open_named, stat_fd};
 use sandtable_store::id::ObjectId;
+use sandtable_store::meta::OperationKind;
 use sandtable_store::remove::remove_tree;
 
 use super::super::create::make;
@@ -101,7 +102,8 @@ fn record_all(
     record: &Record,
     observer: &dyn Observer,
 ) -> Result<ObjectId, SessionError> {
-    let taking = Taking { message: Some("the source"), ..Taking::of(Ignored::All, "onboard", observer) };
+    let taking =
+        Taking { message: Some("the source"), ..Taking::of(Ignored::All, &OperationKind::Onboard, observer) };
     let source = record.resolved.source.root.as_path();
     let recorded = directory.board().onboard_changed(source, &taking);
     observer.event(&Event::Recorded);

@@ -157,7 +157,7 @@ fn keep_stopped(
     }
     let work = catch_up::keep_first(directory, record)?;
     // Where the command did something, the snapshot is told apart from it although it is the same state.
-    let words = taking.message.or((!work.unchanged).then_some(taking.operation));
+    let words = taking.message.or((!work.unchanged).then_some(taking.operation.as_str()));
     keep(directory, record, &Taking { message: words, ..*taking }, Stillness::Stopped)
 }
 

@@ -7,6 +7,7 @@
 use std::path::PathBuf;
 
 use sandtable_store::id::ObjectId;
+use sandtable_store::meta::OperationKind;
 use sandtable_store::remove::remove_tree;
 use sandtable_store::rollback::{RollbackOutcome, Verify};
 use sandtable_store::snapshot;
@@ -47,7 +48,8 @@ pub(in crate::session) fn begin(
         return Ok(());
     }
     let Some(root) = root(directory, record) else { return Ok(()) };
-    let taking = Taking { message: Some("the source"), ..Taking::of(Ignored::All, "onboard", observer) };
+    let taking =
+        Taking { message: Some("the source"), ..Taking::of(Ignored::All, &OperationKind::Onboard, observer) };
     let head = base_head(&record.resolved.source.root);
     let recorded = match record.resolved.mode.value {
         WorkspaceMode::Live => directory.board().onboard_changed(&root, &taking).map(|snapshot| snapshot.id),
@@ -83,7 +85,8 @@ pub(super) fn record_again(directory: &SandboxDirectory, record: &Record) -> Res
             .map_err(|error| SessionError::state("remove", place.as_path())(error.source))
     };
     clear()?;
-    let taking = Taking { message: Some("the source"), ..Taking::of(Ignored::All, "onboard", &()) };
+    let taking =
+        Taking { message: Some("the source"), ..Taking::of(Ignored::All, &OperationKind::Onboard, &()) };
     let recorded = copy_workspace(&record.resolved, &place).and_then(|()| {
         let looked = |batch: &Batch<'_>| look_alone(batch, &subject(record), place.as_path(), &taking);
         Ok(record_files(directory, record, &taking, &looked)?)

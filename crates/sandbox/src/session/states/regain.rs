@@ -10,6 +10,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use fs_err as fs;
 use sandtable_store::id::ObjectId;
+use sandtable_store::meta::OperationKind;
 use sandtable_store::source::{self, SourceOptions, Stamp};
 
 use super::super::capture::drift_entry;
@@ -60,7 +61,7 @@ fn record_ground(directory: &SandboxDirectory, record: &Record) -> Result<Object
     let subject = Subject::directory(source);
     let batch = store.begin().map_err(board::BoardError::from)?;
     let (message, rules) = (Some("the source"), directory.board().users_rules(source));
-    let taking = Taking { message, rules: &rules, ..Taking::of(Ignored::None, "onboard", &()) };
+    let taking = Taking { message, rules: &rules, ..Taking::of(Ignored::None, &OperationKind::Onboard, &()) };
     let (ignored, mut seen) = if record.sees_source() {
         (Ignored::None, look(&batch, &subject, source, &taking)?)
     } else {

@@ -6,6 +6,7 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 
 use sandtable_store::diff::{self, Renames};
 use sandtable_store::layer::write::{LayerWriteOptions, pin, unpin, unpinned};
+use sandtable_store::meta::OperationKind;
 use sandtable_store::path::RelPath;
 use sandtable_store::state::LeftOut;
 use serde::{Deserialize, Serialize};
@@ -82,7 +83,7 @@ pub(in crate::session) fn settle(
     let source = record.resolved.source.root.as_path().to_owned();
     // By the rules of then: whatever they ignored is no part of the state it stands on, and has not come since.
     let LeftOut { exclude, .. } = left_out(&store, &base).unwrap_or_default();
-    let taking = Taking { rules: &exclude, ..Taking::of(Ignored::None, "onboard", &()) };
+    let taking = Taking { rules: &exclude, ..Taking::of(Ignored::None, &OperationKind::Onboard, &()) };
     let batch = store.begin().map_err(board::BoardError::from)?;
     let now = board::take::look(&batch, &Subject::directory(&source), &source, &taking)?;
     // All of it, or the sandbox would see part of another state.

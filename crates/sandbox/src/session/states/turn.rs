@@ -8,6 +8,7 @@ use sandtable_store::id::ObjectId;
 use sandtable_store::layer::write::{
     self as layer, LayerWriteOptions, Layers, carry, exchange_upper, write_git, write_upper,
 };
+use sandtable_store::meta::OperationKind;
 use sandtable_store::meta::{Direction, HeadChange, MetaError, Move, OperationDraft};
 use sandtable_store::path::RelPath;
 use sandtable_store::rollback::RollbackOutcome;
@@ -52,14 +53,14 @@ pub fn rollback(sandboxes: &Sandboxes, name: &SandboxName, to: &Found) -> Result
     }
     let outcome = if plain::root(&directory, &record).is_some() {
         let there = state(&store, &from)?;
-        let entry = Entry::set(&subject(&record), "rollback", to.snapshot.id);
+        let entry = Entry::set(&subject(&record), OperationKind::Rollback, to.snapshot.id);
         plain::turn(&directory, &record, (&store, Trust::Fresh), ((&there, &to.state()?), &entry))?
     } else {
         let base = state(&store, &stands_on.snapshot)?;
         let along = unheld(&record, &kept.outcome)?;
         let going = Going { base: &base, to: (to.snapshot.id, &to.state()?), along: &along };
         let outcome = replace(&directory, &record, &store, going)?;
-        note(&store, &record, "rollback", to.snapshot.id)?;
+        note(&store, &record, OperationKind::Rollback, to.snapshot.id)?;
         outcome
     };
     let left_out = lacking(&directory, &store, &to.snapshot.id)?;
@@ -122,12 +123,12 @@ fn nothing(name: &SandboxName, error: MetaError) -> board::BoardError {
 pub(super) fn note(
     store: &Store,
     record: &Record,
-    kind: &str,
+    kind: OperationKind,
     snapshot: ObjectId,
 ) -> Result<(), SessionError> {
     let done = OperationDraft {
         subject: subject(record).to_string(),
-        kind: kind.to_owned(),
+        kind,
         at: SystemTime::now(),
         head: HeadChange::Set(snapshot),
         details: "{}".to_owned(),
