@@ -17,12 +17,12 @@ use sandtable_protocol::op::{self, Allow, Beneath, Ids, Op, Owner, SetIds, Shift
 use sandtable_protocol::report::Report;
 
 use super::ssh_agent::{self, relay};
-use super::{Engine, Handles, LaunchError, Place, Plan, Running, fingerprint, nat};
+use super::{Engine, Handles, LaunchError, Place, Running, fingerprint, nat};
 use crate::model::agent::Forwarding;
 use crate::model::layout::{self, Layout};
 use crate::model::mount::{Content, FileIdentity, HostAccess, Mount, Ownership, Pins};
 use crate::model::path::HostPath;
-use crate::model::resolved::{EngineName, HelperKind, NetworkHelper, ResolvedSpec, Systemd, SystemdKind};
+use crate::model::resolved::{HelperKind, NetworkHelper, ResolvedSpec, Systemd, SystemdKind};
 use crate::model::spec::Network;
 use crate::os;
 
@@ -34,12 +34,10 @@ pub const ID_COUNT: u32 = 1 << 16;
 pub struct Native;
 
 impl Engine for Native {
-    fn name(&self) -> EngineName {
-        EngineName::Native
-    }
+    type Plan = op::Plan;
 
-    fn plan(&self, spec: &ResolvedSpec, place: &Place) -> Plan {
-        Plan::Native(Box::new(op::Plan {
+    fn plan(&self, spec: &ResolvedSpec, place: &Place) -> op::Plan {
+        op::Plan {
             hostname: place.name.to_string(),
             ids: match place.id_base {
                 Some(base) => Ids::Range { base, count: ID_COUNT },
@@ -51,11 +49,10 @@ impl Engine for Native {
             set_ids: set_ids(spec, place),
             limits: limits(spec, place),
             relay: agent_relay(spec, place),
-        }))
+        }
     }
 
-    fn launch(&self, plan: &Plan, handles: &Handles<'_>) -> Result<Box<dyn Running>, LaunchError> {
-        let Plan::Native(plan) = plan else { unreachable!("an engine launches its own plans") };
+    fn launch(&self, plan: &op::Plan, handles: &Handles<'_>) -> Result<Box<dyn Running>, LaunchError> {
         let handles = handles::Handles { listener: handles.control, lock: handles.lock };
         let agent = plan
             .relay

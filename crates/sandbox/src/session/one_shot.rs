@@ -138,7 +138,6 @@ impl OneShot {
 
     fn launched(&self, command: &Command, deadline: Instant) -> Result<Ending, SessionError> {
         can_start()?;
-        let engine = engine(self.resolved.engine);
         let place = Place {
             directory: self.directory.path().clone(),
             name: self.name.clone(),
@@ -149,7 +148,7 @@ impl OneShot {
         let control = self.directory.listen()?;
         let handles = Handles { control: control.as_fd(), lock: self.lock.as_fd() };
         let allowance = Allowance::of_one_shot(&self.directory, &self.resolved);
-        let mut sandbox = engine.launch(&engine.plan(&self.resolved, &place), &handles)?;
+        let mut sandbox = engine(self.resolved.engine).plan(&self.resolved, &place).launch(&handles)?;
         if let Some(refusal) = refusal(&self.resolved, &allowance.added_to(sandbox.report())) {
             return Err(refusal.into());
         }

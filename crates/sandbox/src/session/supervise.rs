@@ -118,14 +118,13 @@ impl Supervision<'_> {
         if self.task.request.observer.cancelled() {
             return Err(SessionError::Interrupted);
         }
-        let engine = engine(self.resolved().engine);
-        let plan = engine.plan(self.resolved(), &place(self.directory, self.record));
+        let plan = engine(self.resolved().engine).plan(self.resolved(), &place(self.directory, self.record));
         if self.resolved().lifetime.value == Lifetime::Keep {
             self.directory.mark_unrecorded()?;
         }
         let control = self.directory.listen()?;
         let handles = Handles { control: control.as_fd(), lock: self.lock.as_fd() };
-        let sandbox = engine.launch(&plan, &handles)?;
+        let sandbox = plan.launch(&handles)?;
         match refusal(self.resolved(), &allowance.added_to(sandbox.report())) {
             Some(refusal) => Err(refusal.into()),
             None => Ok(sandbox),
