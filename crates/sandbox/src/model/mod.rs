@@ -6,6 +6,7 @@ pub mod blame;
 pub mod check;
 pub mod choice;
 pub mod container;
+pub mod engine;
 pub mod hide;
 pub mod id;
 pub mod ignore_file;

@@ -48,7 +48,7 @@ pub(super) fn cow(
     pins: Pins,
 ) -> Result<Content, ResolveError> {
     // Where no view can be made this only says what is wished for.
-    if case.engine.makes_views() {
+    if case.traits().has_views() {
         check_upper(&case.state, case.facts)?;
         check_lower(case, path)?;
         check_engine(case, path, pins)?;

@@ -23,6 +23,7 @@ use super::run::Request;
 use super::states::{begin, hold, lay};
 use crate::attention::Interruptible;
 use crate::engine::{Place, can_start, engine};
+use crate::model::engine::Maker;
 use crate::model::id::SandboxName;
 use crate::model::layout::{LayerPart, RECORD};
 use crate::model::mount::{Content, Pins};
@@ -77,7 +78,7 @@ pub(super) fn prepare(
 ) -> Result<Created, SessionError> {
     can_start()?;
     let mut resolved = resolved;
-    if resolved.container.is_some() {
+    if resolved.engine.traits().processes == Maker::Engine {
         sandboxes.reap_containers()?;
     }
     let observer = &Interruptible::new(request.observer);
