@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use sandtable_merge::{self as merge, Log, Means, Over, Recorded, Turn, Way};
-use sandtable_sandbox::board::{self, Board, FORGET, LeftOut, Subject};
+use sandtable_sandbox::board::{self, Board, LeftOut, OperationKind, Subject};
 use sandtable_sandbox::model::id::SandboxName;
 use sandtable_sandbox::model::path::HostPath;
 use sandtable_sandbox::session::states::done_at;
@@ -139,7 +139,7 @@ pub(super) fn needed(log: &[Operation]) -> Vec<ObjectId> {
     let mut all: BTreeMap<&str, Stacks> = BTreeMap::new();
     for operation in log {
         let stacks = all.entry(&operation.subject).or_default();
-        if operation.kind == FORGET {
+        if operation.kind == OperationKind::Forget {
             *stacks = Stacks::default();
         } else {
             stacks.add(operation);
@@ -181,11 +181,14 @@ impl Logged {
             return Err(board::BoardError::Collected(id).into());
         }
         let store = HostPath::new(self.store.git_dir()).expect("a store has an absolute path");
-        let (there, word) = match way {
-            Direction::Undo => (Way::Back, "undo"),
-            Direction::Redo => (Way::There, "redo"),
+        let there = match way {
+            Direction::Undo => Way::Back,
+            Direction::Redo => Way::There,
         };
-        let log = Log { over: Some(Over { word, number: self.number }), ..log(&self.store, &self.target) };
+        let log = Log {
+            over: Some(Over { direction: way, number: self.number }),
+            ..log(&self.store, &self.target)
+        };
         Ok(self.done.turn(means, (&self.target, &store), (there, log))?)
     }
 }
@@ -233,22 +236,22 @@ struct Stacks {
 }
 
 fn is_delivery(operation: &Operation) -> bool {
-    matches!(operation.kind.as_str(), "merge" | "apply")
+    matches!(operation.kind, OperationKind::Merge | OperationKind::Apply)
 }
 
 impl Stacks {
     /// Goes on by one operation of a log.
     fn add(&mut self, operation: &Operation) {
         let (at, over) = (operation.at(), over(operation));
-        match (operation.kind.as_str(), over) {
+        match (&operation.kind, over) {
             _ if is_delivery(operation) => {
                 self.undone.clear();
                 let (number, name) = (operation.number, Recorded::delivery(&operation.details));
                 let read = Recorded::parse(&operation.details);
                 self.done.extend(read.map(|read| Entry { at, number, done: read, name }));
             }
-            ("undo", Some(over)) => pass(over, at, (&mut self.done, &mut self.undone)),
-            ("redo", Some(over)) => pass(over, at, (&mut self.undone, &mut self.done)),
+            (OperationKind::Undo, Some(over)) => pass(over, at, (&mut self.done, &mut self.undone)),
+            (OperationKind::Redo, Some(over)) => pass(over, at, (&mut self.undone, &mut self.done)),
             _ => {}
         }
     }
@@ -296,13 +299,14 @@ fn head_in(
         Err(MetaError::NoMove { .. }) => return Ok(None),
         Err(error) => return Err(board::BoardError::from(error).into()),
     };
-    if planned.kind == "onboard" {
+    if planned.kind == OperationKind::Onboard {
         return Ok(None);
     }
     let at = match way {
         Direction::Undo => done_at(&planned),
         Direction::Redo => {
-            let undone = |operation: &Operation| operation.kind == "undo" && operation.target.is_some();
+            let undone =
+                |operation: &Operation| operation.kind == OperationKind::Undo && operation.target.is_some();
             let last = operations(store, subject)?.into_iter().rev().find(undone);
             last.map_or_else(|| planned.at(), |operation| operation.at())
         }
@@ -316,6 +320,7 @@ fn name_of(store: &Store, subject: &Subject) -> Result<Option<SandboxName>, Erro
     struct Named {
         name: SandboxName,
     }
-    let made = operations(store, subject)?.into_iter().find(|operation| operation.kind == "create");
+    let made =
+        operations(store, subject)?.into_iter().find(|operation| operation.kind == OperationKind::Create);
     Ok(made.and_then(|made| serde_json::from_str(&made.details).ok()).map(|Named { name }| name))
 }

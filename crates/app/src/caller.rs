@@ -195,7 +195,7 @@ impl Caller {
         let resolved = match resolve::resolve(&loaded.spec, &host, facts) {
             // Only the unpacked image can say what it will show.
             Err(resolve::ResolveError::ImageNotUnpacked { path }) => {
-                session::unpack_image(&host.data, &path)?;
+                session::unpack_image(&host.data, &path, &())?;
                 resolve::resolve(&loaded.spec, &host, facts)
             }
             answer => answer,

@@ -18,7 +18,6 @@ use sandtable_merge::outcome::MergeOutcome;
 use sandtable_sandbox::model::id::SandboxName;
 use sandtable_sandbox::model::setting::{Origin, Setting};
 use sandtable_sandbox::model::spec::Network;
-use sandtable_sandbox::session::Deaf;
 use sandtable_sandbox::session::record::{ChangeEntry, Outcome};
 use sandtable_sandbox::session::spawn::{Job, JobStreams, SpawnError, spawn};
 
@@ -137,7 +136,7 @@ impl<'a> SandboxBuilder<'a> {
             },
         };
         let started = spawn(&caller.executable()?, &caller.sandboxes()?, job)?;
-        Ok(Finished { caller, outcome: started.wait(&Deaf)? })
+        Ok(Finished { caller, outcome: started.wait(&())? })
     }
 }
 

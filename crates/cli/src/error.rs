@@ -239,6 +239,7 @@ impl CliError {
             | Self::PageWrite { .. }
             | Self::ReportOpen { .. } => Own::Input,
             Self::Tool(error) => match &**error {
+                ToolError::Make(error) if error.is_interrupted() => Own::Interrupted,
                 ToolError::Make(error) if error.blame() == Blame::Input => Own::Failed,
                 ToolError::Make(_)
                 | ToolError::Depot(_)
@@ -391,6 +392,7 @@ fn shown(cause: &(dyn std::error::Error + 'static)) -> String {
 fn board_exit(error: &board::BoardError) -> Own {
     match error {
         board::BoardError::Changed { .. } | board::BoardError::Collected(_) => Own::Failed,
+        board::BoardError::Cancelled(_) => Own::Interrupted,
         error => Own::of(error.blame()),
     }
 }

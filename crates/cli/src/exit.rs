@@ -23,7 +23,7 @@ pub(crate) enum Own {
     NotExecutable = 126,
     /// The command was not found.
     NotFound = 127,
-    /// A signal ended it before the command ran.
+    /// A signal ended it while something was copied, fetched or recorded.
     Interrupted = 130,
 }
 
@@ -64,7 +64,7 @@ pub(crate) const TABLE: &str = "\
 Exit codes:
   N      the command's own code
   128+N  the command was killed by signal N
-  130    interrupted while the source was copied; nothing ran
+  130    interrupted while something was copied, fetched or recorded; nothing incomplete is kept
   128+N  a state command was interrupted by signal N; everything was put back, or is complete
   127    the command was not found in the sandbox
   126    the command was found and cannot be executed

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use sandtable_sandbox::model::path::HostPath;
 use sandtable_store::id::ObjectId;
+use sandtable_store::meta::OperationKind;
 use sandtable_store::store::Store;
 use sandtable_store::{RelPath, hex, state};
 use serde::{Deserialize, Serialize};
@@ -91,8 +92,8 @@ impl Recorded {
     }
 
     /// Its name in a log.
-    pub const fn kind(&self) -> &'static str {
-        if self.commit.is_some() { "merge" } else { "apply" }
+    pub const fn kind(&self) -> OperationKind {
+        if self.commit.is_some() { OperationKind::Merge } else { OperationKind::Apply }
     }
 
     /// What git cannot hold of it. A state that is not whole any more is no reason to keep the files from going back.

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use sandtable_sandbox::model::path::HostPath;
 use sandtable_store::id::ObjectId;
+use sandtable_store::meta::Direction;
 use sandtable_store::{RelPath, state};
 use serde::Serialize;
 
@@ -65,8 +66,7 @@ pub struct Log {
 /// The operation that is moved over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Over {
-    /// `undo` or `redo`.
-    pub word: &'static str,
+    pub direction: Direction,
     pub number: i64,
 }
 

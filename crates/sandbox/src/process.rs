@@ -2,7 +2,7 @@
 //! nothing from our standard input, and never goes through a shell.
 
 use std::ffi::{OsStr, OsString};
-use std::io::{self, BufRead as _, Read, Write as _};
+use std::io::{self, Read, Write as _};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
@@ -11,7 +11,8 @@ use std::sync::mpsc;
 use std::thread::{Builder, Scope, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
-use rustix::io::retry_on_intr;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::{Errno, retry_on_intr};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 
 use crate::attention::Attention;
@@ -67,6 +68,8 @@ pub enum CliError {
     Failed { argv: Vec<String>, status: ExitStatus, stderr: String },
     #[error("`{}` did not end within {} ms", brief(argv), limit.as_millis())]
     TooSlow { argv: Vec<String>, limit: Duration },
+    #[error("`{}` was cancelled", brief(argv))]
+    Cancelled { argv: Vec<String> },
     #[error("`{}` said more than {} MiB", brief(argv), limit >> 20)]
     TooMuch { argv: Vec<String>, limit: u64 },
 }
@@ -230,8 +233,9 @@ impl Cli {
         command.spawn().map_err(|source| CliError::Start { argv: self.argv(), source })
     }
 
-    /// Runs the program to its end and hands over every line that it prints, on whichever stream, as it comes.
-    pub fn lines(&self, hears: &mut dyn FnMut(&str)) -> Result<(), CliError> {
+    /// Runs the program to its end and hands over every line that it prints, on whichever stream, as it comes. Kills the program
+    /// once `cancelled` returns `true`.
+    pub fn lines(&self, hears: &mut dyn FnMut(&str), cancelled: &dyn Fn() -> bool) -> Result<(), CliError> {
         let failed = |source| CliError::Start { argv: self.argv(), source };
         let (read, write) = io::pipe().map_err(failed)?;
         let mut command = self.command();
@@ -240,7 +244,8 @@ impl Cli {
         // It holds the pipe open.
         drop(command);
         let mut tail = String::new();
-        for line in io::BufReader::new(read).split(b'\n').map_while(Result::ok) {
+        let mut lines = Lines { pipe: read, pending: Vec::new() };
+        while let Some(line) = lines.next(cancelled) {
             let line = String::from_utf8_lossy(&line);
             hears(line.trim_end());
             tail.push_str(line.trim_end());
@@ -248,6 +253,11 @@ impl Cli {
             let start = tail.len().saturating_sub(TAIL);
             let start = (start..=tail.len()).find(|at| tail.is_char_boundary(*at)).unwrap_or(0);
             tail.drain(..start);
+        }
+        if cancelled() {
+            let _already_gone = child.kill();
+            let _already_taken = child.wait();
+            return Err(CliError::Cancelled { argv: self.argv() });
         }
         let status = child.wait().map_err(failed)?;
         if status.success() {
@@ -328,6 +338,46 @@ impl Cli {
         }
         Ok(Finished { status, stdout, stderr })
     }
+}
+
+/// What a program prints, line by line.
+struct Lines {
+    pipe: io::PipeReader,
+    pending: Vec<u8>,
+}
+
+impl Lines {
+    /// The next line; `None` at the end or once cancelled.
+    fn next(&mut self, cancelled: &dyn Fn() -> bool) -> Option<Vec<u8>> {
+        let mut buffer = [0; 4096];
+        loop {
+            if let Some(end) = self.pending.iter().position(|byte| *byte == b'\n') {
+                let rest = self.pending.split_off(end + 1);
+                let mut line = std::mem::replace(&mut self.pending, rest);
+                line.pop();
+                return Some(line);
+            }
+            let count = loop {
+                if cancelled() {
+                    return None;
+                }
+                if is_readable(&self.pipe) {
+                    break self.pipe.read(&mut buffer).unwrap_or(0);
+                }
+            };
+            if count == 0 {
+                let last = std::mem::take(&mut self.pending);
+                return (!last.is_empty()).then_some(last);
+            }
+            self.pending.extend_from_slice(&buffer[..count]);
+        }
+    }
+}
+
+/// Waits briefly for data or the end of the pipe.
+fn is_readable(pipe: &impl AsFd) -> bool {
+    let glance = Timespec { tv_sec: 0, tv_nsec: GLANCE.subsec_nanos().into() };
+    !matches!(poll(&mut [PollFd::new(pipe, PollFlags::IN)], Some(&glance)), Ok(0) | Err(Errno::INTR))
 }
 
 /// A thread, or why there can be none.
@@ -425,10 +475,29 @@ mod tests {
     fn lines_come_from_both_streams_and_the_last_ones_are_kept() {
         let mut heard = Vec::new();
         let call = program("/bin/sh").args(["-c", "echo one; echo two >&2; exit 4"]);
-        let error = call.lines(&mut |line| heard.push(line.to_owned())).unwrap_err();
+        let error = call.lines(&mut |line| heard.push(line.to_owned()), &|| false).unwrap_err();
         assert_eq!(heard, ["one", "two"]);
         let CliError::Failed { status, stderr, .. } = error else { panic!("{error:?}") };
         assert_eq!((status.code(), stderr.as_str()), (Some(4), "one\ntwo"));
+    }
+
+    #[test]
+    fn a_cancelled_program_is_killed() {
+        let lines = std::cell::Cell::new(0);
+        let call = program("/bin/sh").args(["-c", "echo $$; exec sleep 600"]);
+        let mut pid = None;
+        let mut hears = |line: &str| {
+            pid = line.parse().ok();
+            lines.set(lines.get() + 1);
+        };
+        let ended = call.lines(&mut hears, &|| lines.get() > 0);
+        assert!(matches!(ended, Err(CliError::Cancelled { .. })), "{ended:?}");
+        let pid = Pid::from_raw(pid.unwrap()).unwrap();
+        assert_eq!(
+            rustix::process::test_kill_process(pid),
+            Err(Errno::SRCH),
+            "it is gone and was waited for"
+        );
     }
 
     #[test]

@@ -7,7 +7,6 @@ mod support;
 use std::os::fd::AsFd as _;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
 
 use rustix::fs::{CWD, FileType, Mode, makedev, mkfifoat, mknodat};
 use sandtable_store::dir::open_named;
@@ -20,8 +19,6 @@ use sandtable_store::object::{Memory, ObjectKind, ReadObjects as _};
 use sandtable_store::snapshot::{self, Ignored, SkipReason, Store, take};
 use sandtable_store::state::{Editor, Limits, Node, Own, State, Walk, What};
 use support::{make_chain, remove_chain, set, whiteout};
-
-static NEVER: AtomicBool = AtomicBool::new(false);
 
 /// A directory in a known state, and a layer on it.
 struct Trees {
@@ -52,7 +49,7 @@ impl Trees {
 
     fn base(&self) -> State {
         let rules = Rules::default();
-        let options = snapshot::SnapshotOptions::all(&rules, &NEVER);
+        let options = snapshot::SnapshotOptions::all(&rules, &|| false);
         take(open_named(&self.lower("")).unwrap().as_fd(), self.store(), &options, None).unwrap().state
     }
 
@@ -66,7 +63,7 @@ impl Trees {
             ignored,
             rules: &rules,
             file_limit: 1 << 20,
-            cancel: &NEVER,
+            cancelled: &|| false,
             watch: Watch::Live,
             cache: None,
         };

@@ -12,7 +12,6 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
 
 use rustix::fs::{CWD, FileType, Mode, XattrFlags, inotify, mkfifoat, mknodat, setxattr};
 use sandtable_store::RelPath;
@@ -76,7 +75,7 @@ fn random_layers_are_read_safely() {
 
 /// The state of a random layer on a random directory.
 fn capture_on(memory: &Memory, lower: &Path, upper: &OwnedFd) -> State {
-    let (rules, never) = (Rules::default(), AtomicBool::new(false));
+    let (rules, never) = (Rules::default(), || false);
     let store = Store { objects: memory, sink: memory };
     let whole = snapshot::SnapshotOptions::all(&rules, &never);
     let base = snapshot::take(open_named(lower).unwrap().as_fd(), store, &whole, None).unwrap().state;
@@ -84,7 +83,7 @@ fn capture_on(memory: &Memory, lower: &Path, upper: &OwnedFd) -> State {
         ignored: Ignored::All,
         rules: &rules,
         file_limit: u64::MAX,
-        cancel: &never,
+        cancelled: &never,
         watch: Watch::Still,
         cache: None,
     };

@@ -8,7 +8,6 @@ mod support;
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
 
 use sandtable_store::RelPath;
 use sandtable_store::id::{HashKind, ObjectId};
@@ -24,8 +23,6 @@ use sandtable_store::source::{self, Before, Stamp, scan};
 use sandtable_store::state::{Editor, What, edit};
 use support::git::{git, git_tree};
 use support::{Dice, setting};
-
-static NEVER: AtomicBool = AtomicBool::new(false);
 
 /// A repository in a directory of its own.
 struct Repository {
@@ -68,7 +65,7 @@ fn plain() -> Settings {
 
 fn onboarded(root: &Path, memory: &Memory, settings: &Settings, sizes: Option<&dyn SizeOf>) -> Onboarded {
     let rules = Rules::default();
-    let options = SnapshotOptions { ignored: Ignored::None, ..SnapshotOptions::all(&rules, &NEVER) };
+    let options = SnapshotOptions { ignored: Ignored::None, ..SnapshotOptions::all(&rules, &|| false) };
     let store = Store { objects: memory, sink: memory };
     onboard(root, store, Onboarding { options, settings, sizes, index: None, cache: None }).unwrap()
 }
@@ -306,7 +303,7 @@ fn what_moved_meanwhile_is_taken_from_git() {
     let moment = Stamp::now();
     repository.write("young", "as old as the command\n");
     let before = Before::look(repository.dir.path(), moment, HashKind::Sha1).unwrap();
-    let listing = scan(repository.dir.path(), &source::SourceOptions::new(&NEVER)).unwrap();
+    let listing = scan(repository.dir.path(), &source::SourceOptions::new(&|| false)).unwrap();
     repository.write("edited", "new edited\n");
     fs_err::remove_file(repository.at("removed")).unwrap();
     fs_err::rename(repository.at("renamed"), repository.at("other")).unwrap();
@@ -318,7 +315,7 @@ fn what_moved_meanwhile_is_taken_from_git() {
     let outcome = onboarded(repository.dir.path(), &memory, &plain(), Some(&users)).outcome;
     assert!(before.is_since(outcome.counts.newest_ns));
     let state = outcome.state;
-    let after = scan(repository.dir.path(), &source::SourceOptions::new(&NEVER)).unwrap();
+    let after = scan(repository.dir.path(), &source::SourceOptions::new(&|| false)).unwrap();
     let corrections = before.corrections((&listing, &after), &users);
     let named: Vec<String> = corrections.keys().map(RelPath::display_escaped).collect();
     assert_eq!(named, ["dir/deep/gone", "edited", "more", "other", "removed", "renamed"]);

@@ -16,7 +16,6 @@ use std::os::fd::AsFd as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
 
 use rustix::fs::{CWD, Mode, OFlags, XattrFlags, mkfifoat, setxattr};
 use rustix::mount::{MountFlags, UnmountFlags, mount, mount_bind, unmount};
@@ -108,12 +107,10 @@ fn capture_round(round: u64, dice: &mut Dice) {
     drop(mounted);
 }
 
-static NEVER: AtomicBool = AtomicBool::new(false);
-
 fn cold(memory: &Memory, dir: &Path) -> State {
     let rules = Rules::default();
     let store = Store { objects: memory, sink: memory };
-    let options = snapshot::SnapshotOptions::all(&rules, &NEVER);
+    let options = snapshot::SnapshotOptions::all(&rules, &|| false);
     snapshot::take(open_named(dir).unwrap().as_fd(), store, &options, None).unwrap().state
 }
 
@@ -126,7 +123,7 @@ fn captured(memory: &Memory, upper: &Path, base: &State, cache: Option<&StatCach
         ignored: Ignored::All,
         rules: &rules,
         file_limit: u64::MAX,
-        cancel: &NEVER,
+        cancelled: &|| false,
         watch: Watch::Still,
         cache,
     };
@@ -271,8 +268,7 @@ fn mounts_are_not_entered() {
         let outcome = overlay.read();
         assert_eq!(lines(&outcome), ["A m/f"]);
         assert_eq!(skipped(&outcome), ["Mount d/file", "Mount d/new", "LowerMount m"]);
-        let never = std::sync::atomic::AtomicBool::new(false);
-        let options = sandtable_store::source::SourceOptions::new(&never);
+        let options = sandtable_store::source::SourceOptions::new(&|| false);
         let listing = sandtable_store::source::scan(&overlay.at("lower"), &options).unwrap();
         assert_eq!(listing.submounts(), [RelPath::new("m").unwrap()]);
         assert!(listing.entries().all(|(path, _)| path.name() != Some(b"secret")));

@@ -24,11 +24,10 @@ use sandtable_store::state::{Limits, Walk, What};
 use support::git::{git, git_tree, git_with};
 use support::{Dice, setting};
 
-static NEVER: AtomicBool = AtomicBool::new(false);
-
 fn snapshot(dir: &Path, memory: &Memory, ignored: Ignored) -> SnapshotOutcome {
     let rules = Rules::default();
-    snapshot_with(dir, memory, &SnapshotOptions { ignored, ..SnapshotOptions::all(&rules, &NEVER) }).unwrap()
+    snapshot_with(dir, memory, &SnapshotOptions { ignored, ..SnapshotOptions::all(&rules, &|| false) })
+        .unwrap()
 }
 
 fn snapshot_with(
@@ -394,16 +393,16 @@ fn limits_and_the_wish_to_stop_are_heeded() {
     }
     let memory = Memory::new(HashKind::Sha1);
     let rules = Rules::default();
-    let options = SnapshotOptions { entry_limit: 10, ..SnapshotOptions::all(&rules, &NEVER) };
+    let options = SnapshotOptions { entry_limit: 10, ..SnapshotOptions::all(&rules, &|| false) };
     assert!(matches!(snapshot_with(dir.path(), &memory, &options), Err(SnapshotError::TooMany(10))));
-    let at_once = AtomicBool::new(true);
+    let at_once = || true;
     assert!(matches!(
         snapshot_with(dir.path(), &memory, &SnapshotOptions::all(&rules, &at_once)),
         Err(SnapshotError::Cancelled)
     ));
     let told = std::sync::Mutex::new(Vec::new());
     let progress = |counts: &snapshot::Counts| told.lock().unwrap().push(counts.entries);
-    let options = SnapshotOptions { progress: &progress, ..SnapshotOptions::all(&rules, &NEVER) };
+    let options = SnapshotOptions { progress: &progress, ..SnapshotOptions::all(&rules, &|| false) };
     snapshot_with(dir.path(), &memory, &options).unwrap();
     assert_eq!(*told.lock().unwrap(), [20]);
 }

@@ -8,7 +8,6 @@ use std::os::fd::AsFd as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use sandtable_store::RelPath;
@@ -22,8 +21,6 @@ use sandtable_store::source::{
     Drift, DriftKind, Listing, Owners, Sightings, SourceError, SourceOptions, Stamp, drift, find_secrets,
     scan, scan_with,
 };
-
-static GO_ON: AtomicBool = AtomicBool::new(false);
 
 fn path(text: &str) -> RelPath {
     RelPath::new(text).unwrap()
@@ -47,12 +44,12 @@ fn quiet_source(files: &[&str]) -> (tempfile::TempDir, Stamp, Listing) {
     }
     std::thread::sleep(Duration::from_millis(25));
     let moment = Stamp::now();
-    let listing = scan(dir.path(), &SourceOptions::new(&GO_ON)).unwrap();
+    let listing = scan(dir.path(), &SourceOptions::new(&|| false)).unwrap();
     (dir, moment, listing)
 }
 
 fn moved(before: Option<&Listing>, root: &Path, moment: Stamp) -> Vec<(DriftKind, String)> {
-    let drift = drift(before, root, moment, &SourceOptions::new(&GO_ON)).unwrap();
+    let drift = drift(before, root, moment, &SourceOptions::new(&|| false)).unwrap();
     drift.into_iter().map(|Drift { path, kind }| (kind, path.display_escaped())).collect()
 }
 
@@ -68,7 +65,7 @@ fn a_scan_records_what_stat_says_and_follows_nothing() {
     write(dir.path(), "a/b/f", "four");
     symlink("a", dir.path().join("link")).unwrap();
     fs_err::set_permissions(dir.path().join("a/b/f"), PermissionsExt::from_mode(0o640)).unwrap();
-    let listing = scan(dir.path(), &SourceOptions::new(&GO_ON)).unwrap();
+    let listing = scan(dir.path(), &SourceOptions::new(&|| false)).unwrap();
     let mut paths: Vec<_> = listing.entries().map(|(path, _)| path.display_escaped()).collect();
     paths.sort();
     assert_eq!(paths, ["a", "a/b", "a/b/f", "link"]);
@@ -89,11 +86,11 @@ fn a_scan_notes_secrets_and_strangers() {
     symlink("/elsewhere", dir.path().join("ID_RSA")).unwrap();
     let secrets = patterns(&[".env*", "id_rsa*", "!*.example"]);
     let strict = Owners { users: &[], groups: Some(&[]) };
-    let options = SourceOptions { secrets: &secrets, owners: Some(strict), cancel: &GO_ON };
+    let options = SourceOptions { secrets: &secrets, owners: Some(strict), cancelled: &|| false };
     let listing = scan(dir.path(), &options).unwrap();
     let expected = [path(".env"), path("ID_RSA"), path("d/.env.local")];
     assert_eq!(listing.secrets(), expected);
-    assert_eq!(find_secrets(dir.path(), &secrets, &GO_ON).unwrap(), expected);
+    assert_eq!(find_secrets(dir.path(), &secrets, &|| false).unwrap(), expected);
     assert_eq!(listing.outsiders().len(), listing.len());
     let me = fs_err::metadata(dir.path()).unwrap();
     let (uid, gid) = (std::os::unix::fs::MetadataExt::uid(&me), std::os::unix::fs::MetadataExt::gid(&me));
@@ -105,11 +102,11 @@ fn a_scan_notes_secrets_and_strangers() {
 fn a_cancelled_scan_says_so() {
     let dir = tempfile::tempdir().unwrap();
     write(dir.path(), "f", "");
-    let cancel = AtomicBool::new(true);
-    assert!(matches!(scan(dir.path(), &SourceOptions::new(&cancel)), Err(SourceError::Cancelled)));
-    assert!(matches!(find_secrets(dir.path(), &[], &cancel), Err(SourceError::Cancelled)));
+    let at_once = || true;
+    assert!(matches!(scan(dir.path(), &SourceOptions::new(&at_once)), Err(SourceError::Cancelled)));
+    assert!(matches!(find_secrets(dir.path(), &[], &at_once), Err(SourceError::Cancelled)));
     assert!(matches!(
-        scan(&dir.path().join("none"), &SourceOptions::new(&GO_ON)),
+        scan(&dir.path().join("none"), &SourceOptions::new(&|| false)),
         Err(SourceError::Open { .. })
     ));
 }
@@ -122,9 +119,9 @@ fn a_deep_and_odd_source_is_scanned_whole() {
     support::make_chain(dir.path(), b"dd", depth);
     let odd = dir.path().join(std::ffi::OsStr::from_bytes(b"\xff\n"));
     fs_err::write(odd, "").unwrap();
-    let listing = scan(dir.path(), &SourceOptions::new(&GO_ON)).unwrap();
+    let listing = scan(dir.path(), &SourceOptions::new(&|| false)).unwrap();
     assert_eq!(listing.len(), depth + 2, "each level, the leaf and the odd name");
-    assert_eq!(find_secrets(dir.path(), &patterns(&["le?f"]), &GO_ON).unwrap().len(), 1);
+    assert_eq!(find_secrets(dir.path(), &patterns(&["le?f"]), &|| false).unwrap().len(), 1);
     assert!(listing.get(&RelPath::new(b"\xff\n".to_vec()).unwrap()).is_some());
     support::remove_chain(dir.path(), b"dd");
 }
@@ -198,7 +195,7 @@ fn what_went_before_the_scan_came_is_seen_by_its_directory() {
     std::thread::sleep(Duration::from_millis(25));
     let moment = Stamp::now();
     fs_err::remove_file(dir.path().join("d/f")).unwrap();
-    let before = scan(dir.path(), &SourceOptions::new(&GO_ON)).unwrap();
+    let before = scan(dir.path(), &SourceOptions::new(&|| false)).unwrap();
     assert_eq!(moved(Some(&before), dir.path(), moment), list(&[(Contents, "d")]));
 }
 
@@ -237,7 +234,7 @@ fn a_large_source_takes_little_memory() {
     for n in 0..4000 {
         write(dir.path(), &format!("d{}/file-number-{n}.c", n % 50), "");
     }
-    let listing = scan(dir.path(), &SourceOptions::new(&GO_ON)).unwrap();
+    let listing = scan(dir.path(), &SourceOptions::new(&|| false)).unwrap();
     let each = listing.memory() / listing.len();
     assert!(each <= 96, "{each} bytes for each entry");
 }
@@ -248,7 +245,7 @@ fn record(root: &Path, sightings: &Sightings) {
     let options = snapshot::SnapshotOptions {
         ignored: snapshot::Ignored::None,
         sightings: Some(sightings),
-        ..snapshot::SnapshotOptions::all(&rules, &GO_ON)
+        ..snapshot::SnapshotOptions::all(&rules, &|| false)
     };
     let memory = Memory::new(HashKind::Sha1);
     let store = snapshot::Store { objects: &memory, sink: &memory };
@@ -276,7 +273,7 @@ fn what_a_recording_has_seen_need_not_be_looked_at_again() {
     record(dir.path(), &sightings);
     // The root, `a` and `a/b`; what is left out, or holds what is left out, is looked at by the scan.
     assert_eq!(sightings.len(), 3);
-    let options = SourceOptions::new(&GO_ON);
+    let options = SourceOptions::new(&|| false);
     assert_eq!(
         looks(&scan_with(dir.path(), &options, &sightings).unwrap()),
         looks(&scan(dir.path(), &options).unwrap())

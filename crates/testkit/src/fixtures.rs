@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use sandtable_sandbox::model::agent::Agent;
 use sandtable_sandbox::model::container::ContainerRequest;
+use sandtable_sandbox::model::layer::LayerName;
 use sandtable_sandbox::model::limits::Limits;
 use sandtable_sandbox::model::mount::{Content, Mount, MountTable, Pins};
 use sandtable_sandbox::model::path::{BoxPath, HostPath};
@@ -80,7 +81,8 @@ pub fn resolved(spec: &Spec) -> ResolvedSpec {
         origin: Origin::Default,
     };
     let root = HostPath::new("/repo").expect("absolute");
-    let cow = Content::Cow { source: root.clone(), layer: "0".to_owned(), pins: Pins::None, identity: None };
+    let cow =
+        Content::Cow { source: root.clone(), layer: LayerName::Mount(0), pins: Pins::None, identity: None };
     let variable = |value: &str| Variable::open(value, Origin::Default);
     let flag = |name: &str| Origin::Flag { name: name.to_owned() };
     ResolvedSpec {

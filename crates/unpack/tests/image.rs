@@ -33,13 +33,23 @@ impl World {
         self.place.path().join(name)
     }
 
-    fn images(&self) -> Images {
+    fn images(&self) -> Images<'_> {
         Images::new(self.path("images"), self.limits)
     }
 
     fn unpack(&self, bytes: &[u8]) -> Result<PathBuf, Error> {
         fs_err::write(self.path("image.tar"), bytes).unwrap();
         self.images().unpacked(&self.path("image.tar")).map(|kept| kept.root)
+    }
+
+    /// Unpacks it again; cancelled after this number of queries.
+    fn unpack_until(&self, times: usize) -> Result<PathBuf, Error> {
+        let asked = std::cell::Cell::new(0);
+        let cancelled = || {
+            asked.set(asked.get() + 1);
+            asked.get() > times
+        };
+        self.images().unless(&cancelled).unpacked(&self.path("image.tar")).map(|kept| kept.root)
     }
 
     /// That the archive is refused, that nothing is left of it, and that nobody else lost anything.
@@ -102,6 +112,25 @@ fn what_was_unpacked_is_not_unpacked_again() {
     let again = world.images().unpacked(&world.path("image.tar")).unwrap();
     assert_eq!((&again.root, fs_err::metadata(&root).unwrap().modified().unwrap()), (&root, before));
     assert_ne!(world.unpack(&Tar::default().file("a", 0o644, b"2").finished()).unwrap(), root);
+}
+
+#[test]
+fn unpacking_that_is_cancelled_at_any_moment_leaves_nothing() {
+    let world = World::new();
+    let bytes = Tar::default().file("usr/a", 0o644, b"1").file("usr/b", 0o644, b"2").finished();
+    fs_err::write(world.path("image.tar"), gzip(&bytes)).unwrap();
+    let mut times = 0;
+    let root = loop {
+        match world.unpack_until(times) {
+            Ok(root) => break root,
+            Err(error) => assert!(matches!(error, Error::Cancelled), "{error:?}"),
+        }
+        let left = names(&world.path("images"));
+        assert!(left.iter().all(|name| name == "known" || name.contains(".lock")), "{left:?}");
+        times += 1;
+    };
+    assert_eq!((text(&root.join("usr/a")), text(&root.join("usr/b"))), ("1".to_owned(), "2".to_owned()));
+    assert!(times > 4, "it was asked {times} times only");
 }
 
 #[test]

@@ -187,7 +187,7 @@ fn help_of_the_program() {
     Exit codes:
       N      the command's own code
       128+N  the command was killed by signal N
-      130    interrupted while the source was copied; nothing ran
+      130    interrupted while something was copied, fetched or recorded; nothing incomplete is kept
       128+N  a state command was interrupted by signal N; everything was put back, or is complete
       127    the command was not found in the sandbox
       126    the command was found and cannot be executed

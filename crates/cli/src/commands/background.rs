@@ -10,8 +10,9 @@ use std::sync::Mutex;
 use sandtable_app::config::Loaded;
 use sandtable_launch::outside::detach::{Background, Role, detach};
 use sandtable_sandbox::model::id::SandboxName;
+use sandtable_sandbox::model::observe::{Event, Observer};
 use sandtable_sandbox::model::resolved::ResolvedSpec;
-use sandtable_sandbox::session::{CopyNews, Streams, Watcher};
+use sandtable_sandbox::session::Streams;
 use serde::{Deserialize, Serialize};
 
 use super::run::{Job, attended};
@@ -39,16 +40,12 @@ impl Line {
     }
 }
 
-impl Watcher for Line {
-    fn fetching(&self, _: &str, _: &str) {}
-
-    fn copying(&self, _: CopyNews) {}
-
-    fn started(&self, name: &SandboxName) {
-        self.answer(&Answer::Started { name: name.clone() });
+impl Observer for Line {
+    fn event(&self, event: &Event<'_>) {
+        if let Event::Started(name) = *event {
+            self.answer(&Answer::Started { name: name.clone() });
+        }
     }
-
-    fn waiting(&self, _: usize) {}
 }
 
 pub(crate) fn run(

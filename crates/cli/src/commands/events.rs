@@ -58,7 +58,7 @@ fn json(value: &impl Serialize) -> Result<String, CliError> {
 /// What was done, to whom, and where it led.
 fn rendered_operation(told: &Told) -> String {
     let snapshot = told.snap_sha.as_deref().map_or("-", |id| id.get(..12).unwrap_or(id));
-    let (kind, actor) = (escape::name(&told.kind), escape::name(&told.actor));
+    let (kind, actor) = (escape::name(told.kind.as_str()), escape::name(&told.actor));
     let line = format!("{}  {kind:8}  {actor}  {}", time::utc(told.at_ms), escape::name(snapshot));
     match &told.proof {
         Some(proof) => format!("{line}  proof {}", escape::name(proof.get(..12).unwrap_or(proof))),
@@ -83,6 +83,8 @@ mod tests {
     use sandtable_sandbox::board::Payload;
     use sandtable_sandbox::session::events::EventKind;
     use sandtable_sandbox::session::record::{Exit, ExitOrigin};
+
+    use sandtable_sandbox::board::OperationKind;
 
     use super::*;
 
@@ -114,7 +116,7 @@ mod tests {
             schema: 1,
             op_id: "0f".repeat(32),
             at_ms: 1_800_000_000_000,
-            kind: "verify".to_owned(),
+            kind: OperationKind::Verify,
             actor: "sandbox 0f".to_owned(),
             causality: None,
             snap_sha: Some("4b825dc642cb6eb9a060e54bf8d69288fbee4904".to_owned()),

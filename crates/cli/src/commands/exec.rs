@@ -10,7 +10,7 @@ use sandtable_sandbox::model::id::SandboxName;
 use sandtable_sandbox::model::path::BoxPath;
 use sandtable_sandbox::session::{self, ExecRequest};
 
-use super::{Attentive, finish};
+use super::finish;
 use crate::app::App;
 use crate::args::{Runs, SettingArgs};
 use crate::error::CliError;
@@ -35,13 +35,13 @@ pub(crate) fn run(app: &App, args: ExecArgs) -> Result<ExitCode, CliError> {
     let output = config::output(app.environment(), args.settings.layer()?)?;
     let directory = args.directory.map(BoxPath::new).transpose().map_err(CliError::InsideDirectory)?;
     let report = output.report.as_ref().map(|report| Report::open(&report.value)).transpose()?;
-    let watcher = Attentive::new(app.ui, &output);
+    let observer = super::observer(app.ui, &output);
     let host = app.environment().host().map_err(ConfigError::from)?;
     let request = ExecRequest {
         command: &args.command,
         directory,
         terminal: output.terminal(),
-        watcher: &watcher,
+        observer: &observer,
         host: &host,
     };
     app.caller.whole_sandbox(&args.name)?;

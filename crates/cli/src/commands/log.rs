@@ -5,7 +5,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::Args;
 use sandtable_app::target::Target;
-use sandtable_sandbox::board::{Board, Descendant, Filter, ObjectId, Operation, Store, Subject, history};
+use sandtable_sandbox::board::{
+    Board, Descendant, Filter, ObjectId, Operation, OperationKind, Store, Subject, history,
+};
 use sandtable_sandbox::model::causes::chained;
 use sandtable_sandbox::session::{self, states};
 use serde::Serialize;
@@ -41,7 +43,7 @@ struct Answer {
 struct Row {
     number: i64,
     at_ms: u64,
-    operation: String,
+    operation: OperationKind,
     subject: String,
     before: Option<ObjectId>,
     after: Option<ObjectId>,
@@ -146,7 +148,7 @@ fn rendered(rows: &[Row]) -> String {
         [
             row.after.map_or_else(|| "-".to_owned(), |id| id.short(12)),
             time::utc(row.at_ms),
-            escape::name(&row.operation),
+            escape::name(row.operation.as_str()),
             escape::name(&row.subject),
             escape::line(row.message.as_deref().unwrap_or("-")),
         ]
@@ -163,7 +165,7 @@ mod tests {
         Row {
             number: 2,
             at_ms: 1_800_000_000_000,
-            operation: "run".to_owned(),
+            operation: OperationKind::Run,
             subject: "sandbox 0f".to_owned(),
             before: None,
             after: Some("4b825dc642cb6eb9a060e54bf8d69288fbee4904".parse().expect("an id")),

@@ -6,12 +6,13 @@ use std::process::ExitCode;
 use clap::Args;
 use sandtable_app::config::{self, Loaded};
 use sandtable_app::redaction;
+use sandtable_sandbox::model::observe::Observer;
 use sandtable_sandbox::model::resolved::ResolvedSpec;
 use sandtable_sandbox::model::spec::Spec;
-use sandtable_sandbox::session::{self, Request, Sandboxes, Streams, Watcher};
+use sandtable_sandbox::session::{self, Request, Sandboxes, Streams};
 use serde::Serialize;
 
-use super::{Attentive, SCHEMA, background, finish};
+use super::{SCHEMA, background, finish};
 use crate::app::App;
 use crate::args::{All, SettingArgs};
 use crate::error::CliError;
@@ -63,7 +64,7 @@ pub(crate) fn run(app: &App, args: RunArgs) -> Result<ExitCode, CliError> {
         return background::run(app, &loaded, resolved, &args.command);
     }
     let job = Job { command: &args.command, streams: Streams::Caller(loaded.output.terminal()) };
-    attended(app, &loaded, resolved, &job.told(&Attentive::new(app.ui, &loaded.output)))
+    attended(app, &loaded, resolved, &job.told(&super::observer(app.ui, &loaded.output)))
 }
 
 /// What is run, and on which streams.
@@ -77,12 +78,12 @@ pub(crate) struct Job<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Told<'a> {
     job: Job<'a>,
-    watcher: &'a dyn Watcher,
+    observer: &'a dyn Observer,
 }
 
 impl<'a> Job<'a> {
-    pub(crate) fn told(self, watcher: &'a dyn Watcher) -> Told<'a> {
-        Told { job: self, watcher }
+    pub(crate) fn told(self, observer: &'a dyn Observer) -> Told<'a> {
+        Told { job: self, observer }
     }
 }
 
@@ -95,8 +96,8 @@ pub(crate) fn attended(
 ) -> Result<ExitCode, CliError> {
     let report = loaded.output.report.as_ref().map(|report| Report::open(&report.value)).transpose()?;
     let name = loaded.spec.name.as_ref().map(|name| &name.value);
-    let Told { job: Job { command, streams }, watcher } = *told;
-    let request = Request { command, resolve_ms: app.elapsed_ms(), streams, watcher };
+    let Told { job: Job { command, streams }, observer } = *told;
+    let request = Request { command, resolve_ms: app.elapsed_ms(), streams, observer };
     let outcome = session::run(&app.sandboxes()?, resolved, name, request)?;
     finish(app, &loaded.output, report, &outcome)
 }

@@ -8,7 +8,6 @@ use sandtable_app::config;
 use sandtable_app::env;
 use sandtable_sandbox::session::{self, Streams};
 
-use super::Attentive;
 use super::run::{Job, attended, dry_run};
 use crate::app::App;
 use crate::args::{CreatesAndRuns, SettingArgs};
@@ -34,7 +33,7 @@ pub(crate) fn run(app: &App, args: ShellArgs) -> Result<ExitCode, CliError> {
     app.caller.whole(resolved.source.root.as_path())?;
     let start = |shell: OsString| {
         let job = Job { command: &[shell], streams: Streams::Caller(loaded.output.terminal()) };
-        attended(app, &loaded, resolved.clone(), &job.told(&Attentive::new(app.ui, &loaded.output)))
+        attended(app, &loaded, resolved.clone(), &job.told(&super::observer(app.ui, &loaded.output)))
     };
     // Whether it is there inside only the sandbox knows. One in which nothing ran is gone again.
     match app.environment().get(env::SHELL).map(|shell| start(shell.to_owned())) {

@@ -1,18 +1,18 @@
 //! `sandtable snapshot` and `sandtable onboard`: record a state now.
 
 use std::process::ExitCode;
-use std::sync::atomic::AtomicBool;
 
 use clap::{Args, ValueEnum};
 use sandtable_app::target::Target;
-use sandtable_sandbox::board::{Consistency, Counts, Hearing, Ignored, ObjectId, Skipped, Snapshot, Taking};
+use sandtable_sandbox::attention::Interruptible;
+use sandtable_sandbox::board::{Consistency, Ignored, ObjectId, OperationKind, Skipped, Snapshot, Taking};
 use sandtable_sandbox::session::states;
 use serde::Serialize;
 
 use super::SCHEMA;
 use crate::app::{App, real};
 use crate::error::CliError;
-use crate::ui::progress::ProgressLine;
+use crate::ui::observer::{TerminalObserver, Verbosity};
 
 /// What `snapshot` takes.
 #[derive(Debug, Args)]
@@ -70,29 +70,14 @@ struct Left {
     why: String,
 }
 
-/// How far it is, on a terminal.
-struct Line {
-    line: ProgressLine,
-    never: AtomicBool,
-}
-
-impl Hearing for Line {
-    fn counted(&self, counts: &Counts) {
-        self.line.tell(counts.entries, counts.bytes_read);
-    }
-
-    fn cancel(&self) -> &AtomicBool {
-        &self.never
-    }
-}
-
 pub(crate) fn run(app: &App, args: &SnapshotArgs) -> Result<ExitCode, CliError> {
-    let line = line(app);
+    let terminal = TerminalObserver::new(app.ui, Verbosity::Normal).recording();
+    let observer = Interruptible::new(&terminal);
     let board = app.board()?;
     let parent = args.parent.as_deref().map(|text| board.snapshot(text)).transpose()?;
     let taking = Taking {
         parent: parent.as_ref().map(|found| found.snapshot.id),
-        ..Taking::of(Ignored::All, "snapshot", &line)
+        ..Taking::of(Ignored::All, &OperationKind::Snapshot, &observer)
     };
     let taking = Taking { message: args.message.as_deref(), ..taking };
     let answer = match Target::of(&app.caller, args.target.as_deref())? {
@@ -107,7 +92,7 @@ pub(crate) fn run(app: &App, args: &SnapshotArgs) -> Result<ExitCode, CliError> 
             answer(&taken.snapshot, taken.parent, &taken.outcome.skipped)
         }
     };
-    line.line.clear();
+    terminal.clear();
     if args.json {
         app.ui.json(&answer)?;
         return Ok(ExitCode::SUCCESS);
@@ -116,7 +101,8 @@ pub(crate) fn run(app: &App, args: &SnapshotArgs) -> Result<ExitCode, CliError> 
 }
 
 pub(crate) fn onboard(app: &App, args: &OnboardArgs) -> Result<ExitCode, CliError> {
-    let line = line(app);
+    let terminal = TerminalObserver::new(app.ui, Verbosity::Normal).recording();
+    let observer = Interruptible::new(&terminal);
     let ignored = match args.ignored {
         Which::All => Ignored::All,
         Which::Changed => Ignored::Changed,
@@ -127,18 +113,14 @@ pub(crate) fn onboard(app: &App, args: &OnboardArgs) -> Result<ExitCode, CliErro
         None => app.caller.source(None)?,
     };
     app.caller.whole(&source)?;
-    let taken = app.board()?.onboard(&source, &Taking::of(ignored, "onboard", &line))?;
-    line.line.clear();
+    let taken = app.board()?.onboard(&source, &Taking::of(ignored, &OperationKind::Onboard, &observer))?;
+    terminal.clear();
     let answer = answer(&taken.snapshot, taken.parent, &taken.outcome.skipped);
     if args.json {
         app.ui.json(&answer)?;
         return Ok(ExitCode::SUCCESS);
     }
     say(app, &answer)
-}
-
-fn line(app: &App) -> Line {
-    Line { line: ProgressLine::new(app.ui, "recording"), never: AtomicBool::new(false) }
 }
 
 fn answer(snapshot: &Snapshot, parent: Option<ObjectId>, skipped: &[Skipped]) -> Answer {

@@ -15,7 +15,7 @@ use super::merge::ask;
 use crate::app::App;
 use crate::error::CliError;
 use crate::exit::Own;
-use crate::ui::progress::ProgressLine;
+use crate::ui::progress::{ProgressLine, amount};
 use crate::ui::summary;
 
 /// What `store` can do.
@@ -278,8 +278,9 @@ fn would_collect(store: &Store) -> Result<Collected, board::BoardError> {
 }
 
 fn collected(app: &App, store: &Store) -> Result<Collected, board::BoardError> {
-    let line = ProgressLine::new(app.ui, "packing").counting("objects");
-    let done = collect::collect(store, &|objects, bytes| line.tell(objects, bytes));
+    let line = ProgressLine::new(app.ui);
+    let packing = |objects, bytes| line.show(|| format!("packing: {}", amount(objects, "objects", bytes)));
+    let done = collect::collect(store, &packing);
     line.clear();
     let collect::Collected { removed, compacted } = done?;
     Ok(Collected {

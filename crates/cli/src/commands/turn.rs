@@ -141,7 +141,7 @@ pub(crate) fn step(app: &App, args: &StepArgs, direction: Direction) -> Result<E
             not_written(app, &done.outcome.skipped, Whole::Nowhere);
             spared(app, &done.outcome, Whole::Nowhere);
             left_out::warn(app, &done.left_out);
-            said_kind(app, (&step.over.kind, &format!("of {}", escaped(&root))), direction);
+            said_kind(app, (step.over.kind.as_str(), &format!("of {}", escaped(&root))), direction);
             if step.over.only_recorded() {
                 app.ui.say("it recorded a state, so no file was changed");
             }
@@ -171,7 +171,7 @@ fn step_sandbox(app: &App, name: &SandboxName, direction: Direction) -> Result<E
     not_written(app, &done.outcome.skipped, Whole::Nowhere);
     spared(app, &done.outcome, Whole::Nowhere);
     left_out::warn(app, &done.left_out);
-    said_kind(app, (&step.over.kind, &format!("in sandbox {name}")), direction);
+    said_kind(app, (step.over.kind.as_str(), &format!("in sandbox {name}")), direction);
     said(app, &name.to_string(), done.from, done.to);
     Ok(ExitCode::SUCCESS)
 }
@@ -221,7 +221,7 @@ fn step_merge(
     if direction == Direction::Redo {
         left_out::warn(app, &logged.left_out());
     }
-    said_kind(app, (logged.done.kind(), &of), direction);
+    said_kind(app, (logged.done.kind().as_str(), &of), direction);
     let verb = match direction {
         Direction::Undo => "is as it was before",
         Direction::Redo => "has the work again",

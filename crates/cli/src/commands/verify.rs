@@ -17,7 +17,7 @@ use sandtable_sandbox::session::{self, Request, Streams};
 use serde::Serialize;
 
 use super::target::state;
-use super::{Attentive, SCHEMA, left_out};
+use super::{SCHEMA, left_out};
 use crate::app::App;
 use crate::args::{Creates, SettingArgs};
 use crate::error::CliError;
@@ -146,9 +146,10 @@ fn prove(app: &App, settings: SettingArgs<Creates>, found: &Found, job: Job<'_>)
     check_options(&layer)?;
     let loaded = config::load(app.environment(), layer.or(place))?;
     let resolved = app.caller.resolve_recorded(&loaded, found.store.source())?;
-    let watcher = Attentive::new(app.ui, &loaded.output);
+    let observer = super::observer(app.ui, &loaded.output);
     let streams = Streams::Caller(Terminal::Never);
-    let request = Request { command: job.command, resolve_ms: app.elapsed_ms(), streams, watcher: &watcher };
+    let request =
+        Request { command: job.command, resolve_ms: app.elapsed_ms(), streams, observer: &observer };
     // Standard output is for the proof.
     let show = |_: Stream, bytes: &[u8]| app.ui.pass_on(bytes);
     let trial = Trial { request, against: job.against, show: &show };

@@ -15,6 +15,7 @@ pub(crate) mod graph;
 pub(crate) mod inspect;
 pub(crate) mod lines;
 pub(crate) mod merge;
+pub(crate) mod observer;
 pub(crate) mod policy;
 pub(crate) mod progress;
 pub(crate) mod style;

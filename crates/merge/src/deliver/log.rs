@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use sandtable_store::meta::{Durability, Filter, HeadChange, MetaError, OperationDraft};
+use sandtable_store::meta::{Durability, Filter, HeadChange, MetaError, OperationDraft, OperationKind};
 use sandtable_store::store::{Store, StoreError};
 use serde::{Deserialize, Serialize};
 
@@ -22,7 +22,7 @@ pub(super) struct LogEntry {
     #[serde(with = "hex_path")]
     store: PathBuf,
     subject: String,
-    pub(super) kind: String,
+    pub(super) kind: OperationKind,
     details: String,
     /// Since 1970.
     nanoseconds: u64,
@@ -33,7 +33,7 @@ impl LogEntry {
     pub(super) fn new(log: &Log, done: &Recorded) -> Self {
         let (kind, details) = match &log.over {
             None => (done.kind(), serde_json::to_string(done).expect("plain data")),
-            Some(over) => (over.word, serde_json::json!({ "over": over.number }).to_string()),
+            Some(over) => (over.direction.kind(), serde_json::json!({ "over": over.number }).to_string()),
         };
         Self::of(log, kind, details)
     }
@@ -41,15 +41,15 @@ impl LogEntry {
     /// Of a merge that is taken back or done again.
     pub(super) fn over(log: &Log) -> Option<Self> {
         let over = log.over.as_ref()?;
-        Some(Self::of(log, over.word, serde_json::json!({ "over": over.number }).to_string()))
+        Some(Self::of(log, over.direction.kind(), serde_json::json!({ "over": over.number }).to_string()))
     }
 
-    fn of(log: &Log, kind: &str, details: String) -> Self {
+    fn of(log: &Log, kind: OperationKind, details: String) -> Self {
         let now = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
         Self {
             store: log.store.as_path().to_owned(),
             subject: log.subject.clone(),
-            kind: kind.to_owned(),
+            kind,
             details,
             nanoseconds: u64::try_from(now.as_nanos()).unwrap_or(u64::MAX),
         }

@@ -7,6 +7,7 @@ use std::time::SystemTime;
 use sandtable_store::checkout;
 use sandtable_store::dir::{names, open_named, reopen};
 use sandtable_store::id::ObjectId;
+use sandtable_store::meta::OperationKind;
 use sandtable_store::meta::{Direction, Durability, HeadChange, Move, OperationDraft};
 use sandtable_store::rollback::{self, Site, Verify, checkout_journalled};
 use sandtable_store::state::LeftOut;
@@ -15,8 +16,8 @@ use sandtable_store::workers::help;
 
 use super::journal::{Entry, Journal, new_id};
 use super::left_out::{left_out_of, left_out_of_all};
-use super::take::{Silent, take};
-use super::{Board, BoardError, FORGET, Found, Ignored, Subject, Taken, Taking};
+use super::take::take;
+use super::{Board, BoardError, Found, Ignored, Subject, Taken, Taking};
 
 /// A directory that was brought from one state to another.
 #[derive(Debug)]
@@ -55,7 +56,7 @@ impl Board {
         let site = Site { root: dir.as_fd(), path: target, journal: journal.dir.as_fd(), id: &id };
         // First of all, so that whoever dies after the last file leaves a directory that is known.
         let head = HeadChange::Set(found.snapshot.id);
-        found.store.meta().append_as(&draft(&subject, "checkout", head), Durability::Batched)?;
+        found.store.meta().append_as(&draft(&subject, OperationKind::Checkout, head), Durability::Batched)?;
         let state = found.state()?;
         let (written, synced) = std::thread::scope(|scope| {
             // The disk is waited for meanwhile: for a small state that takes longer than the files.
@@ -70,7 +71,7 @@ impl Board {
             (written, synced)
         });
         if written.is_err() && !known {
-            note(&found.store, &subject, FORGET, HeadChange::Remove)?;
+            note(&found.store, &subject, OperationKind::Forget, HeadChange::Remove)?;
         }
         let checkout::CheckoutOutcome { files, directories, symlinks, skipped, .. } =
             written.map_err(|error| turn_error(target, error))?;
@@ -117,12 +118,11 @@ impl Board {
 /// Records what is in a directory, and brings it back to the state of a snapshot.
 fn back_to(found: &Found, worktree: &Path, journal: &Journal<'_>) -> Result<Turned, BoardError> {
     let subject = Subject::directory(worktree);
-    let hearing = Silent::default();
-    let taking = Taking::of(Ignored::All, "snapshot", &hearing);
+    let taking = Taking::of(Ignored::All, &OperationKind::Snapshot, &());
     let taking = Taking { message: Some("before rollback"), ..taking };
     let Taken { snapshot, .. } = take(&found.store, &subject, worktree, &taking)?;
     let (from, to) = (found.store.state(&snapshot.id)?, found.state()?);
-    let entry = Entry::set(&subject, "rollback", found.snapshot.id);
+    let entry = Entry::set(&subject, OperationKind::Rollback, found.snapshot.id);
     let outcome = journal.turn(worktree, ((&from, &to), &entry), Verify::Trust)?;
     let left_out = left_out_of_all(found)?;
     Ok(Turned { from: snapshot.id, to: found.snapshot.id, outcome, left_out })
@@ -139,15 +139,15 @@ pub(super) fn turn_error(directory: &Path, error: rollback::RollbackError) -> Bo
 }
 
 /// Writes down what was done to a directory.
-fn note(store: &Store, subject: &Subject, kind: &str, head: HeadChange) -> Result<(), BoardError> {
+fn note(store: &Store, subject: &Subject, kind: OperationKind, head: HeadChange) -> Result<(), BoardError> {
     store.meta().append(&draft(subject, kind, head))?;
     Ok(())
 }
 
-fn draft(subject: &Subject, kind: &str, head: HeadChange) -> OperationDraft {
+fn draft(subject: &Subject, kind: OperationKind, head: HeadChange) -> OperationDraft {
     OperationDraft {
         subject: subject.to_string(),
-        kind: kind.to_owned(),
+        kind,
         at: SystemTime::now(),
         head,
         details: "{}".to_owned(),

@@ -8,7 +8,7 @@ use sandtable_store::id::ObjectId;
 use sandtable_store::meta::MetaError;
 use sandtable_store::object::WriteError;
 use sandtable_store::path::RelPath;
-use sandtable_store::snapshot::OnboardError;
+use sandtable_store::snapshot::{OnboardError, SnapshotError};
 use sandtable_store::source::repository::RepositoryError;
 use sandtable_store::state::StateError;
 use sandtable_store::store::{FormatFault, StoreError};
@@ -43,6 +43,8 @@ pub enum BoardError {
     IsSource(PathBuf),
     #[error("cannot record the state of `{}`", path.display())]
     Snapshot { path: PathBuf, source: Box<OnboardError> },
+    #[error("interrupted while the state of `{}` was recorded; nothing is kept of it", .0.display())]
+    Cancelled(PathBuf),
     #[error("cannot read the repository in `{}`", path.display())]
     Repository { path: PathBuf, source: RepositoryError },
     #[error("cannot write the state into `{}`", path.display())]
@@ -103,6 +105,14 @@ fn set_aside(store: &Path) -> String {
 }
 
 impl BoardError {
+    /// A state that was not recorded.
+    pub(super) fn of_snapshot(path: &Path, source: OnboardError) -> Self {
+        match source {
+            OnboardError::Snapshot(SnapshotError::Cancelled) => Self::Cancelled(path.to_owned()),
+            source => Self::Snapshot { path: path.to_owned(), source: Box::new(source) },
+        }
+    }
+
     /// The signal that ended it.
     pub const fn signal(&self) -> Option<i32> {
         match self {
@@ -144,7 +154,7 @@ impl BoardError {
             Self::Checkout { .. } => "checkout",
             Self::Rollback { .. } => "rollback",
             Self::Incomplete { .. } => "incomplete",
-            Self::Interrupted { .. } | Self::InterruptedLate { .. } => "interrupted",
+            Self::Interrupted { .. } | Self::InterruptedLate { .. } | Self::Cancelled(_) => "interrupted",
             Self::Diff(_) => "diff",
             Self::State(_) => "damaged",
         }

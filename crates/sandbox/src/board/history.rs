@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use sandtable_store::id::ObjectId;
+use sandtable_store::meta::OperationKind;
 use sandtable_store::meta::{Filter, Snapshot};
 use sandtable_store::object::commit::SnapshotCommit;
 use sandtable_store::object::{ObjectKind, ReadObjects as _};
@@ -26,7 +27,7 @@ pub fn history(store: &Store, subject: Option<&str>) -> Result<Vec<Descendant>, 
     let snapshots: HashMap<ObjectId, Snapshot> =
         store.meta().snapshots()?.into_iter().map(|snapshot| (snapshot.id, snapshot)).collect();
     let operations = store.meta().operations(&Filter::default())?;
-    let kinds: HashMap<i64, String> =
+    let kinds: HashMap<i64, OperationKind> =
         operations.into_iter().map(|operation| (operation.number, operation.kind)).collect();
     let wanted = |snapshot: &&Snapshot| subject.is_none_or(|subject| snapshot.subject == subject);
     let mut open: Vec<ObjectId> = snapshots.values().filter(wanted).map(|snapshot| snapshot.id).collect();
@@ -41,7 +42,7 @@ pub fn history(store: &Store, subject: Option<&str>) -> Result<Vec<Descendant>, 
         let parents: Vec<ObjectId> =
             parents.into_iter().filter(|parent| snapshots.contains_key(parent)).collect();
         open.extend(&parents);
-        let operation = kinds.get(&snapshot.operation).cloned().unwrap_or_default();
+        let operation = kinds.get(&snapshot.operation).map(ToString::to_string).unwrap_or_default();
         found.insert((snapshot.operation, id), Descendant { snapshot: snapshot.clone(), parents, operation });
     }
     Ok(found.into_values().rev().collect())

@@ -12,7 +12,7 @@ use std::time::SystemTime;
 use sandtable_store::dir::open_named;
 use sandtable_store::id::ObjectId;
 use sandtable_store::lock::FileLock;
-use sandtable_store::meta::{Direction, Filter, HeadChange, MetaError, Move, OperationDraft};
+use sandtable_store::meta::{Direction, Filter, HeadChange, MetaError, Move, OperationDraft, OperationKind};
 use sandtable_store::rollback::{self, Recovered, Site, Verify};
 use sandtable_store::state::State;
 use sandtable_store::store::{Store, StoreError};
@@ -43,7 +43,7 @@ pub(crate) struct Entry {
 enum What {
     /// Something of this kind, after which this is the newest state.
     Set {
-        kind: String,
+        kind: OperationKind,
         to: ObjectId,
     },
     Undo {
@@ -58,8 +58,8 @@ enum What {
 
 impl Entry {
     /// A state is brought in by something of this kind.
-    pub(crate) fn set(subject: &Subject, kind: &str, to: ObjectId) -> Self {
-        Self { subject: subject.to_string(), what: What::Set { kind: kind.to_owned(), to } }
+    pub(crate) fn set(subject: &Subject, kind: OperationKind, to: ObjectId) -> Self {
+        Self { subject: subject.to_string(), what: What::Set { kind, to } }
     }
 
     /// One operation back or forth.
@@ -92,7 +92,7 @@ impl Entry {
         }
         let details = serde_json::json!({ JOURNAL: id }).to_string();
         let (planned, ends) = match &self.what {
-            What::Set { kind, .. } => return self.append(store, kind, details),
+            What::Set { kind, .. } => return self.append(store, kind.clone(), details),
             What::Undo { from, to } => (meta.undo(&self.subject), (from, to)),
             What::Redo { from, to } => (meta.redo(&self.subject), (from, to)),
         };
@@ -103,18 +103,14 @@ impl Entry {
             }
             // Somebody recorded a state meanwhile. The directory is in this one all the same.
             Ok(Move { direction, .. }) | Err(MetaError::NoMove { direction, .. }) => {
-                let kind = match direction {
-                    Direction::Undo => "undo",
-                    Direction::Redo => "redo",
-                };
-                self.append(store, kind, details)
+                self.append(store, direction.kind(), details)
             }
             Err(error) => Err(error.into()),
         }
     }
 
-    fn append(&self, store: &Store, kind: &str, details: String) -> Result<(), BoardError> {
-        let (subject, kind) = (self.subject.clone(), kind.to_owned());
+    fn append(&self, store: &Store, kind: OperationKind, details: String) -> Result<(), BoardError> {
+        let subject = self.subject.clone();
         let head = match store.hold(&self.to()) {
             Ok(_) => HeadChange::Set(self.to()),
             // Whoever began this was killed, and nobody needed the state any more when it was finished.
@@ -292,13 +288,12 @@ pub(crate) fn turn(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::board::{Ignored, Silent, Taking};
+    use crate::board::{Ignored, Taking};
     use crate::model::path::HostPath;
 
     fn recorded(board: &Board, root: &Path, text: &str) -> ObjectId {
         fs_err::write(root.join("file"), text).unwrap();
-        let hearing = Silent::default();
-        let taking = Taking::of(Ignored::All, "snapshot", &hearing);
+        let taking = Taking::of(Ignored::All, &OperationKind::Snapshot, &());
         board.snapshot_directory(root, &taking).unwrap().snapshot.id
     }
 
@@ -311,8 +306,7 @@ mod tests {
         let _first = recorded(&board, &root, "one");
         let store = board.of_source(&root).unwrap().unwrap();
         let journal = Journal::open(&store, &root).unwrap();
-        let hearing = Silent::default();
-        let taking = Taking::of(Ignored::All, "onboard", &hearing);
+        let taking = Taking::of(Ignored::All, &OperationKind::Onboard, &());
         std::thread::scope(|scope| {
             let waiting = [
                 scope.spawn(|| assert!(!recorded(&board, &root, "two").as_bytes().is_empty())),
@@ -385,8 +379,7 @@ mod tests {
             fs_err::write(store.dir().join("journal").join(name), text).unwrap();
         };
         record("of-another-version", &half);
-        let hearing = Silent::default();
-        let taking = Taking::of(Ignored::All, "snapshot", &hearing);
+        let taking = Taking::of(Ignored::All, &OperationKind::Snapshot, &());
         let unreadable = |done: Result<(), BoardError>| {
             assert!(
                 matches!(done, Err(BoardError::Rollback { source: rollback::RollbackError::Unreadable, .. })),
@@ -423,6 +416,6 @@ mod tests {
             assert_eq!(store.meta().head(&subject.to_string()).unwrap().unwrap().snapshot, one);
         }
         let log = store.meta().operations(&Filter::default()).unwrap();
-        assert_eq!(log.iter().filter(|operation| operation.kind == "undo").count(), 1);
+        assert_eq!(log.iter().filter(|operation| operation.kind == OperationKind::Undo).count(), 1);
     }
 }

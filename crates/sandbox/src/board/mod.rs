@@ -41,7 +41,7 @@ pub(crate) use left_out::joined as joined_left_out;
 pub use left_out::{left_out, left_out_of, left_out_of_all, told as told_left_out};
 pub use look::{format_diff_for_display, is_path_safe};
 pub use sandtable_store::id::ObjectId;
-pub use sandtable_store::meta::{Direction, Filter, Operation, Snapshot};
+pub use sandtable_store::meta::{Direction, Filter, Operation, OperationKind, Snapshot};
 pub use sandtable_store::object::commit::Consistency;
 pub use sandtable_store::safe::open_safe;
 pub use sandtable_store::snapshot::{Counts, Ignored, SkipReason, Skipped};
@@ -49,14 +49,11 @@ pub use sandtable_store::state::LeftOut;
 pub use sandtable_store::store::Store;
 pub use sandtable_store::{checkout, diff, fsck, rollback};
 pub use subject::Subject;
-pub use take::{Hearing, Silent, Taken, Taking};
+pub use take::{Taken, Taking};
 pub use told::{Payload, Telling, Told};
 
 use crate::model::path::HostPath;
 use crate::pending::Pending;
-
-/// The kind of the operation after which nothing is kept for a subject.
-pub const FORGET: &str = "forget";
 
 /// All stores of a user.
 #[derive(Clone, Debug)]
@@ -120,7 +117,7 @@ impl Board {
         for subject in subjects {
             store.meta().append(&OperationDraft {
                 subject,
-                kind: FORGET.to_owned(),
+                kind: OperationKind::Forget,
                 at: SystemTime::now(),
                 head: HeadChange::Remove,
                 details: "{}".to_owned(),

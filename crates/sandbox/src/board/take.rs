@@ -3,7 +3,6 @@
 use std::os::fd::AsFd as _;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::SystemTime;
 
 use sandtable_store::bring_in::{BringInOptions, bring_in_exactly};
@@ -11,7 +10,7 @@ use sandtable_store::dir::{open_named, stat_fd};
 use sandtable_store::gc;
 use sandtable_store::id::{HashKind, ObjectId};
 use sandtable_store::ignore::Rules;
-use sandtable_store::meta::{Durability, Snapshot};
+use sandtable_store::meta::{Durability, OperationKind, Snapshot};
 use sandtable_store::object::commit::Consistency;
 use sandtable_store::objects::{Loose, Objects};
 use sandtable_store::snapshot::{
@@ -27,24 +26,7 @@ use sandtable_store::store::{Batch, SnapshotDraft, Store, StoreError, write_extr
 
 use super::journal::keep_still;
 use super::{Board, BoardError, Subject};
-
-/// Who hears how far it is, and may stop it.
-pub trait Hearing: Sync {
-    fn counted(&self, counts: &Counts);
-    fn cancel(&self) -> &AtomicBool;
-}
-
-/// Nobody hears, and nobody stops it.
-#[derive(Debug, Default)]
-pub struct Silent(AtomicBool);
-
-impl Hearing for Silent {
-    fn counted(&self, _: &Counts) {}
-
-    fn cancel(&self) -> &AtomicBool {
-        &self.0
-    }
-}
+use crate::model::observe::{Event, Observer};
 
 /// What to record, and under which words.
 #[derive(Clone, Copy)]
@@ -52,12 +34,11 @@ pub struct Taking<'a> {
     pub ignored: Ignored,
     /// The user's words; without any, the snapshot is called after the operation.
     pub message: Option<&'a str>,
-    /// The kind of the operation, as the log has it.
-    pub operation: &'a str,
+    pub operation: &'a OperationKind,
     pub details: &'a str,
     /// What it was made from; the newest state of the same subject if nobody says.
     pub parent: Option<ObjectId>,
-    pub hearing: &'a dyn Hearing,
+    pub observer: &'a dyn Observer,
     /// When it was asked for, if that was earlier than the directory is looked over.
     pub began: Option<Moment>,
     /// Takes down what the directories look like, for a scan that is to follow.
@@ -85,8 +66,7 @@ pub struct Taken {
 impl Board {
     /// Records the first state of a source, ignored files and all.
     pub fn onboard_repo(&self, source: &Path) -> Result<Taken, BoardError> {
-        let hearing = Silent::default();
-        self.onboard(source, &Taking::of(Ignored::All, "onboard", &hearing))
+        self.onboard(source, &Taking::of(Ignored::All, &OperationKind::Onboard, &()))
     }
 
     /// The same, as the caller wishes.
@@ -144,9 +124,8 @@ impl Board {
         parent: Option<ObjectId>,
         message: &str,
     ) -> Result<Taken, BoardError> {
-        let hearing = Silent::default();
         let message = Some(message);
-        let taking = Taking { message, parent, ..Taking::of(Ignored::All, "snapshot", &hearing) };
+        let taking = Taking { message, parent, ..Taking::of(Ignored::All, &OperationKind::Snapshot, &()) };
         self.snapshot_directory(worktree, &taking)
     }
 
@@ -165,19 +144,24 @@ impl Board {
 }
 
 impl<'a> Taking<'a> {
-    pub fn of(ignored: Ignored, operation: &'a str, hearing: &'a dyn Hearing) -> Self {
+    pub fn of(ignored: Ignored, operation: &'a OperationKind, observer: &'a dyn Observer) -> Self {
         Self {
             ignored,
             message: None,
             operation,
             details: "{}",
             parent: None,
-            hearing,
+            observer,
             began: None,
             sightings: None,
             index: None,
             rules: &[],
         }
+    }
+
+    fn counted(&self, counts: &Counts) {
+        let (entries, bytes) = (counts.entries, counts.bytes_read);
+        self.observer.event(&Event::Recording { entries, bytes });
     }
 }
 
@@ -202,10 +186,10 @@ fn corrected(
     state: &State,
     (before, listing): (&Before, &Listing),
 ) -> Result<State, BoardError> {
-    let never = AtomicBool::new(false);
-    let (Ok(after), Some(users)) =
-        (scan(source, &source::SourceOptions::new(&never)), user_objects(source, batch.store().hash_kind()))
-    else {
+    let (Ok(after), Some(users)) = (
+        scan(source, &source::SourceOptions::new(&|| false)),
+        user_objects(source, batch.store().hash_kind()),
+    ) else {
         return Ok(*state);
     };
     let corrections = before.corrections((listing, &after), &users);
@@ -285,10 +269,10 @@ pub(crate) fn commit(
         parents: words.parent.into_iter().collect(),
         tree: state.tree,
         extra,
-        message: words.taking.message.unwrap_or(words.taking.operation).to_owned(),
+        message: words.taking.message.unwrap_or(words.taking.operation.as_str()).to_owned(),
         consistency: words.consistency,
         at: SystemTime::now(),
-        operation: words.taking.operation.to_owned(),
+        operation: words.taking.operation.clone(),
         details: words.taking.details.to_owned(),
         durability: Durability::Durable,
     };
@@ -322,15 +306,16 @@ pub(crate) fn look_alone(
     let mut new =
         store.new_cache(&name, place, old.as_ref()).map_err(|error| BoardError::Store(error.into()))?;
     let rules = Rules::default();
-    let counted = |counts: &Counts| taking.hearing.counted(counts);
+    let counted = |counts: &Counts| taking.counted(counts);
+    let cancelled = || taking.observer.cancelled();
     let options = SnapshotOptions {
         cache: old.as_ref(),
         progress: &counted,
-        ..SnapshotOptions::all(&rules, taking.hearing.cancel())
+        ..SnapshotOptions::all(&rules, &cancelled)
     };
     let ends = Ends { objects: batch, sink: batch };
     let outcome = snapshot::take(dir.as_fd(), ends, &options, Some(&mut new.writer))
-        .map_err(|source| BoardError::Snapshot { path: root.to_owned(), source: Box::new(source.into()) })?;
+        .map_err(|source| BoardError::of_snapshot(root, source.into()))?;
     // A cache that cannot be kept costs time the next time, nothing else.
     new.keep(store).unwrap_or_default();
     Ok(outcome)
@@ -353,14 +338,15 @@ pub(crate) fn look(
     let mut new =
         store.new_cache(&name, place, old.as_ref()).map_err(|error| BoardError::Store(error.into()))?;
     let rules = Rules::default();
-    let counted = |counts: &Counts| taking.hearing.counted(counts);
+    let counted = |counts: &Counts| taking.counted(counts);
+    let cancelled = || taking.observer.cancelled();
     let options = SnapshotOptions {
         ignored: taking.ignored,
         cache: old.as_ref(),
         progress: &counted,
         began: taking.began,
         sightings: taking.sightings,
-        ..SnapshotOptions::all(&rules, taking.hearing.cancel())
+        ..SnapshotOptions::all(&rules, &cancelled)
     };
     // Git may convert the ends of lines: then an id of its index is believed only if the sizes agree.
     let settings = Settings { excludes: taking.rules.to_vec(), ..Settings::default() };
@@ -369,8 +355,8 @@ pub(crate) fn look(
     let (index, cache) = (taking.index, Some(&mut new.writer));
     let onboarding = Onboarding { options, settings: &settings, sizes, index, cache };
     let ends = Ends { objects: batch, sink: batch };
-    let onboarded = onboard(root, ends, onboarding)
-        .map_err(|source| BoardError::Snapshot { path: root.to_owned(), source: Box::new(source) })?;
+    let onboarded =
+        onboard(root, ends, onboarding).map_err(|source| BoardError::of_snapshot(root, source))?;
     if let Some(repository) = &onboarded.repository
         && !onboarded.outcome.borrowed.is_empty()
     {

@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use proptest::prelude::*;
 use sandtable_store::id::ObjectId;
 use sandtable_store::meta::Direction;
+use sandtable_store::meta::OperationKind;
 use sandtable_store::state::{Limits, Walk};
 
-use super::take::Silent;
 use super::{Board, BoardError, Ignored, Taking};
 use crate::model::path::HostPath;
 
@@ -121,9 +121,9 @@ impl World {
     }
 
     fn record(&mut self, ignored: Ignored) {
-        let hearing = Silent::default();
-        let operation = if ignored == Ignored::All { "snapshot" } else { "onboard" };
-        let taking = Taking::of(ignored, operation, &hearing);
+        let operation =
+            if ignored == Ignored::All { OperationKind::Snapshot } else { OperationKind::Onboard };
+        let taking = Taking::of(ignored, &operation, &());
         let taken = self.board.snapshot_directory(&self.root, &taking).expect("it is recorded");
         self.note(taken.snapshot.id);
     }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::UNIX_EPOCH;
 
 use sandtable_store::id::ObjectId;
-use sandtable_store::meta::{Filter, Operation};
+use sandtable_store::meta::{Filter, Operation, OperationKind};
 use sandtable_store::store::Store;
 use serde::Serialize;
 use serde_json::Value;
@@ -25,7 +25,7 @@ pub struct Told {
     /// Milliseconds since 1970.
     pub at_ms: u64,
     #[serde(rename = "type")]
-    pub kind: String,
+    pub kind: OperationKind,
     /// The sandbox or directory it was done to.
     pub actor: String,
     /// The hash of the operation before it in the same store; none before the first.

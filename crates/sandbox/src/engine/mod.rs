@@ -24,9 +24,12 @@ pub use nat::NetworkError;
 
 use crate::model::blame::Blame;
 use crate::model::id::SandboxName;
+use crate::model::observe::Observer;
 use crate::model::path::HostPath;
 use crate::model::resolved::{EngineName, ResolvedSpec, Warning};
 use crate::os;
+use crate::process::CliError;
+use oci::ContainerError;
 
 /// Where a sandbox keeps its state, and what it is called.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,12 +41,6 @@ pub struct Place {
     /// The process that supervises it, and when it began, in seconds since 1970.
     pub pid: u32,
     pub started: u64,
-}
-
-/// Hears of what is done before a sandbox can be made.
-pub trait Preparation {
-    /// An image is fetched; a line of what the engine says about it.
-    fn fetching(&self, image: &str, line: &str);
 }
 
 /// What an engine will do: inert, printable, comparable.
@@ -104,6 +101,11 @@ impl LaunchError {
         }
     }
 
+    /// Whether the observer or a signal cancelled it.
+    pub fn is_interrupted(&self) -> bool {
+        matches!(self, Self::Container(ContainerError::Call(CliError::Cancelled { .. })))
+    }
+
     /// Whether a look at the machine may find the reason: not where a command of the sandbox stands in the way of the next.
     pub fn is_of_the_machine(&self) -> bool {
         !matches!(self, Self::Native(error) if native::is_spoilt(error))
@@ -139,19 +141,19 @@ impl LaunchError {
 
 /// Runs resolved requests in one kind of sandbox.
 pub trait Engine: fmt::Debug {
-    /// Stable, written in records and accepted by `--engine`.
-    fn name(&self) -> EngineName;
+    /// Its own kind of plan: an engine cannot get the plan of another one.
+    type Plan;
 
     /// Does what takes long and is needed once: an image is there afterwards, and `spec` says which exactly.
-    fn prepare(&self, _spec: &mut ResolvedSpec, _hears: &dyn Preparation) -> Result<(), LaunchError> {
+    fn prepare(&self, _spec: &mut ResolvedSpec, _observer: &dyn Observer) -> Result<(), LaunchError> {
         Ok(())
     }
 
     /// Lowers `spec`. Pure: no look at the machine, the same on every operating system.
-    fn plan(&self, spec: &ResolvedSpec, place: &Place) -> Plan;
+    fn plan(&self, spec: &ResolvedSpec, place: &Place) -> Self::Plan;
 
     /// Starts the plan and returns when the sandbox has reported what holds. No command runs yet.
-    fn launch(&self, plan: &Plan, handles: &Handles<'_>) -> Result<Box<dyn Running>, LaunchError>;
+    fn launch(&self, plan: &Self::Plan, handles: &Handles<'_>) -> Result<Box<dyn Running>, LaunchError>;
 
     /// Holds everything still in the running sandbox that keeps its state in `directory`, while the guard lives.
     /// `connection` is one to its first process and of this freeze only: so it can be asked for by any process,
@@ -208,13 +210,61 @@ pub fn has_left(directory: &HostPath) -> bool {
     native::has_groups(directory) || oci::has_left(directory)
 }
 
+/// Any of the engines.
+#[derive(Clone, Copy, Debug)]
+pub enum AnyEngine {
+    Native(native::Native),
+    Container(oci::Oci),
+    Seatbelt(seatbelt::Seatbelt),
+}
+
 /// The engine of that name.
-pub fn engine(name: EngineName) -> Box<dyn Engine> {
+pub fn engine(name: EngineName) -> AnyEngine {
     match name {
-        EngineName::Native => Box::new(native::Native),
-        EngineName::Docker => Box::new(oci::Oci { dialect: oci::Dialect::Docker }),
-        EngineName::Podman => Box::new(oci::Oci { dialect: oci::Dialect::Podman }),
-        EngineName::Seatbelt => Box::new(seatbelt::Seatbelt),
+        EngineName::Native => AnyEngine::Native(native::Native),
+        EngineName::Docker => AnyEngine::Container(oci::Oci { dialect: oci::Dialect::Docker }),
+        EngineName::Podman => AnyEngine::Container(oci::Oci { dialect: oci::Dialect::Podman }),
+        EngineName::Seatbelt => AnyEngine::Seatbelt(seatbelt::Seatbelt),
+    }
+}
+
+impl AnyEngine {
+    /// See [`Engine::prepare`].
+    pub fn prepare(&self, spec: &mut ResolvedSpec, observer: &dyn Observer) -> Result<(), LaunchError> {
+        match self {
+            Self::Native(engine) => engine.prepare(spec, observer),
+            Self::Container(engine) => engine.prepare(spec, observer),
+            Self::Seatbelt(engine) => engine.prepare(spec, observer),
+        }
+    }
+
+    /// See [`Engine::plan`].
+    pub fn plan(&self, spec: &ResolvedSpec, place: &Place) -> Plan {
+        match self {
+            Self::Native(engine) => Plan::Native(Box::new(engine.plan(spec, place))),
+            Self::Container(engine) => Plan::Container(Box::new(engine.plan(spec, place))),
+            Self::Seatbelt(engine) => Plan::Seatbelt(engine.plan(spec, place)),
+        }
+    }
+
+    /// See [`Engine::freeze`].
+    pub fn freeze(&self, connection: OwnedFd, directory: &HostPath) -> Result<Frozen, FreezeError> {
+        match self {
+            Self::Native(engine) => engine.freeze(connection, directory),
+            Self::Container(engine) => engine.freeze(connection, directory),
+            Self::Seatbelt(engine) => engine.freeze(connection, directory),
+        }
+    }
+}
+
+impl Plan {
+    /// Launches it on the engine that made it. See [`Engine::launch`].
+    pub fn launch(&self, handles: &Handles<'_>) -> Result<Box<dyn Running>, LaunchError> {
+        match self {
+            Self::Native(plan) => native::Native.launch(plan, handles),
+            Self::Container(plan) => oci::Oci { dialect: plan.dialect }.launch(plan, handles),
+            Self::Seatbelt(plan) => seatbelt::Seatbelt.launch(plan, handles),
+        }
     }
 }
 

@@ -17,16 +17,14 @@ use sandtable_protocol::op::{self, Allow, Beneath, Ids, Op, Owner, SetIds, Shift
 use sandtable_protocol::report::Report;
 
 use super::ssh_agent::{self, relay};
-use super::{Engine, Handles, LaunchError, Place, Plan, Running, fingerprint, nat};
+use super::{Engine, Handles, LaunchError, Place, Running, fingerprint, nat};
 use crate::model::agent::Forwarding;
+use crate::model::layout::{self, Layout};
 use crate::model::mount::{Content, FileIdentity, HostAccess, Mount, Ownership, Pins};
 use crate::model::path::HostPath;
-use crate::model::resolved::{EngineName, HelperKind, NetworkHelper, ResolvedSpec, Systemd, SystemdKind};
+use crate::model::resolved::{HelperKind, NetworkHelper, ResolvedSpec, Systemd, SystemdKind};
 use crate::model::spec::Network;
 use crate::os;
-
-/// The file of a sandbox that names its control groups while it runs.
-const JOURNAL: &str = "cgroups";
 
 /// How many ids a root sandbox has.
 pub const ID_COUNT: u32 = 1 << 16;
@@ -36,12 +34,10 @@ pub const ID_COUNT: u32 = 1 << 16;
 pub struct Native;
 
 impl Engine for Native {
-    fn name(&self) -> EngineName {
-        EngineName::Native
-    }
+    type Plan = op::Plan;
 
-    fn plan(&self, spec: &ResolvedSpec, place: &Place) -> Plan {
-        Plan::Native(Box::new(op::Plan {
+    fn plan(&self, spec: &ResolvedSpec, place: &Place) -> op::Plan {
+        op::Plan {
             hostname: place.name.to_string(),
             ids: match place.id_base {
                 Some(base) => Ids::Range { base, count: ID_COUNT },
@@ -53,11 +49,10 @@ impl Engine for Native {
             set_ids: set_ids(spec, place),
             limits: limits(spec, place),
             relay: agent_relay(spec, place),
-        }))
+        }
     }
 
-    fn launch(&self, plan: &Plan, handles: &Handles<'_>) -> Result<Box<dyn Running>, LaunchError> {
-        let Plan::Native(plan) = plan else { unreachable!("an engine launches its own plans") };
+    fn launch(&self, plan: &op::Plan, handles: &Handles<'_>) -> Result<Box<dyn Running>, LaunchError> {
         let handles = handles::Handles { listener: handles.control, lock: handles.lock };
         let agent = plan
             .relay
@@ -74,7 +69,7 @@ impl Engine for Native {
     }
 
     fn freeze(&self, connection: OwnedFd, directory: &HostPath) -> Result<Frozen, FreezeError> {
-        let journal = directory.join(JOURNAL);
+        let journal = directory.join(layout::GROUPS);
         // Whoever called `listen`: the supervisor. It has to remove the group, so root makes none for others.
         let supervisor = os::peer(&connection).ok().filter(|supervisor| supervisor.uid == geteuid());
         let group = supervisor.and_then(|supervisor| {
@@ -129,7 +124,7 @@ pub(super) fn limits(spec: &ResolvedSpec, place: &Place) -> Option<op::Limits> {
     let asked = &spec.limits;
     let limits = op::Limits {
         group: group(&place.directory),
-        journal: place.directory.join(JOURNAL).into(),
+        journal: place.directory.join(layout::GROUPS).into(),
         memory: asked.memory.as_ref().map(|limit| limit.value.bytes()),
         cpus: asked.cpus.as_ref().map(|limit| limit.value.thousandths()),
         pids: asked.pids.as_ref().map(|limit| limit.value.count()),
@@ -183,13 +178,13 @@ fn lower(mount: &Mount, spec: &ResolvedSpec, place: &Place) -> Op {
         Content::Cow { source, layer, pins, identity } => Op::Overlay {
             lower: source.as_path().to_owned(),
             layers: place.directory.clone().into(),
-            name: layer.clone(),
+            name: layer.to_string(),
             target,
             pins: *pins == Pins::Present,
             pinned: identity.map(pinned),
         },
         Content::Copy { layer, .. } => Op::Bind {
-            source: place.directory.join("copies").join(layer).into(),
+            source: Layout::of(&place.directory).copy(layer).into(),
             target,
             access: op::Access::Write,
             shift: Shift::Shift,
@@ -239,7 +234,7 @@ fn agent_socket(target: PathBuf, spec: &ResolvedSpec, place: &Place) -> Op {
 fn agent_relay(spec: &ResolvedSpec, place: &Place) -> Option<op::Relay> {
     match (&spec.ssh_agent.forwarding, place.id_base) {
         (Some(Forwarding::Direct { socket, .. }), Some(_)) => Some(op::Relay {
-            at: place.directory.join(ssh_agent::RELAY).into(),
+            at: place.directory.join(layout::SSH_AGENT).into(),
             to: socket.as_path().to_owned(),
             owner: Owner::Workload,
         }),
@@ -294,12 +289,12 @@ pub(super) fn set_ids(spec: &ResolvedSpec, place: &Place) -> SetIds {
 
 /// Removes the control groups of a launch whose supervisor was killed.
 pub(super) fn reap(directory: &HostPath) {
-    cgroup::reap(directory.join(JOURNAL).as_path());
+    cgroup::reap(directory.join(layout::GROUPS).as_path());
 }
 
 /// Whether the journal of control groups is there.
 pub(super) fn has_groups(directory: &HostPath) -> bool {
-    directory.join(JOURNAL).as_path().exists()
+    directory.join(layout::GROUPS).as_path().exists()
 }
 
 /// What helps where the place of a mount is not what it was.

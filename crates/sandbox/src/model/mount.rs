@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::layer::LayerName;
 use super::path::{BoxPath, HostPath};
 use super::setting::Origin;
 
@@ -24,9 +25,9 @@ pub enum Content {
     /// A file or directory of the host.
     Host { source: HostPath, access: HostAccess, ownership: Ownership, identity: Option<FileIdentity> },
     /// A copy-on-write view of a host directory; `layer` names where in the sandbox's state the changes go.
-    Cow { source: HostPath, layer: String, pins: Pins, identity: Option<FileIdentity> },
+    Cow { source: HostPath, layer: LayerName, pins: Pins, identity: Option<FileIdentity> },
     /// A whole copy of a host directory, made with the sandbox; `layer` names where in its state it is.
-    Copy { source: HostPath, layer: String, identity: Option<FileIdentity> },
+    Copy { source: HostPath, layer: LayerName, identity: Option<FileIdentity> },
     /// A directory of the sandbox's own state that survives its commands.
     Private { area: String },
     /// An empty file system in memory, gone with the processes.
@@ -133,7 +134,7 @@ impl MountTable {
     }
 
     /// Something of what lies below the copy-on-write view `name` is covered from now on.
-    pub(crate) fn cover(&mut self, name: &str) {
+    pub(crate) fn cover(&mut self, name: &LayerName) {
         for mount in &mut self.0 {
             if let Content::Cow { layer, pins, .. } = &mut mount.content
                 && layer == name
@@ -144,7 +145,7 @@ impl MountTable {
     }
 
     /// The copy-on-write view `name` stands on another directory from now on.
-    pub(crate) fn rest_on(&mut self, name: &str, ground: &HostPath) {
+    pub(crate) fn rest_on(&mut self, name: &LayerName, ground: &HostPath) {
         for mount in &mut self.0 {
             if let Content::Cow { source, layer, identity, .. } = &mut mount.content
                 && layer == name
@@ -156,7 +157,7 @@ impl MountTable {
     }
 
     /// What the copy-on-write view `name` stands on.
-    pub fn ground(&self, name: &str) -> Option<&HostPath> {
+    pub fn ground(&self, name: &LayerName) -> Option<&HostPath> {
         self.0.iter().find_map(|mount| match &mount.content {
             Content::Cow { source, layer, .. } if layer == name => Some(source),
             _ => None,

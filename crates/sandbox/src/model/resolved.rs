@@ -254,21 +254,6 @@ choice! {
 impl EngineName {
     /// What makes tools where no image is asked for.
     pub const WITHOUT_IMAGE: Self = Self::Native;
-
-    /// Whether it builds containers from images.
-    pub fn is_container(self) -> bool {
-        matches!(self, Self::Docker | Self::Podman)
-    }
-
-    /// Whether it can show a file at another place than its own. One that cannot only decides about files.
-    pub fn makes_views(self) -> bool {
-        self != Self::Seatbelt
-    }
-
-    /// Whether we make the control group of its sandboxes. Container engines make their own.
-    pub fn makes_groups(self) -> bool {
-        self == Self::Native
-    }
 }
 
 #[cfg(test)]

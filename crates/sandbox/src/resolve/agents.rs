@@ -12,6 +12,8 @@ use super::error::ResolveError;
 use super::source::Workspace;
 use super::{Asked, expose, homes, overlay, user_mounts, warnings};
 use crate::facts::Kind;
+use crate::model::engine::Maker;
+use crate::model::layer::LayerName;
 use crate::model::mount::Mount;
 use crate::model::path::HostPath;
 use crate::model::resolved::{Seed, Warning};
@@ -122,9 +124,9 @@ impl View<'_> {
         let entry = self.case.facts.kind(&shown.real).map_err(|_| refused("it cannot be looked at"))?;
         match entry.kind {
             Kind::Directory => {
-                let layer = format!("agent-{}", self.asked.mounts.len());
+                let layer = LayerName::AgentHome(self.asked.mounts.len());
                 // One layer cannot be mounted at two places.
-                let twice = self.case.container.is_some() && homes::of(self.case).len() > 1;
+                let twice = self.case.traits().mounts == Maker::Engine && homes::of(self.case).len() > 1;
                 let (content, copied) = if twice {
                     let why = "the home directory has two names".to_owned();
                     (overlay::copy(self.case, &shown.real, &layer), Some(why))

@@ -7,6 +7,7 @@ use super::error::ResolveError;
 use crate::facts::{Facts, Failure, MountPoint};
 use crate::host::Host;
 use crate::model::container::Container;
+use crate::model::engine::EngineTraits;
 use crate::model::mount::FileIdentity;
 use crate::model::path::{BoxPath, HostPath};
 use crate::model::resolved::EngineName;
@@ -53,6 +54,11 @@ impl<'a> Case<'a> {
         });
         let state = state(&host.data, facts)?;
         Ok(Self { spec, host, facts, engine, home, state, container: None, mounts: OnceCell::new() })
+    }
+
+    /// The properties of its engine.
+    pub(super) fn traits(&self) -> EngineTraits {
+        self.engine.traits()
     }
 
     /// The same in a container.

@@ -6,6 +6,7 @@ use super::error::ResolveError;
 use super::source::Workspace;
 use crate::facts::Kind;
 use crate::model::container::{Build, Recipe};
+use crate::model::engine::System;
 use crate::model::mount::{Content, Mount};
 use crate::model::path::{BoxPath, HostPath};
 use crate::model::setting::Origin;
@@ -54,7 +55,7 @@ pub(super) fn give_way(ours: &mut Vec<Mount>, others: &[Mount]) {
 
 /// The project's recipe for the image, if it is to be built.
 pub(super) fn recipe(case: &Case<'_>, workspace: &Workspace) -> Result<Option<Recipe>, ResolveError> {
-    if case.spec.container.build.value == Build::No {
+    if case.spec.container.build.value == Build::No || case.traits().system == System::Host {
         return Ok(None);
     }
     let places = RECIPES.map(|name| workspace.root.join(name));

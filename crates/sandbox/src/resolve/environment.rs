@@ -13,6 +13,7 @@ use super::error::ResolveError;
 use super::rootfs::Rootfs;
 use super::{node, proxy, search, shows_host, tools, warnings};
 use crate::model::agent::{self, Agent};
+use crate::model::engine::System;
 use crate::model::mount::MountTable;
 use crate::model::path::BoxPath;
 use crate::model::resolved::{EngineName, Variable, Warning};
@@ -83,7 +84,7 @@ fn build(
         found.push(warnings::variable_not_unicode(name));
     }
     environment.insert("HOME".to_owned(), made(case.home_inside().to_string()));
-    if case.container.is_some() {
+    if case.traits().system == System::Image {
         // The image knows where its programs are.
         environment.remove("PATH");
         environment.remove("SHELL");

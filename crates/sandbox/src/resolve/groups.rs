@@ -3,6 +3,7 @@
 
 use crate::facts::Facts;
 use crate::host::Host;
+use crate::model::engine::Maker;
 use crate::model::limits::Limits;
 use crate::model::path::HostPath;
 use crate::model::resolved::{EngineName, Systemd, SystemdKind};
@@ -15,7 +16,7 @@ pub(super) fn systemd(
     facts: &dyn Facts,
 ) -> Option<Systemd> {
     let any = limits.cpus.is_some() || limits.memory.is_some() || limits.pids.is_some();
-    if !any || !engine.makes_groups() {
+    if !any || engine.traits().groups != Maker::Sandtable {
         return None;
     }
     let version_two = facts.mounts().is_ok_and(|all| all.iter().any(|mount| mount.file_system == "cgroup2"));

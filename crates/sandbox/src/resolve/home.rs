@@ -2,6 +2,7 @@
 
 use super::case::Case;
 use super::source::Workspace;
+use crate::model::engine::Maker;
 use crate::model::mount::{Content, Mount};
 use crate::model::resolved::Seed;
 use crate::model::setting::Origin;
@@ -17,7 +18,9 @@ pub(super) fn mounts(case: &Case<'_>, workspace: &Workspace, seeds: &[Seed]) -> 
     let mut mounts = vec![Mount {
         target: target.clone(),
         content: match case.spec.lifetime.value {
-            Lifetime::Discard if seeds.is_empty() && case.container.is_none() => Content::Scratch { size: 0 },
+            Lifetime::Discard if seeds.is_empty() && case.traits().mounts != Maker::Engine => {
+                Content::Scratch { size: 0 }
+            }
             Lifetime::Keep | Lifetime::Discard => Content::Private { area: "home".to_owned() },
         },
         reason: "a home directory of the sandbox's own".to_owned(),

@@ -52,7 +52,6 @@ pub use gitconfig::{ignore_file, without_passwords};
 pub use groups::socket as systemd_socket;
 pub use helpers::{data_is_apart, helper, helper_environment};
 pub use hide::Hidden;
-pub use mode::WORKSPACE;
 pub use proxy::ProxyError;
 pub use renew::renew;
 pub use secrets::{says_secret, secret_names};
@@ -69,6 +68,7 @@ use ssh_agent::Surroundings;
 use crate::facts::Facts;
 use crate::host::Host;
 use crate::model::container::Container;
+use crate::model::engine::System;
 use crate::model::mount::{Content, Mount, MountTable};
 use crate::model::path::{BoxPath, HostPath};
 use crate::model::resolved::{EngineName, ResolvedSpec, Seed, Source, Variable, Warning};
@@ -81,7 +81,7 @@ pub fn resolve(spec: &Spec, host: &Host, facts: &dyn Facts) -> Result<ResolvedSp
     let chosen = engine::choose(spec, host, facts)?;
     let case = Case::new(spec, host, facts, chosen.engine)?.contained(chosen.container.as_ref());
     let (seatbelt, network) = way_out(&case, &chosen)?;
-    let network_helper = if case.container.is_none() { network::helper(&case, &network)? } else { None };
+    let network_helper = network::helper(&case, &network)?;
     network::check_rootless(&case, &network)?;
     let mut warnings = Vec::new();
     proxy::check_use(spec, network.value, &mut warnings);
@@ -89,7 +89,7 @@ pub fn resolve(spec: &Spec, host: &Host, facts: &dyn Facts) -> Result<ResolvedSp
     let workspace = source::find(&case, &mut warnings)?;
     overlay::check_state(&case.state, facts)?;
     let mode = mode::choose(&case, &workspace, &mut warnings)?;
-    let build = if chosen.container.is_some() { contained::recipe(&case, &workspace)? } else { None };
+    let build = contained::recipe(&case, &workspace)?;
     let mut asked = Asked { mounts: user_mounts::all(&case)?, seeds: Vec::new() };
     let exposed = expose::add(&case, &mut asked.mounts, &mut warnings)?;
     agents::add(&case, &workspace, &mut asked, &mut warnings)?;
@@ -145,7 +145,7 @@ fn way_out(
     case: &Case<'_>,
     chosen: &engine::Chosen,
 ) -> Result<(Option<seatbelt_model::Profile>, Setting<Network>), ResolveError> {
-    if chosen.engine.makes_views() {
+    if chosen.engine.traits().has_views() {
         return Ok((None, chosen.network.clone()));
     }
     seatbelt::check(case).map(|(profile, network)| (Some(profile), network))
@@ -214,12 +214,12 @@ fn mounts(
     around: &mut Around<'_>,
 ) -> Result<MountTable, ResolveError> {
     let Around { rootfs, warnings } = around;
-    if case.container.is_some() {
+    if case.traits().system == System::Image {
         return contained_mounts(case, workspace, own, warnings);
     }
     let OwnMounts { workspace: mut mounts, home, asked, agent, tools } = own;
     let mut system =
-        if case.engine.makes_views() { system::mounts(case, *rootfs)? } else { seatbelt::mounts(case)? };
+        if case.traits().has_views() { system::mounts(case, *rootfs)? } else { seatbelt::mounts(case)? };
     system.retain(|mount| mount.target != workspace.root.same_inside());
     tools::make_room(case, &tools, &mut system)?;
     mounts.extend(tools);

@@ -5,13 +5,11 @@ use super::case::Case;
 use super::error::ResolveError;
 use super::source::Workspace;
 use super::{overlay, seatbelt, warnings};
+use crate::model::layer::LayerName;
 use crate::model::mount::{Content, HostAccess, Ownership, Pins};
 use crate::model::path::HostPath;
 use crate::model::resolved::{Mode, SourceKind, Warning};
 use crate::model::spec::{Base, Secrets, WorkspaceMode};
-
-/// The layer of the workspace.
-pub const WORKSPACE: &str = "workspace";
 
 /// Decides, and says why. An obstacle to an overlay is an error only where an overlay was asked for.
 pub(super) fn choose(
@@ -54,7 +52,7 @@ pub(super) fn content(
     case: &Case<'_>,
     mode: &Mode,
     path: &HostPath,
-    layer: &str,
+    layer: &LayerName,
 ) -> Result<Content, ResolveError> {
     match mode.value {
         WorkspaceMode::Copy => Ok(overlay::copy(case, path, layer)),
@@ -69,16 +67,16 @@ pub(super) fn content(
 }
 
 fn try_overlay(case: &Case<'_>, workspace: &Workspace) -> Result<(), ResolveError> {
-    overlay::cow(case, &workspace.root, WORKSPACE, pins(case, WORKSPACE))?;
+    overlay::cow(case, &workspace.root, &LayerName::Workspace, pins(case, &LayerName::Workspace))?;
     if let SourceKind::LinkedWorktree { common } = &workspace.kind {
-        overlay::cow(case, common, "git", Pins::None)?;
+        overlay::cow(case, common, &LayerName::GitDirectory, Pins::None)?;
     }
     Ok(())
 }
 
 /// What is hidden of the workspace is masked by a layer that covers it.
-fn pins(case: &Case<'_>, layer: &str) -> Pins {
-    let masked = layer == WORKSPACE && hidden(case).is_some();
+fn pins(case: &Case<'_>, layer: &LayerName) -> Pins {
+    let masked = *layer == LayerName::Workspace && hidden(case).is_some();
     if masked { Pins::Present } else { Pins::None }
 }
 

@@ -6,6 +6,7 @@ use super::error::ResolveError;
 use super::helpers;
 use crate::facts::Kind;
 use crate::model::container::Lowers;
+use crate::model::engine::Maker;
 use crate::model::mount::{Content, HostAccess, Mount, Ownership};
 use crate::model::path::{BoxPath, HostPath};
 use crate::model::platform::Os;
@@ -24,7 +25,7 @@ pub(super) fn helper(
     case: &Case<'_>,
     network: &Setting<Network>,
 ) -> Result<Option<NetworkHelper>, ResolveError> {
-    if network.value != Network::Nat {
+    if network.value != Network::Nat || case.traits().network == Maker::Engine {
         return Ok(None);
     }
     carriers(case).map(Some)

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use super::case::Case;
 use super::warnings;
+use crate::model::engine::Maker;
 use crate::model::resolved::{Variable, Warning};
 use crate::model::spec::Network;
 
@@ -32,7 +33,8 @@ pub(super) fn fit_memory(case: &Case<'_>, environment: &mut BTreeMap<String, Var
 
 /// The variables that tell a command of the port that is published for its debugger.
 pub(super) fn debugger(case: &Case<'_>, network: Network) -> BTreeMap<String, Variable> {
-    let Some(port) = case.spec.container.debug.as_ref().filter(|_| case.container.is_some()) else {
+    let Some(port) = case.spec.container.debug.as_ref().filter(|_| case.traits().network == Maker::Engine)
+    else {
         return BTreeMap::new();
     };
     if network != Network::Nat {

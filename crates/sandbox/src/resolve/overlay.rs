@@ -9,6 +9,7 @@ use super::data::policy;
 use super::error::ResolveError;
 use crate::facts::Facts;
 use crate::model::container::Lowers;
+use crate::model::layer::LayerName;
 use crate::model::mount::{Content, Pins};
 use crate::model::path::HostPath;
 use crate::model::platform::Os;
@@ -43,24 +44,24 @@ static FILE_SYSTEMS: LazyLock<FileSystems> = LazyLock::new(|| policy!("filesyste
 pub(super) fn cow(
     case: &Case<'_>,
     path: &HostPath,
-    layer: &str,
+    layer: &LayerName,
     pins: Pins,
 ) -> Result<Content, ResolveError> {
     // Where no view can be made this only says what is wished for.
-    if case.engine.makes_views() {
+    if case.traits().has_views() {
         check_upper(&case.state, case.facts)?;
         check_lower(case, path)?;
         check_engine(case, path, pins)?;
     }
     let identity = case.identity(path);
-    Ok(Content::Cow { source: path.clone(), layer: layer.to_owned(), pins, identity })
+    Ok(Content::Cow { source: path.clone(), layer: layer.clone(), pins, identity })
 }
 
 /// The same, or a copy where there can be no overlay. The reason comes with it.
 pub(super) fn cow_or_copy(
     case: &Case<'_>,
     path: &HostPath,
-    layer: &str,
+    layer: &LayerName,
 ) -> Result<(Content, Option<String>), ResolveError> {
     match cow(case, path, layer, Pins::None) {
         Ok(content) => Ok((content, None)),
@@ -70,8 +71,8 @@ pub(super) fn cow_or_copy(
 }
 
 /// A copy of the directory `path`, which is a real path.
-pub(super) fn copy(case: &Case<'_>, path: &HostPath, layer: &str) -> Content {
-    Content::Copy { source: path.clone(), layer: layer.to_owned(), identity: case.identity(path) }
+pub(super) fn copy(case: &Case<'_>, path: &HostPath, layer: &LayerName) -> Content {
+    Content::Copy { source: path.clone(), layer: layer.clone(), identity: case.identity(path) }
 }
 
 /// Whether an error says that there can be no overlay, though there could be a copy. For root even the private

@@ -7,6 +7,7 @@ use super::error::ResolveError;
 use super::warnings;
 use crate::host::Host;
 use crate::model::container::{Container, PROXY_PORT};
+use crate::model::engine::{EngineTraits, Maker};
 use crate::model::resolved::{EngineName, Variable, Warning};
 use crate::model::setting::{Origin, Setting};
 use crate::model::spec::{Network, Spec};
@@ -54,10 +55,11 @@ const LOOPBACK: &str = "localhost,127.0.0.1,::1";
 /// The network that holds, with the proxy command taken into account.
 pub(super) fn network(spec: &Spec, engine: EngineName) -> Result<Setting<Network>, ResolveError> {
     let asked = spec.network.clone();
-    let contained = engine.is_container();
+    let EngineTraits { network, .. } = engine.traits();
+    let contained = network == Maker::Engine;
     match (&spec.container.proxy, asked.value) {
         // Seatbelt has words of its own for it.
-        (_, Network::Proxied) if !contained && engine.makes_views() => {
+        (_, Network::Proxied) if network == Maker::Sandtable => {
             Err(ResolveError::ContainersOnly { what: "--network proxied", engine })
         }
         (None, Network::Proxied) if contained => Err(ResolveError::Proxy(ProxyError::Unnamed)),

@@ -14,6 +14,7 @@ use super::case::Case;
 use super::error::ResolveError;
 use super::{user_mounts, warnings};
 use crate::facts::Kind;
+use crate::model::engine::System;
 use crate::model::image::ResolvedImage;
 use crate::model::mount::{Content, HostAccess, Mount, Ownership};
 use crate::model::path::{BoxPath, HostPath};
@@ -48,7 +49,7 @@ struct Meta {
 /// The image that is asked for, if one is.
 pub(super) fn find(case: &Case<'_>) -> Result<Option<Rootfs>, ResolveError> {
     let Some(Setting { value: image, origin }) = &case.spec.image else { return Ok(None) };
-    if case.container.is_some() {
+    if case.traits().system == System::Image {
         return Ok(None);
     }
     if !image.is_path() {

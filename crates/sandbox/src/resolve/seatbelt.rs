@@ -11,6 +11,7 @@ use super::data::{ReasonedPath, policy};
 use super::error::ResolveError;
 use super::system::mount;
 use crate::facts::Kind;
+use crate::model::layer::LayerName;
 use crate::model::mount::{Content, FileIdentity, HostAccess, Mount, MountTable, Ownership};
 use crate::model::path::HostPath;
 use crate::model::seatbelt::{self, SeatbeltProfile, Unsupported};
@@ -78,9 +79,9 @@ pub(super) fn copied_views(case: &Case<'_>, mounts: Vec<Mount>) -> Vec<Mount> {
 fn without_views(
     case: &Case<'_>,
     mut mounts: Vec<Mount>,
-    instead: impl Fn(HostPath, String, Option<FileIdentity>) -> Content,
+    instead: impl Fn(HostPath, LayerName, Option<FileIdentity>) -> Content,
 ) -> Vec<Mount> {
-    for mount in mounts.iter_mut().filter(|_| !case.engine.makes_views()) {
+    for mount in mounts.iter_mut().filter(|_| !case.traits().has_views()) {
         if let Content::Cow { source, layer, identity, .. } = &mount.content {
             mount.content = instead(source.clone(), layer.clone(), *identity);
         }
@@ -90,7 +91,7 @@ fn without_views(
 
 /// Refuses what cannot be shown.
 pub(super) fn check_table(case: &Case<'_>, table: &MountTable) -> Result<(), ResolveError> {
-    for mount in table.iter().filter(|_| !case.engine.makes_views()) {
+    for mount in table.iter().filter(|_| !case.traits().has_views()) {
         if let Content::Host { source, .. } = &mount.content
             && source.same_inside() != mount.target
         {
@@ -107,7 +108,7 @@ pub(super) fn mode(
     root: &HostPath,
 ) -> Result<Option<(WorkspaceMode, String)>, ResolveError> {
     match case.spec.mode.value {
-        _ if case.engine.makes_views() => Ok(None),
+        _ if case.traits().has_views() => Ok(None),
         WorkspaceMode::Overlay => {
             Err(ResolveError::Unsupported(Unsupported::CopyOnWrite { target: root.same_inside() }))
         }

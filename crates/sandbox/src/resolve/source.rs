@@ -8,6 +8,7 @@ use super::error::{ResolveError, Width};
 use super::repository::{self, Repository};
 use super::{mode, system, warnings};
 use crate::facts::Kind;
+use crate::model::layer::LayerName;
 use crate::model::mount::Mount;
 use crate::model::path::{BoxPath, HostPath};
 use crate::model::resolved::{Mode, SourceKind, Warning};
@@ -32,7 +33,7 @@ impl Workspace {
 
     /// The workspace at its own path and, for a linked worktree, the git directory it shares.
     pub(super) fn mounts(&self, case: &Case<'_>, mode: &Mode) -> Result<Vec<Mount>, ResolveError> {
-        let mount = |path: &HostPath, layer: &str, reason: &str| {
+        let mount = |path: &HostPath, layer: &LayerName, reason: &str| {
             Ok(Mount {
                 target: path.same_inside(),
                 content: mode::content(case, mode, path, layer)?,
@@ -40,9 +41,9 @@ impl Workspace {
                 origin: case.spec.directory.origin.clone(),
             })
         };
-        let mut mounts = vec![mount(&self.root, mode::WORKSPACE, "the workspace")?];
+        let mut mounts = vec![mount(&self.root, &LayerName::Workspace, "the workspace")?];
         if let SourceKind::LinkedWorktree { common } = &self.kind {
-            let shared = mount(common, "git", "the git directory the worktree shares")?;
+            let shared = mount(common, &LayerName::GitDirectory, "the git directory the worktree shares")?;
             mounts.push(Mount { origin: Origin::Default, ..shared });
         }
         Ok(mounts)

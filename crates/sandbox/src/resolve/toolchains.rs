@@ -11,6 +11,7 @@ use super::data::policy;
 use super::error::ResolveError;
 use super::source::Workspace;
 use super::{overlay, search, warnings};
+use crate::model::layer::LayerName;
 use crate::model::mount::{Content, HostAccess, Mount, Ownership, Pins};
 use crate::model::path::{BoxPath, HostPath};
 use crate::model::resolved::Warning;
@@ -25,7 +26,7 @@ struct Toolchains {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Tool {
-    id: String,
+    id: LayerName,
     select: Vec<PathBuf>,
     #[serde(default)]
     show: Vec<PathBuf>,
@@ -42,7 +43,7 @@ static TOOLCHAINS: LazyLock<Toolchains> = LazyLock::new(|| policy!("toolchains")
 #[derive(Clone, Copy)]
 enum Manner<'a> {
     Read,
-    Cow { layer: &'a str },
+    Cow { layer: &'a LayerName },
 }
 
 /// What the tools on PATH need. `system` is what is visible already.
@@ -173,11 +174,11 @@ mod tests {
 
     #[test]
     fn layers_of_tools_are_distinct() {
-        let mut ids: Vec<&str> = TOOLCHAINS.tool.iter().map(|tool| tool.id.as_str()).collect();
+        let mut ids: Vec<&LayerName> = TOOLCHAINS.tool.iter().map(|tool| &tool.id).collect();
         ids.sort_unstable();
         ids.dedup();
         assert_eq!(ids.len(), TOOLCHAINS.tool.len());
         assert!(TOOLCHAINS.tool.iter().all(|tool| tool.cow.len() <= 1), "one layer per tool");
-        assert!(!ids.contains(&"git") && !ids.contains(&"workspace"));
+        assert!(ids.iter().all(|id| matches!(id, LayerName::Toolchain(_))), "no other layer has its name");
     }
 }

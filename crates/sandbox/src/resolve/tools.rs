@@ -85,7 +85,7 @@ impl ToolRefusal {
 
 /// One mount for each tool.
 pub(super) fn mounts(case: &Case<'_>) -> Result<Vec<Mount>, ResolveError> {
-    if !case.host.tools.is_empty() && !case.engine.makes_views() {
+    if !case.host.tools.is_empty() && !case.traits().has_views() {
         return Err(ResolveError::Tool(ToolRefusal::Elsewhere { engine: case.engine }));
     }
     let mut mounts: Vec<Mount> = Vec::new();

@@ -12,6 +12,7 @@ use super::data::{ReasonedPath, policy};
 use super::error::ResolveError;
 use super::overlay;
 use crate::facts::{Entry, Kind};
+use crate::model::layer::LayerName;
 use crate::model::mount::{Content, FileIdentity, HostAccess, Mount, MountTable, Ownership, Pins};
 use crate::model::path::{BoxPath, HostPath};
 use crate::model::setting::Setting;
@@ -70,7 +71,7 @@ fn one(case: &Case<'_>, request: &Setting<MountRequest>, index: usize) -> Result
         MountAccess::Cow if entry.kind != Kind::Directory => {
             return Err(ResolveError::MountCowFile { path: source });
         }
-        MountAccess::Cow => overlay::cow(case, &source, &format!("mount-{index}"), Pins::None)?,
+        MountAccess::Cow => overlay::cow(case, &source, &LayerName::Mount(index), Pins::None)?,
     };
     let reason = format!("asked for by {}", request.origin);
     Ok(Mount { target, content, reason, origin: request.origin.clone() })

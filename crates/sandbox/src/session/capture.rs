@@ -17,17 +17,19 @@ use sandtable_store::layer::tree::Pair;
 use sandtable_store::layer::{self, Lower};
 use sandtable_store::source::{self, Drift, Listing, Owners, Sightings, SourceOptions, Stamp};
 
-use super::directory::{Part, SandboxDirectory};
+use super::directory::SandboxDirectory;
 use super::error::SessionError;
-use super::furnish::{CopyEntry, PLACE};
+use super::furnish::CopyEntry;
 use super::live;
 use super::record::{ChangeEntry, ChangeKind, Changes, DriftEntry, GitState, Record, SkippedEntry};
 use super::states::Seen;
+use crate::model::layer::LayerName;
+use crate::model::layout::LayerPart;
 use crate::model::mount::{Content, Mount, Pins};
 use crate::model::path::{BoxPath, HostPath};
 use crate::model::resolved::{Identity, ResolvedSpec, Warning};
 use crate::model::spec::{Lifetime, Secrets, WorkspaceMode};
-use crate::resolve::{Hidden, WORKSPACE, secret_names};
+use crate::resolve::{Hidden, secret_names};
 
 /// How many names a warning lists.
 const NAMED: usize = 5;
@@ -91,7 +93,10 @@ impl Watch {
         let (root, cancel) = (self.root.clone(), Arc::clone(&self.cancel));
         // A source that cannot be looked over now is looked over after the command, and told of then.
         let look = self.look.clone();
-        let scan = move || look.set(source::scan(&root, &SourceOptions::new(&cancel)).ok());
+        let scan = move || {
+            let cancelled = || cancel.load(Ordering::Relaxed);
+            look.set(source::scan(&root, &SourceOptions::new(&cancelled)).ok());
+        };
         self.scan = std::thread::Builder::new().spawn(scan).ok();
         if self.scan.is_none() {
             self.look.set(None);
@@ -133,8 +138,7 @@ impl Watch {
         // Every usual group exists in root's private range.
         let groups = (self.identity.uid != 0).then_some(&groups[..]);
         let owners = Owners { users: &users, groups };
-        let go_on = AtomicBool::new(false);
-        let options = SourceOptions { secrets: secret_names(), owners: Some(owners), cancel: &go_on };
+        let options = SourceOptions { secrets: secret_names(), owners: Some(owners), cancelled: &|| false };
         source::scan_with(&self.root, &options, &self.sightings)
     }
 }
@@ -195,10 +199,10 @@ fn changes(directory: &SandboxDirectory, record: &Record) -> Result<(Changes, Ve
             Content::Copy { source, layer, .. } => {
                 let copies = directory.read_copies()?;
                 let Some(entry) = copies.of(layer) else { continue };
-                if layer == WORKSPACE {
+                if *layer == LayerName::Workspace {
                     changes.skipped.extend(entry.skipped.iter().cloned());
                 }
-                (layer, read_copy(&directory.path().join(PLACE).join(layer), source, entry, &record.resolved))
+                (layer, read_copy(&directory.layout().copy(layer), source, entry, &record.resolved))
             }
             _ => continue,
         };
@@ -221,13 +225,13 @@ fn not_all_listed(target: &BoxPath) -> Warning {
 fn read_layer(
     directory: &SandboxDirectory,
     source: &HostPath,
-    layer: &str,
+    layer: &LayerName,
     pins: Pins,
 ) -> Result<layer::LayerOutcome, layer::LayerError> {
-    let upper = open(&directory.layer(layer, Part::Upper))?;
+    let upper = open(&directory.layer(layer, LayerPart::Upper))?;
     let mut lower = Vec::new();
     if pins == Pins::Present {
-        lower.push(open(&directory.layer(layer, Part::Pins))?);
+        lower.push(open(&directory.layer(layer, LayerPart::Pins))?);
     }
     lower.push(open(source)?);
     layer::read(upper.as_fd(), &Lower::new(lower), &layer::LayerOptions::default())
@@ -258,21 +262,21 @@ fn open(path: &HostPath) -> Result<OwnedFd, layer::LayerError> {
 }
 
 /// Adds what one layer holds. Layers of toolchains are caches of the sandbox: counted, not listed.
-fn add(changes: &mut Changes, mount: &Mount, layer: &str, found: layer::LayerOutcome) {
+fn add(changes: &mut Changes, mount: &Mount, layer: &LayerName, found: layer::LayerOutcome) {
     let target = mount.target.to_string();
-    let beside = (layer != WORKSPACE).then_some(&target);
+    let beside = (*layer != LayerName::Workspace).then_some(&target);
     if found.git == layer::GitState::Changed {
         changes.git = GitState::Changed;
     }
-    if layer == "git" {
+    if *layer == LayerName::GitDirectory {
         if !found.changes.is_empty() {
             changes.git = GitState::Changed;
         }
         return;
     }
-    let listed = layer == WORKSPACE || layer.starts_with("mount-");
+    let listed = matches!(layer, LayerName::Workspace | LayerName::Mount(_));
     if !listed && !found.changes.is_empty() {
-        let whose = if layer.starts_with("agent-") { "an agent's home" } else { "a toolchain" };
+        let whose = if let LayerName::AgentHome(_) = layer { "an agent's home" } else { "a toolchain" };
         let why = format!("{} changed paths of {whose} stay in the sandbox", found.changes.len());
         changes.skipped.push(SkippedEntry { path: target, why });
         return;

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::os::fd::AsFd as _;
-use std::sync::atomic::AtomicBool;
 use std::time::SystemTime;
 
 use fs_err as fs;
@@ -15,18 +14,20 @@ use sandtable_store::path::RelPath;
 use sandtable_store::remove::remove_tree;
 use sandtable_store::source::find_chosen;
 
-use super::directory::{Part, SandboxDirectory, Sandboxes};
+use super::directory::{SandboxDirectory, Sandboxes};
 use super::error::SessionError;
-use super::files::RECORD;
 use super::furnish;
 use super::readable;
 use super::record::{Record, SCHEMA};
 use super::run::Request;
 use super::states::{begin, hold, lay};
-use super::watcher::Watcher;
-use crate::engine::{Place, Preparation, can_start, engine};
+use crate::attention::Interruptible;
+use crate::engine::{Place, can_start, engine};
+use crate::model::engine::Maker;
 use crate::model::id::SandboxName;
+use crate::model::layout::{LayerPart, RECORD};
 use crate::model::mount::{Content, Pins};
+use crate::model::observe::Observer;
 use crate::model::path::HostPath;
 use crate::model::resolved::ResolvedSpec;
 use crate::os;
@@ -67,7 +68,8 @@ pub(super) fn create(
     }
 }
 
-/// The same without its record: until that is written, nobody else sees a sandbox.
+/// The same without its record: until that is written, nobody else sees a sandbox. If it is cancelled by the
+/// observer or a signal, nothing is left.
 pub(super) fn prepare(
     sandboxes: &Sandboxes,
     resolved: ResolvedSpec,
@@ -76,35 +78,26 @@ pub(super) fn prepare(
 ) -> Result<Created, SessionError> {
     can_start()?;
     let mut resolved = resolved;
-    if resolved.container.is_some() {
+    if resolved.engine.traits().processes == Maker::Engine {
         sandboxes.reap_containers()?;
     }
-    engine(resolved.engine).prepare(&mut resolved, &Heard(request.watcher))?;
+    let observer = &Interruptible::new(request.observer);
+    engine(resolved.engine).prepare(&mut resolved, observer)?;
     let (name, directory, lock) = take_name(sandboxes, wanted.name)?;
     let mut record = draft(resolved, name, request.command);
-    let filled = lay(&directory, &mut record, wanted.base, request.watcher)
+    let filled = lay(&directory, &mut record, wanted.base, observer)
         .and_then(|()| furnish::clean_ground(&directory, &record.resolved))
-        .and_then(|()| fill(&directory, &record.resolved, request.watcher))
-        .and_then(|()| if wanted.base.is_none() { hold(&directory, &mut record) } else { Ok(()) });
+        .and_then(|()| fill(&directory, &record.resolved, observer))
+        .and_then(|()| if wanted.base.is_none() { hold(&directory, &mut record) } else { Ok(()) })
+        .and_then(|()| begin(&directory, &mut record, observer))
+        .and_then(|()| if observer.is_cancelled_now() { Err(SessionError::Interrupted) } else { Ok(()) });
     match filled {
-        Ok(()) => {
-            begin(&directory, &mut record, request.watcher);
-            Ok(Created { directory, lock, record })
-        }
+        Ok(()) => Ok(Created { directory, lock, record }),
         Err(error) => {
             // What was made so far is ours alone; a failure to remove it is left to the next call.
             let _reaped_later = directory.delete();
             Err(error)
         }
-    }
-}
-
-/// What an engine says before there is a sandbox goes to whoever watches.
-struct Heard<'a>(&'a dyn Watcher);
-
-impl Preparation for Heard<'_> {
-    fn fetching(&self, image: &str, line: &str) {
-        self.0.fetching(image, line);
     }
 }
 
@@ -142,7 +135,7 @@ fn draft(resolved: ResolvedSpec, name: SandboxName, command: &[OsString]) -> Rec
 fn fill(
     directory: &SandboxDirectory,
     resolved: &ResolvedSpec,
-    watcher: &dyn Watcher,
+    observer: &dyn Observer,
 ) -> Result<(), SessionError> {
     let mut areas = BTreeSet::new();
     for mount in resolved.mounts.iter() {
@@ -150,10 +143,10 @@ fn fill(
             // A home directory with two names is one directory.
             Content::Private { area } if areas.insert(area) => make(&directory.path().join(area))?,
             Content::Cow { source, layer, pins, .. } => {
-                make(&directory.layer(layer, Part::Upper))?;
-                make(&directory.layer(layer, Part::Work))?;
+                make(&directory.layer(layer, LayerPart::Upper))?;
+                make(&directory.layer(layer, LayerPart::Work))?;
                 if *pins == Pins::Present {
-                    let pins = directory.layer(layer, Part::Pins);
+                    let pins = directory.layer(layer, LayerPart::Pins);
                     make(&pins)?;
                     hide(source, &pins, &Hidden::of(resolved))?;
                 }
@@ -163,7 +156,7 @@ fn fill(
     }
     directory.keep_values(resolved)?;
     furnish::seeds(directory, resolved)?;
-    furnish::copies(directory, resolved, watcher)
+    furnish::copies(directory, resolved, observer)
 }
 
 /// Makes the working directories of the layers anew: the kernel refuses one that a mount without write-back
@@ -171,7 +164,7 @@ fn fill(
 pub(super) fn renew_work(directory: &SandboxDirectory, resolved: &ResolvedSpec) -> Result<(), SessionError> {
     for mount in resolved.mounts.iter() {
         if let Content::Cow { layer, .. } = &mount.content {
-            let work = directory.layer(layer, Part::Work);
+            let work = directory.layer(layer, LayerPart::Work);
             remove_tree(work.as_path())
                 .map_err(|error| SessionError::state("remove", work.as_path())(error.source))?;
             make(&work)?;
@@ -187,8 +180,7 @@ pub(super) fn make(path: &HostPath) -> Result<(), SessionError> {
 /// Covers everything of `source` that is hidden with a whiteout in the `pins` layer.
 fn hide(source: &HostPath, pins: &HostPath, hidden: &Hidden<'_>) -> Result<(), SessionError> {
     let choose = |path: &RelPath, kind| hidden.picks(path, kind);
-    let secrets =
-        find_chosen(source.as_path(), &choose, &AtomicBool::new(false)).map_err(SessionError::Secrets)?;
+    let secrets = find_chosen(source.as_path(), &choose, &|| false).map_err(SessionError::Secrets)?;
     let open = |path: &HostPath| {
         openat(CWD, path.as_path(), os::REFERENCE | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
             .map_err(|errno| SessionError::state("open", path.as_path())(errno.into()))

@@ -14,9 +14,10 @@ use sandtable_store::remove::{clear_tree, remove_tree_and_last};
 use serde::{Deserialize, Serialize};
 
 use super::error::SessionError;
-use super::files::{OUTCOME, RECORD};
 use crate::engine;
 use crate::model::id::SandboxName;
+use crate::model::layer::LayerName;
+use crate::model::layout::{CONTROL, LOCK, LOCK_NEW, LayerPart, Layout, OUTCOME, RECORD};
 use crate::model::path::HostPath;
 use crate::os::{self, Waiting};
 
@@ -28,12 +29,6 @@ pub struct Sandboxes {
     ignore: Option<std::path::PathBuf>,
 }
 
-/// Locked while a sandbox runs, is made or is removed.
-const LOCK: &str = "lock";
-/// The same before it is held, where a file cannot be without a name.
-const LOCK_NEW: &str = "lock.new";
-/// The socket of PID 1, there from the launch to the end.
-pub(super) const CONTROL: &str = "control";
 /// The file of events, beside the directory of sandboxes.
 const EVENTS: &str = "events.jsonl";
 /// How long somebody may hold a lock who is neither a sandbox that answers nor gone: to record a large state, for example.
@@ -195,17 +190,6 @@ impl Sandboxes {
     }
 }
 
-/// What a copy-on-write layer is made of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Part {
-    /// The changes.
-    Upper,
-    /// The kernel's own.
-    Work,
-    /// What covers parts of the source.
-    Pins,
-}
-
 /// What came of asking for the lock of a sandbox.
 #[derive(Debug)]
 pub(super) enum Holding {
@@ -267,14 +251,14 @@ impl SandboxDirectory {
         made.is_ok_and(|made| SystemTime::now().duration_since(made).is_ok_and(|age| age < YOUNG))
     }
 
+    /// The paths in it.
+    pub(super) fn layout(&self) -> Layout<'_> {
+        Layout::of(&self.path)
+    }
+
     /// A directory of one of its layers.
-    pub(super) fn layer(&self, layer: &str, part: Part) -> HostPath {
-        let ending = match part {
-            Part::Upper => "upper",
-            Part::Work => "work",
-            Part::Pins => "pins",
-        };
-        self.path.join(format!("{layer}.{ending}"))
+    pub(super) fn layer(&self, layer: &LayerName, part: LayerPart) -> HostPath {
+        self.layout().layer(layer, part)
     }
 
     pub(super) fn lock_path(&self) -> HostPath {

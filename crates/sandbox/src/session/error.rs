@@ -68,7 +68,7 @@ pub enum SessionError {
     #[error(transparent)]
     Meaning(#[from] resolve::ResolveError),
     #[error(transparent)]
-    Launch(#[from] LaunchError),
+    Launch(LaunchError),
     #[error(transparent)]
     Refused(#[from] Refusal),
     #[error(transparent)]
@@ -136,7 +136,7 @@ pub enum SessionError {
     #[error("`{name}` has {count} entries that no state can hold, more than can be taken along")]
     TooManyUnheld { name: SandboxName, count: u64 },
     #[error(transparent)]
-    Board(#[from] board::BoardError),
+    Board(board::BoardError),
     #[error("the sandbox `{name}` could not be held still")]
     Freeze {
         name: SandboxName,
@@ -163,8 +163,24 @@ pub enum SessionError {
     Overfull(String),
     #[error(transparent)]
     Proof(#[from] ProofError),
-    #[error("interrupted while the source was copied; nothing ran and nothing is kept")]
+    /// Cancelled by the observer or a signal.
+    #[error("interrupted before it was complete; nothing is kept of it")]
     Interrupted,
+}
+
+impl From<board::BoardError> for SessionError {
+    fn from(error: board::BoardError) -> Self {
+        match error {
+            board::BoardError::Cancelled(_) => Self::Interrupted,
+            error => Self::Board(error),
+        }
+    }
+}
+
+impl From<LaunchError> for SessionError {
+    fn from(error: LaunchError) -> Self {
+        if error.is_interrupted() { Self::Interrupted } else { Self::Launch(error) }
+    }
 }
 
 impl SessionError {

@@ -20,11 +20,11 @@ use super::run::{Request, Streams};
 use super::states::{Settled, settle, whole, without_lost};
 use super::supervise::supervise;
 use super::task::{First, Task, exit, invocation, millis, outcome};
-use super::watcher::Watcher;
 use crate::facts::MachineFacts;
 use crate::host::Host;
 use crate::model::causes::chained;
 use crate::model::id::SandboxName;
+use crate::model::observe::{Event, Observer};
 use crate::model::path::BoxPath;
 use crate::resolve::renew;
 
@@ -38,7 +38,7 @@ pub struct ExecRequest<'a> {
     /// Where it starts; where the sandbox's own command started if not given.
     pub directory: Option<BoxPath>,
     pub terminal: Terminal,
-    pub watcher: &'a dyn Watcher,
+    pub observer: &'a dyn Observer,
     /// Who calls now.
     pub host: &'a Host,
 }
@@ -52,9 +52,9 @@ pub fn exec(
     let directory = existing(sandboxes, name)?;
     let mut record = directory.read_record()?;
     directory.fill_in_values(&mut record)?;
-    let ExecRequest { command, directory: start, terminal, watcher, host } = request;
+    let ExecRequest { command, directory: start, terminal, observer, host } = request;
     let start = start.unwrap_or_else(|| record.resolved.directory.clone());
-    let request = Request { command, resolve_ms: 0, streams: Streams::Caller(terminal), watcher };
+    let request = Request { command, resolve_ms: 0, streams: Streams::Caller(terminal), observer };
     let task = Task { request, directory: start, began: Instant::now(), first: First::No };
     let done = SandboxDirectory::retry(PATIENCE, || {
         if let Some(lock) = directory.try_lock()? {
@@ -68,10 +68,10 @@ pub fn exec(
             renew(&mut record.resolved, host, &MachineFacts)?;
             whole(&directory, &record)?;
             match settle(&directory, &mut record) {
-                Ok(Settled::Pinned(moved)) => watcher.pinned(moved),
-                Ok(Settled::Replaced) => watcher.source_replaced(),
+                Ok(Settled::Pinned(moved)) => observer.event(&Event::Pinned { paths: moved }),
+                Ok(Settled::Replaced) => observer.event(&Event::SourceReplaced),
                 // A full disk or a damaged store must not keep anybody from the work in the sandbox.
-                Err(error) => watcher.unsettled(&chained(&error)),
+                Err(error) => observer.event(&Event::NotCompared { why: &chained(&error) }),
             }
             without_lost(&mut record);
             return supervise(&directory, &lock, &record, &task).map(Some);

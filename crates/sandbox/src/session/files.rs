@@ -8,33 +8,19 @@ use sandtable_store::regular;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::directory::{CONTROL, SandboxDirectory};
+use super::directory::SandboxDirectory;
 use super::error::SessionError;
 use super::furnish::{CopiesFile, EnvironmentFile};
 use super::record::{Outcome, Record, SCHEMA};
 use super::states::{Arrived, PinningFile, StandsOn};
+use crate::model::layout::{
+    ARRIVED, BASE, CONTROL, COPIES, ENVIRONMENT, OUTCOME, PINNING, RECORD, UNRECORDED,
+};
 use crate::model::path::HostPath;
 use crate::model::versioned::{self, Unreadable};
 
 /// More than is in any of them.
 const LARGEST: u64 = 256 << 20;
-
-/// What the sandbox is.
-pub(super) const RECORD: &str = "sandbox.json";
-/// What its last command did.
-pub(super) const OUTCOME: &str = "outcome.json";
-/// The state of the source that is its base.
-pub(super) const BASE: &str = "base.json";
-/// What its workspace looked like when it was last brought to a state.
-pub(super) const ARRIVED: &str = "arrived.json";
-/// When its copies were made, and without what.
-pub(super) const COPIES: &str = "copies.json";
-/// There while the layer may hold what no recorded state has: from before a command runs until its state is recorded.
-const UNRECORDED: &str = "unrecorded";
-/// What is being written into the layer of pins; there only meanwhile.
-pub(super) const PINNING: &str = "pinning.json";
-/// The values of its concealed variables.
-pub(super) const ENVIRONMENT: &str = "environment";
 
 impl SandboxDirectory {
     pub(super) fn read_record(&self) -> Result<Record, SessionError> {

@@ -9,7 +9,6 @@ use std::path::Path;
 use fs_err as fs;
 use fs_err::os::unix::fs::OpenOptionsExt as _;
 use rustix::io::Errno;
-use sandtable_launch::outside::interrupt::Interrupt;
 use sandtable_store::copy::{self, copy};
 use sandtable_store::dir::{open_named, stat_fd};
 use sandtable_store::source::Stamp;
@@ -17,23 +16,21 @@ use serde::{Deserialize, Serialize};
 
 use super::directory::SandboxDirectory;
 use super::error::SessionError;
-use super::files::{COPIES, ENVIRONMENT};
 use super::record::{Record, SCHEMA, SkippedEntry};
-use super::states::{GIT, clean};
-use super::watcher::{CopyNews, Watcher};
+use super::states::clean;
+use crate::model::layer::LayerName;
+use crate::model::layout::{COPIES, ENVIRONMENT};
 use crate::model::mount::{Content, FileIdentity, Mount};
+use crate::model::observe::{Event, Observer};
 use crate::model::path::HostPath;
 use crate::model::resolved::{RepositoryConfig, ResolvedSpec, Secrecy, Seed};
-use crate::resolve::{Hidden, WORKSPACE};
-
-/// Where below a sandbox's directory copies are.
-pub(super) const PLACE: &str = "copies";
+use crate::resolve::Hidden;
 
 /// What is known of each copy.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct CopiesFile {
     schema: u32,
-    copies: BTreeMap<String, CopyEntry>,
+    copies: BTreeMap<LayerName, CopyEntry>,
 }
 
 /// One copy.
@@ -51,7 +48,7 @@ impl CopyEntry {
 }
 
 impl CopiesFile {
-    pub(super) fn of(&self, layer: &str) -> Option<&CopyEntry> {
+    pub(super) fn of(&self, layer: &LayerName) -> Option<&CopyEntry> {
         self.copies.get(layer)
     }
 }
@@ -63,39 +60,37 @@ pub(super) struct EnvironmentFile {
     variables: BTreeMap<String, String>,
 }
 
-/// Makes every copy. A signal that would end this process ends the copying instead, and so does the caller's end.
+/// Makes every copy, unless the observer cancels it.
 pub(super) fn copies(
     directory: &SandboxDirectory,
     resolved: &ResolvedSpec,
-    watcher: &dyn Watcher,
+    observer: &dyn Observer,
 ) -> Result<(), SessionError> {
     let wanted: Vec<&Mount> =
         resolved.mounts.iter().filter(|mount| matches!(mount.content, Content::Copy { .. })).collect();
     if wanted.is_empty() {
         return Ok(());
     }
-    let place = directory.path().join(PLACE);
+    let place = directory.layout().copies();
     fs::create_dir(place.as_path()).map_err(SessionError::state("make", place.as_path()))?;
-    let interrupt =
-        Interrupt::hold().map_err(|errno| SessionError::state("fill", place.as_path())(errno.into()))?;
     let mut file = CopiesFile { schema: SCHEMA, copies: BTreeMap::new() };
-    let _over = Over(watcher);
+    let _over = Over(observer);
     for mount in wanted {
         let Content::Copy { source, layer, identity } = &mount.content else { continue };
         if file.copies.contains_key(layer) {
             continue;
         }
-        let target = place.join(layer);
+        let target = directory.layout().copy(layer);
         let options = copy::CopyOptions {
             leave_out: &|_, _| false,
-            progress: &|now| watcher.copying(CopyNews::Going { files: now.files, bytes: now.bytes }),
-            cancelled: &|| interrupt.signal().is_some() || watcher.is_alone(),
+            progress: &|now| observer.event(&Event::Copying { files: now.files, bytes: now.bytes }),
+            cancelled: &|| observer.cancelled(),
         };
         let outcome = copy_one(&Copied { source, layer, identity: *identity }, resolved, &target, &options)?;
         if resolved.repository_config == RepositoryConfig::WithoutPasswords {
-            match layer.as_str() {
-                WORKSPACE => clean_git(&target.join(".git"))?,
-                GIT => clean_git(&target)?,
+            match layer {
+                LayerName::Workspace => clean_git(&target.join(".git"))?,
+                LayerName::GitDirectory => clean_git(&target)?,
                 _ => {}
             }
         }
@@ -111,7 +106,7 @@ pub(super) fn copies(
 /// Copies the source once more, to a directory that is not there yet.
 pub(super) fn copy_workspace(resolved: &ResolvedSpec, target: &HostPath) -> Result<(), SessionError> {
     let workspace = resolved.mounts.iter().find_map(|mount| match &mount.content {
-        Content::Copy { source, layer, identity } if layer == WORKSPACE => {
+        Content::Copy { source, layer, identity } if *layer == LayerName::Workspace => {
             Some(Copied { source, layer, identity: *identity })
         }
         _ => None,
@@ -124,7 +119,7 @@ pub(super) fn copy_workspace(resolved: &ResolvedSpec, target: &HostPath) -> Resu
 /// A directory to be copied.
 struct Copied<'a> {
     source: &'a HostPath,
-    layer: &'a str,
+    layer: &'a LayerName,
     identity: Option<FileIdentity>,
 }
 
@@ -139,7 +134,7 @@ fn copy_one(
     fs::create_dir(target.as_path()).map_err(SessionError::state("make", target.as_path()))?;
     let hidden = Hidden::of(resolved);
     let options = copy::CopyOptions {
-        leave_out: &|path, kind| *layer == WORKSPACE && hidden.picks(path, kind),
+        leave_out: &|path, kind| **layer == LayerName::Workspace && hidden.picks(path, kind),
         progress: options.progress,
         cancelled: options.cancelled,
     };
@@ -176,9 +171,9 @@ pub(super) fn clean_ground(
             Content::Cow { source, layer, .. }
                 if source.as_path().starts_with(directory.path().as_path()) =>
             {
-                match layer.as_str() {
-                    WORKSPACE => clean_git(&source.join(".git"))?,
-                    GIT => clean_git(source)?,
+                match layer {
+                    LayerName::Workspace => clean_git(&source.join(".git"))?,
+                    LayerName::GitDirectory => clean_git(source)?,
                     _ => {}
                 }
             }
@@ -189,11 +184,11 @@ pub(super) fn clean_ground(
 }
 
 /// Says that it is over, however it ends.
-struct Over<'a>(&'a dyn Watcher);
+struct Over<'a>(&'a dyn Observer);
 
 impl Drop for Over<'_> {
     fn drop(&mut self) {
-        self.0.copying(CopyNews::Over);
+        self.0.event(&Event::Copied);
     }
 }
 
@@ -210,7 +205,7 @@ fn opened(path: &HostPath, identity: Option<FileIdentity>) -> Result<OwnedFd, Se
 
 /// Copies files of the caller into the private home.
 pub(super) fn seeds(directory: &SandboxDirectory, resolved: &ResolvedSpec) -> Result<(), SessionError> {
-    resolved.seeds.iter().try_for_each(|seed| plant(&directory.path().join("home"), seed))
+    resolved.seeds.iter().try_for_each(|seed| plant(&directory.layout().home(), seed))
 }
 
 fn plant(home: &HostPath, seed: &Seed) -> Result<(), SessionError> {

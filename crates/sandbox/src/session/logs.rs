@@ -6,6 +6,7 @@ use super::directory::{SandboxDirectory, Sandboxes};
 use super::error::SessionError;
 use super::manage::existing;
 use crate::model::id::SandboxName;
+use crate::model::layout::LOG;
 use crate::model::path::HostPath;
 
 /// The log of a sandbox's detached command, read from its beginning.
@@ -15,12 +16,6 @@ pub struct Log {
     path: HostPath,
     reader: Reader,
 }
-
-/// The name of the log in the sandbox's directory.
-pub(super) const LOG: &str = "log";
-/// The names of the files that hold all of what a command wrote, while its proof is made.
-pub(super) const STDOUT: &str = "stdout";
-pub(super) const STDERR: &str = "stderr";
 
 impl Log {
     /// The log of the sandbox `name`. Only a detached command has one.

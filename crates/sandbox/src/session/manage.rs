@@ -9,11 +9,12 @@ use sandtable_launch::outside::attach;
 use sandtable_store::size::{Size, measure};
 use serde::{Deserialize, Serialize};
 
-use super::directory::{Part, SandboxDirectory, Sandboxes};
+use super::directory::{SandboxDirectory, Sandboxes};
 use super::error::SessionError;
 use super::record::{Exit, Outcome, Record};
 use crate::model::choice::choice;
 use crate::model::id::SandboxName;
+use crate::model::layout::LayerPart;
 use crate::model::mount::Content;
 use crate::model::path::HostPath;
 use crate::model::resolved::ResolvedSpec;
@@ -182,7 +183,7 @@ fn state(directory: &SandboxDirectory) -> Result<State, SessionError> {
 /// The layers and private directories: what a command can fill.
 fn size(directory: &SandboxDirectory, resolved: &ResolvedSpec) -> LayerSize {
     let parts = resolved.mounts.iter().filter_map(|mount| match &mount.content {
-        Content::Cow { layer, .. } => Some(directory.layer(layer, Part::Upper)),
+        Content::Cow { layer, .. } => Some(directory.layer(layer, LayerPart::Upper)),
         Content::Private { area } => Some(directory.path().join(area)),
         _ => None,
     });

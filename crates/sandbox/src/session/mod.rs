@@ -30,7 +30,6 @@ pub mod spawn;
 pub mod states;
 mod supervise;
 mod task;
-mod watcher;
 
 use std::ffi::OsString;
 
@@ -44,7 +43,6 @@ pub use manage::{Inspection, LayerSize, ListedSandbox, Listing, State, inspect, 
 pub use prune::{Prune, Scope, prunable};
 pub use removal::{Loss, Removal, Removed, remove};
 pub use run::{Request, Streams, preview, run};
-pub use watcher::{CopyNews, Deaf, Watcher};
 
 /// The words of a command for people: bytes that are not UTF-8 are replaced.
 fn readable(command: &[OsString]) -> Vec<String> {

@@ -12,13 +12,14 @@ use sandtable_protocol::wire::{StartStep, Status};
 use sandtable_store::lock::FileLock;
 
 use super::create::{id_base, make, now, renew_work};
-use super::directory::{Part, SandboxDirectory, Sandboxes};
+use super::directory::{SandboxDirectory, Sandboxes};
 use super::disk::{Allowance, Watch};
 use super::error::SessionError;
-use super::logs::LOG;
 use crate::engine::enforcement::refusal;
 use crate::engine::{Handles, Place, can_start, engine};
 use crate::model::id::SandboxName;
+use crate::model::layer::LayerName;
+use crate::model::layout::{LOG, LayerPart};
 use crate::model::mount::{Content, MountTable};
 use crate::model::path::{BoxPath, HostPath};
 use crate::model::resolved::ResolvedSpec;
@@ -84,15 +85,15 @@ impl OneShot {
         };
         for mount in resolved.mounts.iter() {
             if let Content::Cow { layer, .. } = &mount.content {
-                make(&directory.layer(layer, Part::Upper))?;
+                make(&directory.layer(layer, LayerPart::Upper))?;
             }
         }
         Ok(Self { id_base: id_base(&resolved), directory, lock, name, resolved })
     }
 
     /// Where what changes in a layer is kept.
-    pub fn changes(&self, layer: &str) -> HostPath {
-        self.directory.layer(layer, Part::Upper)
+    pub fn changes(&self, layer: &LayerName) -> HostPath {
+        self.directory.layer(layer, LayerPart::Upper)
     }
 
     /// Uses other mounts from now on. Layers must be the same.
@@ -137,7 +138,6 @@ impl OneShot {
 
     fn launched(&self, command: &Command, deadline: Instant) -> Result<Ending, SessionError> {
         can_start()?;
-        let engine = engine(self.resolved.engine);
         let place = Place {
             directory: self.directory.path().clone(),
             name: self.name.clone(),
@@ -148,7 +148,7 @@ impl OneShot {
         let control = self.directory.listen()?;
         let handles = Handles { control: control.as_fd(), lock: self.lock.as_fd() };
         let allowance = Allowance::of_one_shot(&self.directory, &self.resolved);
-        let mut sandbox = engine.launch(&engine.plan(&self.resolved, &place), &handles)?;
+        let mut sandbox = engine(self.resolved.engine).plan(&self.resolved, &place).launch(&handles)?;
         if let Some(refusal) = refusal(&self.resolved, &allowance.added_to(sandbox.report())) {
             return Err(refusal.into());
         }

@@ -16,11 +16,11 @@ use super::states::Kept;
 
 use crate::model::choice::choice;
 use crate::model::id::SandboxName;
+use crate::model::layer::LayerName;
 use crate::model::path::HostPath;
 use crate::model::resolved::{EngineName, Mode, ResolvedSpec, Warning};
 use crate::model::spec::Base;
 use crate::model::tool::{MadeOn, ProvidedDep, ToolName, ToolVersion};
-use crate::resolve::WORKSPACE;
 
 /// The version of both files.
 pub const SCHEMA: u32 = 1;
@@ -44,7 +44,7 @@ pub struct Record {
 impl Record {
     /// What the workspace stands on: the source, or the sandbox's own copy of a recorded state.
     pub(super) fn ground(&self) -> &HostPath {
-        self.resolved.mounts.ground(WORKSPACE).unwrap_or(&self.resolved.source.root)
+        self.resolved.mounts.ground(&LayerName::Workspace).unwrap_or(&self.resolved.source.root)
     }
 
     /// Whether the source itself is seen inside.
@@ -84,6 +84,16 @@ pub struct Outcome {
     pub tools: Vec<UsedTool>,
     pub timings_ms: Timings,
     pub warnings: Vec<Warning>,
+}
+
+/// The code of the warning for an interrupted recording.
+pub(super) const INTERRUPTED: &str = "interrupted";
+
+impl Outcome {
+    /// Whether the recording after the command was cancelled: its state is not recorded yet.
+    pub fn was_interrupted(&self) -> bool {
+        self.warnings.iter().any(|warning| warning.code == INTERRUPTED)
+    }
 }
 
 /// A tool that a command had, and what it is kept under, which says how it was made.
@@ -210,4 +220,36 @@ pub struct Timings {
     pub start: u64,
     pub run: u64,
     pub capture: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::mount::Content;
+
+    /// Of a linked worktree, with a mount and an agent's home, as it was written when names of layers were plain texts.
+    #[test]
+    fn a_record_with_every_kind_of_layer_is_read_and_written_as_it_was() {
+        let text = include_str!("tests/sandbox.json");
+        let record: Record = serde_json::from_str(text).unwrap();
+        let layers: Vec<LayerName> = record
+            .resolved
+            .mounts
+            .iter()
+            .filter_map(|mount| match &mount.content {
+                Content::Cow { layer, .. } | Content::Copy { layer, .. } => Some(layer.clone()),
+                _ => None,
+            })
+            .collect();
+        let known = [
+            LayerName::Mount(0),
+            LayerName::toolchain("cargo").unwrap(),
+            LayerName::AgentHome(1),
+            LayerName::GitDirectory,
+            LayerName::Workspace,
+        ];
+        assert_eq!(layers, known);
+        let written = serde_json::to_string_pretty(&record).unwrap();
+        assert_eq!(written.trim_end(), text.trim_end());
+    }
 }

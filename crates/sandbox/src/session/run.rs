@@ -12,9 +12,9 @@ use super::events::{Event, EventKind};
 use super::record::Outcome;
 use super::supervise::supervise;
 use super::task::{First, Task};
-use super::watcher::Watcher;
 use crate::engine::{Place, Plan, engine};
 use crate::model::id::SandboxName;
+use crate::model::observe::Observer;
 use crate::model::resolved::ResolvedSpec;
 use crate::model::spec::Lifetime;
 use crate::random::random;
@@ -26,7 +26,7 @@ pub struct Request<'a> {
     /// How long resolving took, for the record.
     pub resolve_ms: u64,
     pub streams: Streams,
-    pub watcher: &'a dyn Watcher,
+    pub observer: &'a dyn Observer,
 }
 
 /// What a command talks to.

@@ -11,6 +11,7 @@ use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, ChildStdout, Command, ExitCode, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -24,10 +25,10 @@ use super::error::SessionError;
 use super::manage::stop_this;
 use super::record::Outcome;
 use super::run::{Request, Streams, run};
-use super::watcher::{CopyNews, Watcher};
 use crate::model::blame::Blame;
 use crate::model::causes::chained;
 use crate::model::id::SandboxName;
+use crate::model::observe::{Event, Observer};
 use crate::model::resolved::ResolvedSpec;
 use inbox::Inbox;
 
@@ -121,7 +122,7 @@ enum Kind {
     Descriptors,
 }
 
-/// To the caller: what a [`Watcher`] is told, and last how it ended.
+/// To the caller: what an [`Observer`] is told, and last how it ended.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum News {
@@ -184,12 +185,12 @@ pub fn spawn(executable: &Path, sandboxes: &Sandboxes, job: Job) -> Result<Spawn
 
 impl Spawned {
     /// Waits until the command runs, and returns the sandbox's name.
-    pub fn started(&mut self, watcher: &dyn Watcher) -> Result<SandboxName, SpawnError> {
+    pub fn started(&mut self, observer: &dyn Observer) -> Result<SandboxName, SpawnError> {
         loop {
             if let Some(started) = &self.started {
                 return Ok(started.name.clone());
             }
-            if let Some(ended) = self.hear(watcher)? {
+            if let Some(ended) = self.hear(observer)? {
                 // Nothing ends without having started.
                 return Ok(ended.name);
             }
@@ -198,9 +199,9 @@ impl Spawned {
 
     /// Waits for the end of the command and of its sandbox. A stream that is [`JobStreams::Piped`] and was not taken is read by
     /// nobody: a command that writes more than a pipe holds then never ends.
-    pub fn wait(mut self, watcher: &dyn Watcher) -> Result<Outcome, SpawnError> {
+    pub fn wait(mut self, observer: &dyn Observer) -> Result<Outcome, SpawnError> {
         loop {
-            if let Some(outcome) = self.hear(watcher)? {
+            if let Some(outcome) = self.hear(observer)? {
                 return Ok(outcome);
             }
         }
@@ -210,7 +211,7 @@ impl Spawned {
     /// [`wait`](Self::wait) says how. A command that does not run yet is waited for first. One that has ended is left
     /// alone, and so is whatever took its name.
     pub fn stop(&mut self, grace: Duration) -> Result<(), SpawnError> {
-        let name = self.started(&super::Deaf)?;
+        let name = self.started(&())?;
         let id = self.started.as_ref().and_then(|started| started.id.as_deref());
         match stop_this(&self.sandboxes, &name, grace, id) {
             Ok(()) | Err(SessionError::NotRunning(_) | SessionError::Unknown(_)) => Ok(()),
@@ -228,18 +229,18 @@ impl Spawned {
     }
 
     /// Hears one piece of news. The last one is the outcome.
-    fn hear(&mut self, watcher: &dyn Watcher) -> Result<Option<Outcome>, SpawnError> {
+    fn hear(&mut self, observer: &dyn Observer) -> Result<Option<Outcome>, SpawnError> {
         match self.inbox.next().map_err(SpawnError::Lost)? {
-            News::Copying { files, bytes } => watcher.copying(CopyNews::Going { files, bytes }),
-            News::Copied => watcher.copying(CopyNews::Over),
-            News::Fetching { image, line } => watcher.fetching(&image, &line),
+            News::Copying { files, bytes } => observer.event(&Event::Copying { files, bytes }),
+            News::Copied => observer.event(&Event::Copied),
+            News::Fetching { image, line } => observer.event(&Event::Pulling { image: &image, line: &line }),
             News::Started { name, id } => {
-                watcher.started(&name);
+                observer.event(&Event::Started(&name));
                 self.started = Some(Started { name, id });
             }
-            News::Recording { entries, bytes } => watcher.recording(entries, bytes),
-            News::Recorded => watcher.recorded(),
-            News::Waiting { others } => watcher.waiting(others),
+            News::Recording { entries, bytes } => observer.event(&Event::Recording { entries, bytes }),
+            News::Recorded => observer.event(&Event::Recorded),
+            News::Waiting { others } => observer.event(&Event::Waiting { others }),
             News::Ended(outcome) => return Ok(Some(*outcome)),
             News::Failed(failed) => return Err(SpawnError::Failed(failed)),
         }
@@ -264,13 +265,18 @@ impl From<&SessionError> for Failed {
 /// Is the process that [`spawn`] started.
 pub fn serve() -> ExitCode {
     let Ok((line, start)) = delegate::accept::<Start>() else { return ExitCode::FAILURE };
-    let reporter = Reporter { line: Arc::new(line), sending: Mutex::new(()), sandboxes: start.sandboxes };
+    let reporter = Reporter {
+        line: Arc::new(line),
+        sending: Mutex::new(()),
+        sandboxes: start.sandboxes,
+        has_started: AtomicBool::new(false),
+    };
     let streams = match start.streams {
         Kind::Log => Streams::Log,
         Kind::Files => Streams::Files,
         Kind::Descriptors => Streams::Caller(Terminal::Never),
     };
-    let request = Request { command: &start.command, resolve_ms: 0, streams, watcher: &reporter };
+    let request = Request { command: &start.command, resolve_ms: 0, streams, observer: &reporter };
     let ended = run(&reporter.sandboxes, start.resolved, start.name.as_ref(), request);
     reporter.tell(&match &ended {
         Ok(outcome) => News::Ended(Box::new(outcome.clone())),
@@ -286,6 +292,8 @@ struct Reporter {
     /// Held by one thread at a time, so that messages do not mix.
     sending: Mutex<()>,
     sandboxes: Sandboxes,
+    /// Whether the command ran.
+    has_started: AtomicBool,
 }
 
 impl Reporter {
@@ -294,25 +302,9 @@ impl Reporter {
         // A caller that is gone hears nothing.
         let _heard = self.line.send(news);
     }
-}
-
-impl Watcher for Reporter {
-    fn copying(&self, news: CopyNews) {
-        self.tell(&match news {
-            CopyNews::Going { files, bytes } => News::Copying { files, bytes },
-            CopyNews::Over => News::Copied,
-        });
-    }
-
-    fn fetching(&self, image: &str, line: &str) {
-        self.tell(&News::Fetching { image: image.to_owned(), line: line.to_owned() });
-    }
-
-    fn is_alone(&self) -> bool {
-        self.line.is_closed()
-    }
 
     fn started(&self, name: &SandboxName) {
+        self.has_started.store(true, Ordering::Relaxed);
         // The command has its streams, and what is carried for it has descriptors of its own. Whoever reads them comes to their
         // end with the command, however long its state is recorded. Where that cannot be, they end with this process.
         let _released = delegate::release_output();
@@ -328,16 +320,32 @@ impl Watcher for Reporter {
             let _stopped = stop_this(&sandboxes, &name, GRACE, id.as_deref());
         });
     }
+}
 
-    fn recording(&self, entries: u64, bytes: u64) {
-        self.tell(&News::Recording { entries, bytes });
+impl Observer for Reporter {
+    fn event(&self, event: &Event<'_>) {
+        self.tell(&match *event {
+            Event::Copying { files, bytes } => News::Copying { files, bytes },
+            Event::Copied => News::Copied,
+            Event::Pulling { image, line } => {
+                News::Fetching { image: image.to_owned(), line: line.to_owned() }
+            }
+            Event::Started(name) => return self.started(name),
+            Event::Recording { entries, bytes } => News::Recording { entries, bytes },
+            Event::Recorded => News::Recorded,
+            Event::Waiting { others } => News::Waiting { others },
+            // Events of existing sandboxes and of tools do not occur here.
+            Event::Pinned { .. }
+            | Event::SourceReplaced
+            | Event::NotCompared { .. }
+            | Event::Fetching { .. }
+            | Event::Fetched { .. }
+            | Event::Tool { .. } => return,
+        });
     }
 
-    fn recorded(&self) {
-        self.tell(&News::Recorded);
-    }
-
-    fn waiting(&self, others: usize) {
-        self.tell(&News::Waiting { others });
+    /// After the command has started, its state is recorded even if the caller is gone.
+    fn cancelled(&self) -> bool {
+        self.line.is_closed() && !self.has_started.load(Ordering::Relaxed)
     }
 }

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use sandtable_protocol::invocation::AttachError;
 use sandtable_protocol::report::{Control, Observed};
 use sandtable_store::lock::FileLock;
+use sandtable_store::meta::OperationKind;
 use sandtable_store::source::Drift;
 
 use super::capture::{Capture, Watch};
@@ -17,15 +18,17 @@ use super::directory::SandboxDirectory;
 use super::disk::{self, Allowance};
 use super::error::SessionError;
 use super::events::{Event, EventKind};
-use super::files::OUTCOME;
 use super::readable;
-use super::record::{Exit, ExitOrigin, Outcome, Record, SnapshotEntry, Timings};
+use super::record::{Exit, ExitOrigin, INTERRUPTED, Outcome, Record, SnapshotEntry, Timings};
 use super::states::{Beginning, Stillness, keep, mixed};
 use super::task::{First, Task, exit, invocation, millis, outcome};
-use crate::board::{Ignored, Silent, Taking, told_left_out};
+use crate::attention::Interruptible;
+use crate::board::{Ignored, Taking, told_left_out};
 use crate::engine::enforcement::refusal;
 use crate::engine::{Handles, Running, can_start, engine};
 use crate::model::causes::chained;
+use crate::model::layout::OUTCOME;
+use crate::model::observe::Observer;
 use crate::model::resolved::{ResolvedSpec, Warning};
 use crate::model::spec::Lifetime;
 
@@ -92,7 +95,7 @@ impl Supervision<'_> {
         });
         let run = self.task.began.elapsed().saturating_sub(start);
         if ending.is_ok() {
-            sandbox.wait_for_others(deadline, &mut |others| self.task.request.watcher.waiting(others));
+            sandbox.wait_for_others(deadline, &mut |others| self.task.waiting(others));
         }
         let overfull = disk.and_then(disk::Watch::finish).map(|reason| reason.warning());
         let starved = starved(sandbox.as_ref(), self.resolved());
@@ -113,17 +116,16 @@ impl Supervision<'_> {
     /// Starts PID 1 and refuses to go on if a required control does not hold.
     fn launch(&self, allowance: &Allowance) -> Result<Box<dyn Running>, SessionError> {
         can_start()?;
-        if self.task.request.watcher.is_alone() {
+        if self.task.request.observer.cancelled() {
             return Err(SessionError::Interrupted);
         }
-        let engine = engine(self.resolved().engine);
-        let plan = engine.plan(self.resolved(), &place(self.directory, self.record));
+        let plan = engine(self.resolved().engine).plan(self.resolved(), &place(self.directory, self.record));
         if self.resolved().lifetime.value == Lifetime::Keep {
             self.directory.mark_unrecorded()?;
         }
         let control = self.directory.listen()?;
         let handles = Handles { control: control.as_fd(), lock: self.lock.as_fd() };
-        let sandbox = engine.launch(&plan, &handles)?;
+        let sandbox = plan.launch(&handles)?;
         match refusal(self.resolved(), &allowance.added_to(sandbox.report())) {
             Some(refusal) => Err(refusal.into()),
             None => Ok(sandbox),
@@ -152,14 +154,16 @@ impl Supervision<'_> {
         let keep = self.resolved().lifetime.value == Lifetime::Keep;
         let captured = Instant::now();
         watch.ended();
+        // The command has ended, so that signals are for us again.
+        let observer = &Interruptible::new(self.task.request.observer);
         // What the source is looked over for is then seen by one walk.
-        let begun = beginning.map(|beginning| beginning.finish(self.record, self.task.request.watcher));
+        let begun = beginning.map(|beginning| beginning.finish(self.record, observer));
         let Capture { changes, drift, moved, warnings } =
             if keep { watch.capture(self.directory, self.record)? } else { Capture::default() };
         let (snapshot, unrecorded) = match &overfull {
             _ if !keep => (None, Vec::new()),
             Some(_) => (None, vec![postponed()]),
-            None => self.keep_state(begun, &moved),
+            None => self.keep_state(begun, &moved, observer),
         };
         let mut outcome = Outcome {
             changes,
@@ -194,6 +198,7 @@ impl Supervision<'_> {
         &self,
         begun: Option<Result<(), SessionError>>,
         moved: &[Drift],
+        observer: &dyn Observer,
     ) -> (Option<SnapshotEntry>, Vec<Warning>) {
         if let Some(Err(error)) = begun {
             return (None, vec![unrecorded(&error)]);
@@ -205,11 +210,10 @@ impl Supervision<'_> {
         }
         let details = serde_json::json!({ "command": readable(self.task.request.command) }).to_string();
         let operation = match self.task.first {
-            First::Yes => "run",
-            First::No => "exec",
+            First::Yes => OperationKind::Run,
+            First::No => OperationKind::Exec,
         };
-        let hearing = Silent::default();
-        let taking = Taking { details: &details, ..Taking::of(Ignored::Changed, operation, &hearing) };
+        let taking = Taking { details: &details, ..Taking::of(Ignored::Changed, &operation, observer) };
         match keep(self.directory, self.record, &taking, Stillness::Stopped) {
             Ok(kept) => {
                 let left = told_left_out(kept.outcome.counts.skipped, &kept.outcome.skipped);
@@ -241,6 +245,11 @@ impl Supervision<'_> {
 }
 
 fn unrecorded(error: &SessionError) -> Warning {
+    if let SessionError::Interrupted = error {
+        let text = "the recording of the state was interrupted; the sandbox keeps its changes, and the next command that asks \
+                    for its state, such as `sandtable diff`, records it";
+        return Warning::new(INTERRUPTED, text.to_owned());
+    }
     let text = format!("the state was not recorded, the sandbox keeps its changes: {}", chained(error));
     Warning::new("not-recorded", text)
 }

@@ -10,10 +10,11 @@ use sandtable_protocol::wire::{StartStep, Status};
 use super::directory::SandboxDirectory;
 use super::error::SessionError;
 use super::events::{Event, EventKind};
-use super::logs::{LOG, STDERR, STDOUT};
 use super::readable;
 use super::record::{Exit, ExitOrigin, Outcome, Record, SCHEMA, Timings, UsedTool};
 use super::run::{Request, Streams};
+use crate::model::layout::{LOG, STDERR, STDOUT};
+use crate::model::observe;
 use crate::model::path::BoxPath;
 use crate::model::resolved::Warning;
 
@@ -36,13 +37,18 @@ pub(super) enum First {
 impl Task<'_> {
     /// The command runs: everybody who wants to know is told.
     pub(super) fn started(&self, directory: &SandboxDirectory, record: &Record) {
-        self.request.watcher.started(&record.name);
+        self.request.observer.event(&observe::Event::Started(&record.name));
         let started =
             Event { command: Some(readable(self.request.command)), ..Event::new(EventKind::Started, record) };
         match self.first {
             First::Yes => directory.note(&[Event::new(EventKind::Created, record), started]),
             First::No => directory.note(&[started]),
         }
+    }
+
+    /// The command has ended, and so many of others go on.
+    pub(super) fn waiting(&self, others: usize) {
+        self.request.observer.event(&observe::Event::Waiting { others });
     }
 }
 

@@ -7,8 +7,8 @@
 //!
 //! The top-level `.git` is no part of the tree. Its layer is kept as it is, see [`super::opaque`].
 
+use std::fmt;
 use std::os::fd::{AsFd as _, BorrowedFd};
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::io::Errno;
 
@@ -33,17 +33,24 @@ use crate::state::{Attributes, Below, Editor, Node, Own, State, StateError, What
 const HANDLES: usize = 48;
 
 /// How to capture.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct CaptureOptions<'a> {
     /// All that a layer holds was changed, so `All` and `Changed` are the same here.
     pub ignored: Ignored,
     /// The rules in force at the root, besides those in the tree.
     pub rules: &'a Rules,
     pub file_limit: u64,
-    pub cancel: &'a AtomicBool,
+    /// Asked before every entry and now and then in a large file; `true` ends it with [`SnapshotError::Cancelled`].
+    pub cancelled: &'a (dyn Fn() -> bool + Sync),
     pub watch: Watch,
     /// What the files of this upper directory looked like the last time.
     pub cache: Option<&'a StatCache>,
+}
+
+impl fmt::Debug for CaptureOptions<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CaptureOptions").field("ignored", &self.ignored).finish_non_exhaustive()
+    }
 }
 
 /// Whether the layer can change while it is read.
@@ -133,7 +140,7 @@ struct Frame<'a> {
 impl<'a> Capture<'a, '_> {
     fn run(mut self) -> Result<Captured, SnapshotError> {
         while let Some(frame) = self.frames.last_mut() {
-            if self.options.cancel.load(Ordering::Relaxed) {
+            if (self.options.cancelled)() {
                 return Err(SnapshotError::Cancelled);
             }
             if frame.block.is_full()
@@ -314,7 +321,7 @@ impl<'a> Capture<'a, '_> {
             limit,
             holes: &self.holes,
             linked: &self.linked,
-            cancel: self.options.cancel,
+            cancelled: self.options.cancelled,
         };
         let given = reader.read(self.upper.fd(), name, meta)?;
         self.findings.counts.add(&given);

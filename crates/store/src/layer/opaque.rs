@@ -6,7 +6,6 @@
 //! in it is one that git keeps for itself.
 
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
-use std::sync::atomic::AtomicBool;
 
 use rustix::io::Errno;
 
@@ -166,7 +165,6 @@ impl Keeper<'_> {
     }
 
     fn look(&mut self, name: &[u8]) -> Result<(), Nothing> {
-        static NEVER: AtomicBool = AtomicBool::new(false);
         let dir = self.dir();
         let meta = stat_at(dir, name).map_err(judge)?;
         if meta.is_null_device() {
@@ -181,7 +179,7 @@ impl Keeper<'_> {
                     limit: FILE_LIMIT,
                     holes: &self.holes,
                     linked: &self.linked,
-                    cancel: &NEVER,
+                    cancelled: &|| false,
                 };
                 let given = reader.read(dir, name, &meta)?;
                 if given.torn {

@@ -30,7 +30,7 @@ pub(super) fn hash(operation: &Operation, before: &[u8; 32]) -> [u8; 32] {
     let optional = |number: Option<i64>| number.map(i64::to_be_bytes).map(Vec::from).unwrap_or_default();
     field(&operation.number.to_be_bytes());
     field(operation.subject.as_bytes());
-    field(operation.kind.as_bytes());
+    field(operation.kind.as_str().as_bytes());
     field(&operation.nanoseconds.to_be_bytes());
     field(operation.before.as_ref().map(crate::id::ObjectId::as_bytes).unwrap_or_default());
     field(operation.after.as_ref().map(crate::id::ObjectId::as_bytes).unwrap_or_default());

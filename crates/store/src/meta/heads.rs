@@ -9,7 +9,7 @@ use std::time::SystemTime;
 use rusqlite::{Connection, OptionalExtension as _, Transaction};
 
 use super::operations::{Operation, insert, of_row};
-use super::{Durability, Meta, MetaError, id_at, nanoseconds};
+use super::{Durability, Meta, MetaError, OperationKind, id_at, nanoseconds};
 use crate::id::ObjectId;
 
 /// Where a subject is.
@@ -29,10 +29,11 @@ pub enum Direction {
 }
 
 impl Direction {
-    const fn kind(self) -> &'static str {
+    /// The kind of the operation.
+    pub const fn kind(self) -> OperationKind {
         match self {
-            Self::Undo => "undo",
-            Self::Redo => "redo",
+            Self::Undo => OperationKind::Undo,
+            Self::Redo => OperationKind::Redo,
         }
     }
 
@@ -117,7 +118,7 @@ fn record(transaction: &Transaction<'_>, made: &Move, at: i64, details: &str) ->
         Operation {
             number: 0,
             subject: made.subject.clone(),
-            kind: made.direction.kind().to_owned(),
+            kind: made.direction.kind(),
             nanoseconds: at,
             before: Some(made.from),
             after: Some(made.to),

@@ -6,6 +6,7 @@
 
 mod chain;
 mod heads;
+mod kind;
 mod leases;
 mod operations;
 mod packs;
@@ -21,6 +22,7 @@ use rusqlite::{Connection, ErrorCode, OptionalExtension as _, Transaction, Trans
 
 pub use chain::ChainFault;
 pub use heads::{Direction, Head, Move};
+pub use kind::OperationKind;
 pub use operations::{Filter, HeadChange, Operation, OperationDraft};
 pub use packs::{Origin, PackRow};
 pub(crate) use snapshots::Made;

@@ -4,7 +4,9 @@ use std::time::SystemTime;
 
 use rusqlite::{Connection, Row, Transaction, named_params};
 
-use super::{Durability, Meta, MetaError, chain, heads, moment, nanoseconds, optional_id_at, wrong};
+use super::{
+    Durability, Meta, MetaError, OperationKind, chain, heads, moment, nanoseconds, optional_id_at, wrong,
+};
 use crate::id::ObjectId;
 
 /// Something that was done.
@@ -14,8 +16,7 @@ pub struct Operation {
     pub number: i64,
     /// The sandbox or directory it was done to.
     pub subject: String,
-    /// In the caller's words.
-    pub kind: String,
+    pub kind: OperationKind,
     pub(super) nanoseconds: i64,
     /// The snapshot that the subject was at, before and after.
     pub before: Option<ObjectId>,
@@ -35,7 +36,7 @@ impl Operation {
 
     /// Whether it recorded what a directory was, and did nothing to it.
     pub fn only_recorded(&self) -> bool {
-        matches!(self.kind.as_str(), "snapshot" | "onboard")
+        matches!(self.kind, OperationKind::Snapshot | OperationKind::Onboard)
     }
 }
 
@@ -55,7 +56,7 @@ pub enum HeadChange {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OperationDraft {
     pub subject: String,
-    pub kind: String,
+    pub kind: OperationKind,
     pub at: SystemTime,
     pub head: HeadChange,
     pub details: String,

@@ -2,7 +2,6 @@
 
 use std::io::{self, Read};
 use std::os::fd::BorrowedFd;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::fs::{SeekFrom, seek};
 use rustix::io::{Errno, pread, retry_on_intr};
@@ -13,7 +12,7 @@ const SPARSE: u64 = 1 << 20;
 /// A file from its beginning to the size it was seen to have, and not further.
 pub(super) struct Content<'a> {
     file: BorrowedFd<'a>,
-    cancel: &'a AtomicBool,
+    cancelled: &'a (dyn Fn() -> bool + Sync),
     at: u64,
     size: u64,
     /// Up to here it is known what follows, and whether it is a hole.
@@ -22,9 +21,9 @@ pub(super) struct Content<'a> {
 }
 
 impl<'a> Content<'a> {
-    pub(super) fn new(file: BorrowedFd<'a>, size: u64, cancel: &'a AtomicBool) -> Self {
+    pub(super) fn new(file: BorrowedFd<'a>, size: u64, cancelled: &'a (dyn Fn() -> bool + Sync)) -> Self {
         let known = if size < SPARSE { size } else { 0 };
-        Self { file, cancel, at: 0, size, known, is_hole: false }
+        Self { file, cancelled, at: 0, size, known, is_hole: false }
     }
 
     /// Finds out how far the data, or the hole, reaches from here.
@@ -48,7 +47,7 @@ impl<'a> Content<'a> {
 
 impl Read for Content<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.cancel.load(Ordering::Relaxed) {
+        if (self.cancelled)() {
             return Err(io::Error::other("cancelled"));
         }
         if self.at >= self.size || buffer.is_empty() {

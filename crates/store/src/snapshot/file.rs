@@ -2,7 +2,6 @@
 
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd};
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::fs::{SeekFrom, readlinkat, seek};
 use rustix::io::Errno;
@@ -28,7 +27,7 @@ pub(crate) struct FileReader<'a> {
     pub(crate) limit: u64,
     pub(crate) holes: &'a Holes,
     pub(crate) linked: &'a Linked,
-    pub(crate) cancel: &'a AtomicBool,
+    pub(crate) cancelled: &'a (dyn Fn() -> bool + Sync),
 }
 
 /// What reading a file gave.
@@ -95,7 +94,7 @@ impl FileReader<'_> {
         }
         let (attributes, attributes_cut) = attributes(file.as_fd()).map_err(judge)?;
         wait_for_writes(file.as_fd());
-        let mut content = Content::new(file.as_fd(), before.size, self.cancel);
+        let mut content = Content::new(file.as_fd(), before.size, self.cancelled);
         let id = self.sink.write_blob(before.size, &mut content).map_err(|error| self.sort(error))?;
         let meta = stat_fd(file.as_fd()).map_err(judge)?;
         let look = |meta: &Meta| (meta.size, meta.mtime_ns, meta.ctime_ns);
@@ -105,7 +104,7 @@ impl FileReader<'_> {
 
     fn sort(&self, error: WriteError) -> Nothing {
         match error {
-            _ if self.cancel.load(Ordering::Relaxed) => Nothing::Cancelled,
+            _ if (self.cancelled)() => Nothing::Cancelled,
             WriteError::Torn => Nothing::Skip(SkipReason::Torn),
             WriteError::Content(source) => source
                 .raw_os_error()

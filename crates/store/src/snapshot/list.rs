@@ -2,7 +2,6 @@
 
 use std::os::fd::BorrowedFd;
 use std::sync::Mutex;
-use std::sync::atomic::Ordering;
 
 use rustix::io::Errno;
 
@@ -132,7 +131,7 @@ impl<'a, 's> Lister<'a, 's> {
         let Some((directory, mut files)) = self.cached.whole() else { return Ok(None) };
         let mut metas = Vec::with_capacity(names.len());
         for Name { bytes, .. } in names {
-            if self.options.cancel.load(Ordering::Relaxed) {
+            if (self.options.cancelled)() {
                 return Err(Nothing::Cancelled);
             }
             self.full.truncate(self.base);
@@ -181,7 +180,7 @@ impl<'a, 's> Lister<'a, 's> {
     fn each(&mut self, inside: &Inside<'_>, place: &Place, names: &[Name]) -> Result<(), Nothing> {
         self.entries.reserve(names.len());
         for Name { bytes, .. } in names {
-            if self.options.cancel.load(Ordering::Relaxed) {
+            if (self.options.cancelled)() {
                 return Err(Nothing::Cancelled);
             }
             self.full.truncate(self.base);
@@ -293,7 +292,7 @@ impl<'a, 's> Lister<'a, 's> {
             limit,
             holes: &self.shared.holes,
             linked: &self.shared.linked,
-            cancel: self.options.cancel,
+            cancelled: self.options.cancelled,
         };
         let given = reader.read(inside.dir, name, meta)?;
         self.findings.counts.add(&given);

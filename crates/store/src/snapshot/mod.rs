@@ -23,7 +23,6 @@ mod walk;
 
 use std::io;
 use std::os::fd::BorrowedFd;
-use std::sync::atomic::AtomicBool;
 
 pub use onboard::{IndexUse, OnboardError, Onboarded, Onboarding, Settings, onboard};
 pub use outcome::{Changed, Counts, SnapshotOutcome};
@@ -60,8 +59,8 @@ pub struct SnapshotOptions<'a> {
     pub entry_limit: u64,
     /// When it was asked for, if that was earlier. What changes from then on may be taken for a change meanwhile.
     pub began: Option<Moment>,
-    /// Set by another thread to end it with [`SnapshotError::Cancelled`].
-    pub cancel: &'a AtomicBool,
+    /// Asked before every entry and now and then in a large file; `true` ends it with [`SnapshotError::Cancelled`].
+    pub cancelled: &'a (dyn Fn() -> bool + Sync),
     /// Told now and then how far it is.
     pub progress: &'a (dyn Fn(&Counts) + Sync),
     /// What was seen the last time.
@@ -104,14 +103,14 @@ impl std::fmt::Debug for SnapshotOptions<'_> {
 
 impl<'a> SnapshotOptions<'a> {
     /// Everything, from nothing.
-    pub const fn all(rules: &'a Rules, cancel: &'a AtomicBool) -> Self {
+    pub const fn all(rules: &'a Rules, cancelled: &'a (dyn Fn() -> bool + Sync)) -> Self {
         Self {
             ignored: Ignored::All,
             rules,
             file_limit: FILE_LIMIT,
             entry_limit: 20_000_000,
             began: None,
-            cancel,
+            cancelled,
             progress: &|_| {},
             cache: None,
             index: None,

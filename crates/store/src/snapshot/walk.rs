@@ -4,7 +4,6 @@
 //! opened from the root by its path. So neither depth nor width costs descriptors, and depth little time.
 
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
-use std::sync::atomic::Ordering;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use rustix::io::Errno;
@@ -179,7 +178,7 @@ impl Walk<'_, '_> {
             return Err(SnapshotError::TooMany(self.options.entry_limit));
         }
         while let Some(directory) = complete {
-            if self.options.cancel.load(Ordering::Relaxed) {
+            if (self.options.cancelled)() {
                 return Err(SnapshotError::Cancelled);
             }
             complete = self.finish(directory)?;

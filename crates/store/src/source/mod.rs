@@ -37,9 +37,9 @@ mod secrets;
 mod sightings;
 mod stamp;
 
+use std::fmt;
 use std::io;
 use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
 
 pub use before::Before;
 pub use drift::{Drift, DriftKind, compare, drift};
@@ -55,14 +55,14 @@ use crate::name_pattern::Pattern;
 use crate::path::RelPath;
 
 /// What a scan is to note besides the entries themselves.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct SourceOptions<'a> {
     /// Names that say *secret*.
     pub secrets: &'a [Pattern],
     /// Who may own entries; the others are noted. `None` asks nothing.
     pub owners: Option<Owners<'a>>,
-    /// Set by another thread to end the scan with [`SourceError::Cancelled`].
-    pub cancel: &'a AtomicBool,
+    /// Asked before every entry; `true` ends the scan with [`SourceError::Cancelled`].
+    pub cancelled: &'a (dyn Fn() -> bool + Sync),
 }
 
 /// The users and groups that exist for the sandbox.
@@ -73,10 +73,16 @@ pub struct Owners<'a> {
     pub groups: Option<&'a [u32]>,
 }
 
+impl fmt::Debug for SourceOptions<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SourceOptions").field("secrets", &self.secrets).finish_non_exhaustive()
+    }
+}
+
 impl<'a> SourceOptions<'a> {
     /// Notes nothing besides the entries.
-    pub const fn new(cancel: &'a AtomicBool) -> Self {
-        Self { secrets: &[], owners: None, cancel }
+    pub const fn new(cancelled: &'a (dyn Fn() -> bool + Sync)) -> Self {
+        Self { secrets: &[], owners: None, cancelled }
     }
 }
 

@@ -5,7 +5,6 @@
 
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::Path;
-use std::sync::atomic::Ordering;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use rustix::io::Errno;
@@ -199,7 +198,7 @@ impl Scan<'_> {
         let names = names(dir)?;
         let mut directory = Directory { found: Vec::with_capacity(names.len()), ..Directory::default() };
         for Name { bytes, .. } in names {
-            if self.options.cancel.load(Ordering::Relaxed) {
+            if (self.options.cancelled)() {
                 return Err(Failure::Cancelled);
             }
             let is_git = block == ROOT && bytes == GIT;

@@ -4,7 +4,6 @@
 //! thread: it reads names only and asks about an entry just where the directory does not say what it is.
 
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::io::Errno;
 
@@ -22,9 +21,9 @@ const HANDLES: usize = 64;
 pub fn find_secrets(
     root: &Path,
     patterns: &[Pattern],
-    cancel: &AtomicBool,
+    cancelled: &(dyn Fn() -> bool + Sync),
 ) -> Result<Vec<RelPath>, SourceError> {
-    find_chosen(root, &|path, kind| is_secret(patterns, path, kind), cancel)
+    find_chosen(root, &|path, kind| is_secret(patterns, path, kind), cancelled)
 }
 
 /// Whether an entry is a file or symlink whose name is listed.
@@ -38,7 +37,7 @@ pub fn is_secret(patterns: &[Pattern], path: &RelPath, kind: Kind) -> bool {
 pub fn find_chosen(
     root: &Path,
     choose: &dyn Fn(&RelPath, Kind) -> bool,
-    cancel: &AtomicBool,
+    cancelled: &(dyn Fn() -> bool + Sync),
 ) -> Result<Vec<RelPath>, SourceError> {
     let open = |errno: Errno| SourceError::Open { path: root.to_owned(), source: errno.into() };
     let fd = open_named(root).map_err(open)?;
@@ -50,7 +49,7 @@ pub fn find_chosen(
     };
     let mut pending = vec![walk.list()?];
     while let Some(directories) = pending.last_mut() {
-        if cancel.load(Ordering::Relaxed) {
+        if cancelled() {
             return Err(SourceError::Cancelled);
         }
         if let Some(name) = directories.pop() {

@@ -14,8 +14,18 @@ use crate::statcache::{PackName, StatCache, Subject, Writer};
 #[derive(Debug)]
 pub struct NewCache {
     pub writer: Writer,
-    temporary: PathBuf,
+    temporary: Temporary,
     place: PathBuf,
+}
+
+/// A file that goes when nobody has given it its name.
+#[derive(Debug)]
+struct Temporary(PathBuf);
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        let _renamed_or_removed_later = fs_err::remove_file(&self.0);
+    }
 }
 
 impl Store {
@@ -28,8 +38,8 @@ impl Store {
     /// A new one, to be filled and kept. `old` is the one before.
     pub fn new_cache(&self, name: &str, subject: Subject, old: Option<&StatCache>) -> io::Result<NewCache> {
         let generation = old.map_or(0, |old| old.generation().wrapping_add(1));
-        let temporary = self.temporary("stat");
-        let file = fs_err::File::create_new(&temporary)?;
+        let temporary = Temporary(self.temporary("stat"));
+        let file = fs_err::File::create_new(&temporary.0)?;
         let writer = Writer::new(Box::new(file), self.hash, subject, generation)?;
         Ok(NewCache { writer, temporary, place: self.cache_path(name) })
     }
@@ -64,6 +74,6 @@ impl NewCache {
     pub fn keep(mut self, store: &Store) -> io::Result<()> {
         self.writer.name_packs(&store.pack_names());
         self.writer.finish()?;
-        fs_err::rename(&self.temporary, &self.place)
+        fs_err::rename(&self.temporary.0, &self.place)
     }
 }

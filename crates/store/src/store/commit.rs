@@ -4,7 +4,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::{Batch, Store, StoreError, boot, refs};
 use crate::id::ObjectId;
-use crate::meta::{Durability, HeadChange, Made, OperationDraft, Origin, PackRow, Snapshot};
+use crate::meta::{Durability, HeadChange, Made, OperationDraft, OperationKind, Origin, PackRow, Snapshot};
 use crate::object::commit::{Consistency, SnapshotCommit, State};
 use crate::object::{ObjectKind, ReadObjects as _, WriteObjects as _};
 use crate::pack::{Sync, Written};
@@ -22,7 +22,7 @@ pub struct SnapshotDraft {
     pub consistency: Consistency,
     pub at: SystemTime,
     /// Kind and details of the operation that it is made by.
-    pub operation: String,
+    pub operation: OperationKind,
     pub details: String,
     pub durability: Durability,
 }

@@ -10,12 +10,9 @@ use std::time::SystemTime;
 use super::{Store, StoreError, boot, refs};
 use crate::id::ObjectId;
 use crate::lock::FileLock;
-use crate::meta::{Filter, HeadChange, OperationDraft, PackRow};
+use crate::meta::{Filter, HeadChange, OperationDraft, OperationKind, PackRow};
 use crate::pack::{self, Pack};
 use crate::reach::{History, Reached, Wanted};
-
-/// The kind of the operation that says what was lost.
-const LOST: &str = "lost";
 
 pub(super) fn settle(store: &Store) -> Result<(), StoreError> {
     if suspects(store)?.is_empty() {
@@ -81,7 +78,7 @@ fn set_back(store: &Store, lost: &HashSet<ObjectId>) -> Result<(), StoreError> {
         let newest = states.into_iter().find(|state| there.contains(state) && !lost.contains(state));
         store.meta.append(&OperationDraft {
             subject,
-            kind: LOST.to_owned(),
+            kind: OperationKind::Lost,
             at: SystemTime::now(),
             head: newest.map_or(HeadChange::Remove, HeadChange::Restart),
             details: format!("{{\"lost\":\"{}\"}}", head.snapshot),

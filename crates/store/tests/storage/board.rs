@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use sandtable_store::id::{HashKind, ObjectId};
-use sandtable_store::meta::{Durability, HeadChange, OperationDraft, Snapshot};
+use sandtable_store::meta::{Durability, HeadChange, OperationDraft, OperationKind, Snapshot};
 use sandtable_store::object::commit::Consistency;
 use sandtable_store::object::{EntryMode, ObjectKind, Tree, TreeEntry, WriteObjects};
 use sandtable_store::store::{SnapshotDraft, Store, StoreError};
@@ -53,7 +53,7 @@ pub(crate) fn draft(subject: &str, tree: ObjectId, extra: ObjectId) -> SnapshotD
         message: "a state".to_owned(),
         consistency: Consistency::Stable,
         at: at(1_700_000_000),
-        operation: "snapshot".to_owned(),
+        operation: OperationKind::Snapshot,
         details: "{}".to_owned(),
         durability: Durability::Durable,
     }
@@ -92,7 +92,7 @@ pub(crate) fn noise(seed: u64, length: usize) -> Vec<u8> {
 pub(crate) fn remove(store: &Store, subject: &str) {
     let draft = OperationDraft {
         subject: subject.to_owned(),
-        kind: "rm".to_owned(),
+        kind: OperationKind::Remove,
         at: at(1),
         head: HeadChange::Remove,
         details: String::new(),

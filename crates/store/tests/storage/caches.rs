@@ -2,21 +2,18 @@
 
 use std::os::fd::AsFd as _;
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
 
 use sandtable_store::dir::{open_named, stat_fd};
 use sandtable_store::fsck::{Depth, fsck};
 use sandtable_store::gc::{self, GcOptions};
 use sandtable_store::id::HashKind;
 use sandtable_store::ignore::Rules;
-use sandtable_store::meta::{HeadChange, OperationDraft};
+use sandtable_store::meta::{HeadChange, OperationDraft, OperationKind};
 use sandtable_store::snapshot::{SnapshotOptions, SnapshotOutcome, Store as Ends, take};
 use sandtable_store::statcache::Subject;
 use sandtable_store::store::{Batch, Store, write_extra};
 
 use crate::board::{Board, at, board, draft};
-
-static NEVER: AtomicBool = AtomicBool::new(false);
 
 const FILES: u64 = 12;
 
@@ -40,7 +37,7 @@ fn walk(batch: &Batch<'_>, root: &Path) -> SnapshotOutcome {
     let old = batch.store().cache("s", subject);
     let mut new = batch.store().new_cache("s", subject, old.as_ref()).unwrap();
     let rules = Rules::default();
-    let options = SnapshotOptions { cache: old.as_ref(), ..SnapshotOptions::all(&rules, &NEVER) };
+    let options = SnapshotOptions { cache: old.as_ref(), ..SnapshotOptions::all(&rules, &|| false) };
     let ends = Ends { objects: batch, sink: batch };
     let outcome = take(dir.as_fd(), ends, &options, Some(&mut new.writer)).unwrap();
     new.keep(batch.store()).unwrap();
@@ -96,7 +93,7 @@ fn a_cache_vouches_for_nothing_when_a_pack_is_gone() {
     // All that was recorded is let go and collected; the cache is still there.
     let removed = OperationDraft {
         subject: "s".to_owned(),
-        kind: "rm".to_owned(),
+        kind: OperationKind::Remove,
         at: at(1),
         head: HeadChange::Remove,
         details: String::new(),

@@ -408,7 +408,7 @@ fn what_a_power_cut_took_is_said() {
         .operations(&Filter::default())
         .unwrap()
         .into_iter()
-        .map(|operation| operation.kind)
+        .map(|operation| operation.kind.to_string())
         .collect();
     assert_eq!(kinds, ["snapshot", "snapshot", "snapshot", "snapshot", "lost", "lost"]);
     let left: Vec<_> = store.meta().snapshots().unwrap().into_iter().map(|snapshot| snapshot.id).collect();
@@ -469,7 +469,7 @@ proptest! {
                 0..3 => {
                     model.set(step);
                     let head = HeadChange::Set(id(step));
-                    let (subject, kind) = ("s".to_owned(), "set".to_owned());
+                    let (subject, kind) = ("s".to_owned(), "set".into());
                     meta.append(&OperationDraft { subject, kind, at: at(1), head, details: String::new() }).unwrap();
                     continue;
                 }

@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::AsFd as _;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
 
 use sandtable_store::bring_in::{BringInOptions, bring_in_exactly};
 use sandtable_store::checkout::{self, checkout};
@@ -22,8 +21,6 @@ use sandtable_store::store::{Batch, Store, write_extra};
 
 use crate::board::{Board, board, draft};
 use crate::git::git;
-
-static NEVER: AtomicBool = AtomicBool::new(false);
 
 /// Everything below a directory, but for `.git`.
 fn listing(root: &Path) -> BTreeMap<String, (u32, i64, Vec<u8>)> {
@@ -64,8 +61,10 @@ fn onboard(batch: &Batch<'_>, source: &Path) -> (snapshot::SnapshotOutcome, usiz
     let conversions = Conversions::everywhere(Conversion::LineEnds);
     let user = Objects::new(&source.join(".git/objects"), HashKind::Sha1, Loose::Read);
     let known = Known { index: &index, conversions: &conversions, objects: Some(&user) };
-    let options =
-        snapshot::SnapshotOptions { index: Some(&known), ..snapshot::SnapshotOptions::all(&rules, &NEVER) };
+    let options = snapshot::SnapshotOptions {
+        index: Some(&known),
+        ..snapshot::SnapshotOptions::all(&rules, &|| false)
+    };
     let store = snapshot::Store { objects: batch, sink: batch };
     let outcome = take(open_named(source).unwrap().as_fd(), store, &options, None).unwrap();
     let (from, options) = (source.join(".git/objects"), BringInOptions::default());

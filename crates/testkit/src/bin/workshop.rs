@@ -7,12 +7,13 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use sandtable_sandbox::model::observe::{Event, Observer, ToolPlace, ToolStep};
 use sandtable_sandbox::model::path::HostPath;
 use sandtable_sandbox::model::resolved::Identity;
 use sandtable_testkit::require::{is_root, say};
-use sandtable_tools::build::{BuildRoot, DepsMode, Failures, Note, Provided, ToolWatcher, Workshop, provide};
-use sandtable_tools::fetch::{CLIENTS, Came, Clients, Hears};
-use sandtable_tools::plan::{Download, Plan};
+use sandtable_tools::build::{BuildRoot, DepsMode, Failures, Note, Provided, Workshop, provide};
+use sandtable_tools::fetch::{CLIENTS, Clients};
+use sandtable_tools::plan::Plan;
 
 fn main() -> ExitCode {
     match run(std::env::args().skip(1).collect()) {
@@ -98,31 +99,21 @@ fn success(provided: &Provided) -> serde_json::Value {
 }
 
 /// Tells on standard error what happens.
+#[derive(Debug)]
 struct Said;
 
-impl Hears for Said {
-    fn coming(&self, _: &Download, _: u64) {}
-
-    fn here(&self, download: &Download, how: Came) {
-        say(&format!("{how:?} {}", download.file));
-    }
-}
-
-impl ToolWatcher for Said {
-    fn kept(&self, plan: &Plan) {
-        say(&format!("kept {}", plan.title()));
-    }
-
-    fn waiting(&self, plan: &Plan) {
-        say(&format!("waiting for {}", plan.title()));
-    }
-
-    fn step(&self, plan: &Plan, number: usize, action: &'static str) {
-        say(&format!("step {number} of {}: {action}", plan.title()));
-    }
-
-    fn made(&self, plan: &Plan) {
-        say(&format!("made {}", plan.title()));
+impl Observer for Said {
+    fn event(&self, event: &Event<'_>) {
+        match *event {
+            Event::Fetched { file, came, .. } => say(&format!("{came:?} {file}")),
+            Event::Tool { tool: ToolPlace { title, .. }, step } => say(&match step {
+                ToolStep::Kept => format!("kept {title}"),
+                ToolStep::Awaited => format!("waiting for {title}"),
+                ToolStep::Begun { number, action, .. } => format!("step {number} of {title}: {action}"),
+                ToolStep::Made => format!("made {title}"),
+            }),
+            _ => {}
+        }
     }
 }
 

@@ -6,6 +6,7 @@ mod adversity;
 mod bad_input;
 mod board;
 mod broken_off;
+mod cancelled;
 mod chains;
 mod cli;
 mod conformance;

@@ -16,8 +16,6 @@ use sandtable_store::snapshot::{SnapshotOptions, SnapshotOutcome, Store, take};
 use sandtable_store::statcache::{StatCache, Subject, Writer};
 use sandtable_testkit::{counts, require};
 
-static NEVER: AtomicBool = AtomicBool::new(false);
-
 /// Same-size edits within one tick of the clock, times set back, names exchanged; some of it while the walk that fills
 /// the cache is under way. The next walk must see what one without a cache sees.
 #[test]
@@ -171,7 +169,7 @@ fn snapshot<T: ReadObjects + WriteObjects>(
     writer: Option<&mut Writer>,
 ) -> SnapshotOutcome {
     let rules = Rules::default();
-    let options = SnapshotOptions { cache, ..SnapshotOptions::all(&rules, &NEVER) };
+    let options = SnapshotOptions { cache, ..SnapshotOptions::all(&rules, &|| false) };
     take(open_named(dir).unwrap().as_fd(), Store { objects, sink: objects }, &options, writer).unwrap()
 }
 

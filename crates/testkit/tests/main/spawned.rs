@@ -10,7 +10,7 @@ use std::time::Duration;
 use sandtable_sandbox::model::path::HostPath;
 use sandtable_sandbox::model::resolved::ResolvedSpec;
 use sandtable_sandbox::session::spawn::{Job, JobStreams, SpawnError, Spawned, spawn};
-use sandtable_sandbox::session::{Deaf, Request, Sandboxes, SessionError, Streams, run};
+use sandtable_sandbox::session::{Request, Sandboxes, SessionError, Streams, run};
 use sandtable_store::lock::FileLock;
 use sandtable_testkit::env::TestEnv;
 
@@ -84,7 +84,7 @@ fn a_process_with_threads_is_refused_and_told_what_works() {
         // The test may be in the main thread.
         scope.spawn(|| busy(&over));
         let command = [OsString::from("true")];
-        let request = Request { command: &command, resolve_ms: 0, streams: Streams::Log, watcher: &Deaf };
+        let request = Request { command: &command, resolve_ms: 0, streams: Streams::Log, observer: &() };
         let refused = run(&sandboxes(&env), resolved, None, request).unwrap_err();
         over.store(true, Ordering::Relaxed);
         assert_eq!(refused.code(), "launch");
@@ -115,7 +115,7 @@ fn two_hundred_sandboxes_beside_busy_threads_all_end() {
                     started(&env, resolved.clone(), &format!("echo {number} | tee own; exit {}", number % 7));
                 let mut said = String::new();
                 spawned.take_output().unwrap().read_to_string(&mut said).unwrap();
-                let outcome = spawned.wait(&Deaf).unwrap();
+                let outcome = spawned.wait(&()).unwrap();
                 assert_eq!(said, format!("{number}\n"));
                 assert_eq!(usize::from(outcome.exit.code), number % 7);
                 assert_eq!(outcome.changes.unwrap().added, 1);
@@ -152,14 +152,14 @@ fn a_command_ends_when_it_is_stopped_or_when_nobody_waits_for_it() {
     let resolved = resolved(&env, &source);
     let script = "trap 'echo term > ended; exit 9' TERM; echo here; while :; do sleep 0.1; done";
     let mut stopped = started(&env, resolved.clone(), script);
-    let name = stopped.started(&Deaf).unwrap();
+    let name = stopped.started(&()).unwrap();
     let mut here = [0; 5];
     stopped.take_output().unwrap().read_exact(&mut here).unwrap();
     stopped.stop(Duration::from_secs(10)).unwrap();
-    let outcome = stopped.wait(&Deaf).unwrap();
+    let outcome = stopped.wait(&()).unwrap();
     assert_eq!((outcome.name, outcome.exit.code), (name, 9));
     let mut dropped = started(&env, resolved, script);
-    let name = dropped.started(&Deaf).unwrap();
+    let name = dropped.started(&()).unwrap();
     dropped.take_output().unwrap().read_exact(&mut here).unwrap();
     drop(dropped);
     // It has ended, and what it did when it was stopped is recorded.
@@ -179,7 +179,7 @@ fn what_fails_there_is_an_error_here() {
     };
     let lost =
         spawn(env.binary(), &sandboxes(&env), job(resolved(&env, &source), "no-such-program")).unwrap();
-    let error = lost.wait(&Deaf).unwrap_err();
+    let error = lost.wait(&()).unwrap_err();
     assert_eq!(
         (error.code(), error.to_string().as_str()),
         ("command-not-found", "command not found: `no-such-program`")
@@ -189,7 +189,7 @@ fn what_fails_there_is_an_error_here() {
     assert!(matches!(&error, SpawnError::Start { executable, .. } if *executable == nobody), "{error}");
     // Another program does not answer.
     let error = spawn(Path::new("/bin/true"), &sandboxes(&env), job(resolved(&env, &source), "true"));
-    match error.map(|spawned| spawned.wait(&Deaf).unwrap_err()) {
+    match error.map(|spawned| spawned.wait(&()).unwrap_err()) {
         Err(SpawnError::Start { .. }) | Ok(SpawnError::Lost(_)) => {}
         other => panic!("{other:?}"),
     }
@@ -214,7 +214,7 @@ fn what_a_command_writes_ends_with_it_and_not_with_the_recording_of_its_state() 
     assert_eq!(said, "early\nlate\nerrors\n");
     std::thread::sleep(LONG);
     drop(held_back);
-    let outcome = in_time(move || spawned.wait(&Deaf)).unwrap();
+    let outcome = in_time(move || spawned.wait(&())).unwrap();
     assert!(outcome.snapshot.is_some(), "{outcome:?}");
 }
 
@@ -225,13 +225,13 @@ fn a_command_can_be_stopped_whose_state_takes_long_to_record() {
     let resolved = resolved(&env, &source);
     let held_back = held_back(&env, &source);
     let mut spawned = started(&env, resolved, "trap 'exit 9' TERM; while :; do sleep 0.1; done");
-    spawned.started(&Deaf).unwrap();
+    spawned.started(&()).unwrap();
     let later = std::thread::spawn(move || {
         std::thread::sleep(LONG);
         drop(held_back);
     });
     spawned.stop(Duration::from_secs(10)).unwrap();
-    assert_eq!(spawned.wait(&Deaf).unwrap().exit.code, 9);
+    assert_eq!(spawned.wait(&()).unwrap().exit.code, 9);
     later.join().unwrap();
 }
 
@@ -250,7 +250,7 @@ fn output_can_be_read_first_where_the_source_is_copied() {
         output.read_to_string(&mut said).map(|_| said)
     });
     assert_eq!(said.unwrap(), "here\n");
-    assert_eq!(in_time(move || spawned.wait(&Deaf)).unwrap().exit.code, 0);
+    assert_eq!(in_time(move || spawned.wait(&())).unwrap().exit.code, 0);
 }
 
 #[test]
@@ -270,7 +270,7 @@ fn a_command_that_has_ended_is_stopped_without_a_word_and_nobody_elses_with_it()
     let source = env.repository("source");
     let resolved = resolved_with(&env, &source, &["--rm"]);
     let mut first = started_as(&env, resolved.clone(), "true", Some("ci"));
-    first.started(&Deaf).unwrap();
+    first.started(&()).unwrap();
     while !sandboxes(&env).names().unwrap().is_empty() {
         std::thread::sleep(Duration::from_millis(5));
     }
@@ -278,16 +278,16 @@ fn a_command_that_has_ended_is_stopped_without_a_word_and_nobody_elses_with_it()
     first.stop(Duration::from_secs(10)).unwrap();
     let mut second =
         started_as(&env, resolved, "trap 'exit 9' TERM; while :; do sleep 0.1; done", Some("ci"));
-    second.started(&Deaf).unwrap();
+    second.started(&()).unwrap();
     first.stop(Duration::from_secs(10)).unwrap();
-    assert_eq!(first.wait(&Deaf).unwrap().exit.code, 0);
+    assert_eq!(first.wait(&()).unwrap().exit.code, 0);
     let ls = env.sandtable().args(["ls", "--json"]).ended().expect_code(0).stdout;
     assert!(ls.contains("\"running\""), "{ls}");
     second.stop(Duration::from_secs(10)).unwrap();
-    assert_eq!(second.wait(&Deaf).unwrap().exit.code, 9);
+    assert_eq!(second.wait(&()).unwrap().exit.code, 9);
     // One that is kept is there, and does not run.
     let mut kept = started(&env, resolved_with(&env, &source, &[]), "true");
-    let name = kept.started(&Deaf).unwrap();
+    let name = kept.started(&()).unwrap();
     while env
         .sandtable()
         .args(["inspect", name.as_str()])
@@ -299,5 +299,5 @@ fn a_command_that_has_ended_is_stopped_without_a_word_and_nobody_elses_with_it()
         std::thread::sleep(Duration::from_millis(5));
     }
     kept.stop(Duration::from_secs(10)).unwrap();
-    assert_eq!(kept.wait(&Deaf).unwrap().exit.code, 0);
+    assert_eq!(kept.wait(&()).unwrap().exit.code, 0);
 }

@@ -115,6 +115,11 @@ impl Error {
         }
     }
 
+    /// Whether the observer or a signal cancelled it.
+    pub fn is_interrupted(&self) -> bool {
+        matches!(self, Self::Fetch(error) if matches!(**error, FetchError::Cancelled { .. }))
+    }
+
     /// Whose move it is.
     pub fn blame(&self) -> Blame {
         let machine = match self {
@@ -139,6 +144,7 @@ impl Error {
                 FetchError::Hash { .. } | FetchError::Short { .. } | FetchError::TooLarge { .. } => {
                     "tool-download"
                 }
+                FetchError::Cancelled { .. } => "interrupted",
                 _ => "tool-fetch",
             },
             Self::Depot(error) => match **error {

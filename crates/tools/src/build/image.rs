@@ -5,12 +5,14 @@
 
 use std::time::{Duration, Instant};
 
+use sandtable_sandbox::attention::Interruptible;
 use sandtable_sandbox::engine::oci::image::ensure;
-use sandtable_sandbox::engine::{LaunchError, Preparation, can_start};
+use sandtable_sandbox::engine::{LaunchError, can_start};
 use sandtable_sandbox::model::container::Container;
 use sandtable_sandbox::model::image::ResolvedImage;
 use sandtable_sandbox::model::limits::Limits;
 use sandtable_sandbox::model::mount::{Content, Mount};
+use sandtable_sandbox::model::observe::Observer;
 use sandtable_sandbox::model::path::{BoxPath, HostPath};
 use sandtable_sandbox::model::resolved::{EngineName, Identity};
 use sandtable_sandbox::model::tool::MadeOn;
@@ -65,12 +67,12 @@ pub fn build_image(
     sandboxes: &Sandboxes,
     engaged: Engaged,
     identity: Identity,
-    hears: &dyn Preparation,
+    observer: &dyn Observer,
 ) -> Result<BuildImage, ImageError> {
     can_start()?;
     sandboxes.reap_containers()?;
     let Engaged { engine, container, mut image } = engaged;
-    ensure(&container, &mut image, hears).map_err(LaunchError::from)?;
+    ensure(&container, &mut image, &Interruptible::new(observer)).map_err(LaunchError::from)?;
     let made_on = made_on(engine, &image);
     let looked = Looked { libc: crate::elf::Libc::None, release: String::new(), has_shell: false };
     let unseen = BuildImage { container, image, made_on, looked };

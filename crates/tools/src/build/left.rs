@@ -3,13 +3,14 @@
 //! What is done there changes that place and nothing else. The next build of the same plan begins with an empty one.
 
 use fs_err as fs;
+use sandtable_sandbox::model::observe::Observer;
 use sandtable_sandbox::model::resolved::{ResolvedSpec, Variable};
 use sandtable_sandbox::model::setting::Origin;
 use sandtable_store::lock::FileLock;
 
 use super::error::Error;
 use super::make::Making;
-use super::{ToolWatcher, Work, Workshop};
+use super::{Work, Workshop};
 use crate::depot::Workplace;
 use crate::execute::{Action, Command, Lowering};
 use crate::plan::Plan;
@@ -29,9 +30,9 @@ pub struct Left {
 }
 
 /// What the last build of `plan` left, if it failed and its place was kept. Its dependencies are made if they are not there.
-pub fn left(workshop: &Workshop, plan: &Plan, hears: &dyn ToolWatcher) -> Result<Option<Left>, Error> {
+pub fn left(workshop: &Workshop, plan: &Plan, observer: &dyn Observer) -> Result<Option<Left>, Error> {
     let root = workshop.root.seen()?;
-    let mut work = Work::new(workshop, hears, &root);
+    let mut work = Work::new((workshop, &root), plan, observer);
     let Some((workplace, held)) = work.depot.left(work.key(plan))? else { return Ok(None) };
     let Some(step) = begun(&workplace).filter(|step| (1..=plan.steps.len()).contains(step)) else {
         return Ok(None);
@@ -45,7 +46,7 @@ pub fn left(workshop: &Workshop, plan: &Plan, hears: &dyn ToolWatcher) -> Result
         plan,
         dependencies: &dependencies,
         workplace: &workplace,
-        hears,
+        begun: &|_, _| {},
     };
     let mut resolved = making.resolved().map_err(|error| Error::Sandbox(Box::new(error)))?;
     let mut lowering = Lowering::new(plan, &dependencies, workshop.jobs);

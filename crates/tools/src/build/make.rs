@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use sandtable_sandbox::model::layer::LayerName;
 use sandtable_sandbox::model::mount::{Content, HostAccess, Mount, Ownership, Pins};
 use sandtable_sandbox::model::path::{BoxPath, HostPath};
 use sandtable_sandbox::model::resolved::ResolvedSpec;
@@ -20,7 +21,7 @@ use super::packages;
 use super::root::{Seen, System, mount};
 use super::spec::{Steps, limits, spec, table};
 use super::usage::Usage;
-use super::{Note, ToolWatcher, Workshop};
+use super::{Note, Workshop};
 use crate::assemble::implies;
 use crate::depot::Workplace;
 use crate::elf::Misfit;
@@ -45,7 +46,8 @@ pub(super) struct Making<'a> {
     /// All that its steps see.
     pub(super) dependencies: &'a [ProvidedDep],
     pub(super) workplace: &'a Workplace,
-    pub(super) hears: &'a dyn ToolWatcher,
+    /// Called when a step begins, with its number from one and its action.
+    pub(super) begun: &'a dyn Fn(usize, &'static str),
 }
 
 impl Making<'_> {
@@ -84,7 +86,7 @@ impl Making<'_> {
         let mut notes = Vec::new();
         for (index, step) in self.plan.steps.iter().enumerate() {
             let (number, action) = (index + 1, step.action());
-            self.hears.step(self.plan, number, action);
+            (self.begun)(number, action);
             left::begin(self.workplace, number);
             let failed = |source| Error::Step {
                 chain: self.plan.name.to_string(),
@@ -255,7 +257,7 @@ impl Making<'_> {
             if cache.as_path().is_dir() {
                 let content = Content::Cow {
                     source: cache,
-                    layer: format!("cache-{}", tool.name),
+                    layer: LayerName::cache(tool.name.as_str()).expect("the name of a tool is one of a file"),
                     pins: Pins::None,
                     identity: None,
                 };

@@ -22,6 +22,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use sandtable_sandbox::model::choice::choice;
+use sandtable_sandbox::model::observe::{Event, Observer, ToolPlace, ToolStep};
 use sandtable_sandbox::model::path::HostPath;
 use sandtable_sandbox::model::resolved::Identity;
 use sandtable_sandbox::model::tool::ProvidedDep;
@@ -37,9 +38,10 @@ pub use self::left::{Left, left};
 pub use self::packages::PackagesError;
 pub use self::root::BuildRoot;
 pub use self::rootfs::{Rootfs, RootfsError, machine_release, rootfs};
-use crate::depot::{Attendant, Depot, Origin, Wanted};
+pub use crate::depot::Failures;
+use crate::depot::{Around, Depot, Origin, Wanted};
 use crate::execute::VERSION;
-use crate::fetch::{Cache, Clients, Hears, fetch};
+use crate::fetch::{Cache, Clients, fetch};
 use crate::plan::key::KeyContext;
 use crate::plan::{Plan, PlanDigest, PlanKey};
 
@@ -65,28 +67,6 @@ pub struct Workshop {
     pub timeout: Option<Duration>,
     /// Whether the place of a failed build stays, to be looked at.
     pub failures: Failures,
-}
-
-/// What happens to the place of a failed build.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Failures {
-    Removed,
-    Kept,
-}
-
-/// Hears of what happens. Fetching calls from any thread.
-pub trait ToolWatcher: Hears {
-    /// The tool was there.
-    fn kept(&self, _plan: &Plan) {}
-
-    /// Another process makes it; it is waited for.
-    fn waiting(&self, _plan: &Plan) {}
-
-    /// A step of it begins; steps count from one.
-    fn step(&self, _plan: &Plan, _number: usize, _action: &'static str) {}
-
-    /// It is complete and shown to work.
-    fn made(&self, _plan: &Plan) {}
 }
 
 /// A tool that can be mounted, and what it needs when it is used. What a workshop that keeps nothing made is gone when
@@ -120,14 +100,14 @@ pub enum Note {
 }
 
 /// Makes sure that what `plan` makes is there.
-pub fn provide(workshop: &Workshop, plan: &Plan, hears: &dyn ToolWatcher) -> Result<Provided, Error> {
+pub fn provide(workshop: &Workshop, plan: &Plan, observer: &dyn Observer) -> Result<Provided, Error> {
     let temporary = match workshop.deps {
         DepsMode::Store | DepsMode::Image => None,
         DepsMode::Isolated => Some(Temporary::below(&workshop.depot)),
     };
     let place = temporary.as_ref().map_or(&workshop.depot, |temporary| &temporary.0);
     let root = workshop.root.seen()?;
-    let mut work = Work::new(workshop, hears, &root);
+    let mut work = Work::new((workshop, &root), plan, observer);
     work.depot = Depot::new(place.clone());
     work.cache = Cache::new(work.depot.downloads());
     work.platform(plan)?;
@@ -170,7 +150,9 @@ fn key_on(root: &str, plan: &Plan) -> PlanKey {
 
 struct Work<'a> {
     workshop: &'a Workshop,
-    hears: &'a dyn ToolWatcher,
+    observer: &'a dyn Observer,
+    /// Which of all tools each is, dependencies first.
+    places: BTreeMap<PlanDigest, usize>,
     depot: Depot,
     cache: Cache,
     root: &'a root::Seen,
@@ -182,11 +164,17 @@ struct Work<'a> {
 }
 
 impl<'a> Work<'a> {
-    fn new(workshop: &'a Workshop, hears: &'a dyn ToolWatcher, root: &'a root::Seen) -> Self {
+    fn new(
+        (workshop, root): (&'a Workshop, &'a root::Seen),
+        plan: &Plan,
+        observer: &'a dyn Observer,
+    ) -> Self {
+        let all = plan.leaves_first();
         let depot = Depot::new(workshop.depot.clone());
         Self {
             workshop,
-            hears,
+            observer,
+            places: all.iter().enumerate().map(|(index, plan)| (plan.digest(), index + 1)).collect(),
             cache: Cache::new(depot.downloads()),
             depot,
             root,
@@ -199,6 +187,12 @@ impl<'a> Work<'a> {
 }
 
 impl Work<'_> {
+    fn tell(&self, plan: &Plan, step: ToolStep) {
+        let number = self.places.get(&plan.digest()).copied().unwrap_or_default();
+        let tool = ToolPlace { title: &plan.title(), number, of: self.places.len() };
+        self.observer.event(&Event::Tool { tool, step });
+    }
+
     fn platform(&self, plan: &Plan) -> Result<(), Error> {
         let has = self.root.libc.name();
         let machine = std::env::consts::ARCH;
@@ -231,7 +225,7 @@ impl Work<'_> {
     fn fetch(&mut self, plan: &Plan) -> Result<(), Error> {
         let (mut missing, mut seen) = (Vec::new(), BTreeSet::new());
         self.missing(plan, &mut seen, &mut missing)?;
-        self.counts.fetched = fetch(&missing, &self.cache, &self.workshop.clients, &Through(self.hears))?;
+        self.counts.fetched = fetch(&missing, &self.cache, &self.workshop.clients, self.observer)?;
         Ok(())
     }
 
@@ -271,11 +265,11 @@ impl Work<'_> {
         match origin {
             Origin::Kept => {
                 self.counts.kept += 1;
-                self.hears.kept(plan);
+                self.tell(plan, ToolStep::Kept);
             }
             Origin::Made => {
                 self.counts.made += 1;
-                self.hears.made(plan);
+                self.tell(plan, ToolStep::Made);
             }
         }
         self.done.insert(plan.digest(), tool.clone());
@@ -304,10 +298,17 @@ impl Work<'_> {
             self.dependencies(plan).iter().filter(needed).map(|dependency| self.key(dependency)).collect();
         let made_on = self.root.image().map(|image| image.made_on.clone());
         let wanted = Wanted { plan, key, needs, made_on };
-        let attendant = Standing { hears: self.hears, plan, failures: self.workshop.failures };
+        let around = Around {
+            waiting: &|| self.tell(plan, ToolStep::Awaited),
+            // Control groups lie outside; the directory says which.
+            clear: &|partial| Sandboxes::new(partial).reap_all_groups(),
+            failures: self.workshop.failures,
+        };
+        let of = plan.steps.len();
+        let begun = |number, action| self.tell(plan, ToolStep::Begun { number, of, action });
         let chain = self.chain.join(" → ");
         let mut notes = Vec::new();
-        let obtained = self.depot.obtain(&wanted, &attendant, |workplace| {
+        let obtained = self.depot.obtain(&wanted, &around, |workplace| {
             let making = make::Making {
                 workshop: self.workshop,
                 root: self.root,
@@ -315,7 +316,7 @@ impl Work<'_> {
                 plan,
                 dependencies: &seen,
                 workplace,
-                hears: self.hears,
+                begun: &begun,
             };
             notes = making.make().map_err(|error| error.in_chain(&chain))?;
             Ok::<(), Error>(())
@@ -339,40 +340,6 @@ impl Work<'_> {
             }
         }
         Ok(found)
-    }
-}
-
-/// Hands on what fetching says.
-struct Through<'a>(&'a dyn ToolWatcher);
-
-impl Hears for Through<'_> {
-    fn coming(&self, download: &crate::plan::Download, bytes: u64) {
-        self.0.coming(download, bytes);
-    }
-
-    fn here(&self, download: &crate::plan::Download, how: crate::fetch::Came) {
-        self.0.here(download, how);
-    }
-}
-
-struct Standing<'a> {
-    hears: &'a dyn ToolWatcher,
-    plan: &'a Plan,
-    failures: Failures,
-}
-
-impl Attendant for Standing<'_> {
-    fn waiting(&self) {
-        self.hears.waiting(self.plan);
-    }
-
-    fn clear(&self, partial: &HostPath) {
-        // Control groups lie outside; the directory says which.
-        Sandboxes::new(partial).reap_all_groups();
-    }
-
-    fn keeps_failures(&self) -> bool {
-        self.failures == Failures::Kept
     }
 }
 

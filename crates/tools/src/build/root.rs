@@ -2,6 +2,7 @@
 //! tree that somebody brought, or an image of a container engine.
 
 use fs_err as fs;
+use sandtable_sandbox::model::layer::LayerName;
 use sandtable_sandbox::model::mount::{Content, HostAccess, Mount, Ownership, Pins};
 use sandtable_sandbox::model::path::{BoxPath, HostPath};
 use sandtable_sandbox::model::resolved::Identity;
@@ -160,9 +161,9 @@ impl Seen {
 }
 
 /// The name of the layer that holds what changes in a directory of a tree.
-fn layer(directory: &HostPath) -> String {
+fn layer(directory: &HostPath) -> LayerName {
     let name = directory.as_path().file_name().unwrap_or_default();
-    format!("root-{}", name.to_string_lossy())
+    LayerName::root(&name.to_string_lossy()).expect("the name of a directory is one of a file")
 }
 
 enum Programs {

@@ -11,6 +11,8 @@ use std::os::fd::{AsFd as _, BorrowedFd};
 
 use rustix::fs::readlinkat;
 use rustix::io::Errno;
+use sandtable_sandbox::attention::Interruptible;
+use sandtable_sandbox::model::observe::Observer as _;
 use sandtable_sandbox::model::path::HostPath;
 use sandtable_store::RelPath;
 use sandtable_store::dir::{Kind, Meta, names, open_dir, open_file, open_named, stat_at};
@@ -64,7 +66,9 @@ pub fn rootfs(data: &HostPath, path: &HostPath) -> Result<Rootfs, RootfsError> {
     let (tree, digest) = match form {
         Form::Directory => (path.clone(), format!("tree-sha256-{}", digest(path)?)),
         Form::Archive | Form::Layout => {
-            let images = Images::new(data.join("images"), Limits::default());
+            let observer = Interruptible::new(&());
+            let cancelled = || observer.cancelled();
+            let images = Images::new(data.join("images"), Limits::default()).unless(&cancelled);
             let kept = images.unpacked(path.as_path())?;
             (HostPath::new(kept.root).map_err(|_| RootfsError::Path)?, kept.digest)
         }

@@ -11,6 +11,7 @@ mod manifest;
 mod tests;
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -157,28 +158,27 @@ impl Depot {
         Ok((receipt.schema == SCHEMA).then(|| self.provided(plan, key, receipt.made_on)))
     }
 
-    /// The finished tool of that key, made by `make` if it is not there. One at a time makes it; `waiting` hears that
-    /// another does. `clear` is called on what a killed builder left, before it is removed.
+    /// The finished tool of that key, made by `make` if it is not there. One at a time makes it.
     pub fn obtain<E: From<DepotError>>(
         &self,
         wanted: &Wanted<'_>,
-        hears: &dyn Attendant,
+        around: &Around<'_>,
         make: impl FnOnce(&Workplace) -> Result<(), E>,
     ) -> Result<(ProvidedDep, Origin), E> {
         let Wanted { plan, key, .. } = *wanted;
         if let Some(found) = self.find(plan, key)? {
             return Ok((found, Origin::Kept));
         }
-        let _held = self.lock(key, hears)?;
+        let _held = self.lock(key, around)?;
         // The one that was waited for may have made it.
         if let Some(found) = self.find(plan, key)? {
             return Ok((found, Origin::Kept));
         }
-        let workplace = self.begin(key, hears)?;
+        let workplace = self.begin(key, around)?;
         let result = make(&workplace).and_then(|()| self.publish(wanted, &workplace).map_err(E::from));
-        if result.is_err() && !hears.keeps_failures() {
+        if result.is_err() && around.failures == Failures::Removed {
             // What remains is removed by the next builder.
-            hears.clear(&workplace.partial);
+            (around.clear)(&workplace.partial);
             let _left = remove_tree(workplace.partial.as_path());
         }
         result?;
@@ -252,7 +252,7 @@ impl Depot {
         }
     }
 
-    fn lock(&self, key: PlanKey, hears: &dyn Attendant) -> Result<FileLock, DepotError> {
+    fn lock(&self, key: PlanKey, around: &Around<'_>) -> Result<FileLock, DepotError> {
         let store = self.root.join(STORE);
         let private =
             std::os::unix::fs::DirBuilderExt::mode(std::fs::DirBuilder::new().recursive(true), 0o700)
@@ -264,15 +264,15 @@ impl Depot {
         if let Some(lock) = FileLock::try_exclusive(path.as_path()).map_err(failed)? {
             return Ok(lock);
         }
-        hears.waiting();
+        (around.waiting)();
         FileLock::exclusive(path.as_path()).map_err(failed)
     }
 
     /// An empty place to work in. The lock is held.
-    fn begin(&self, key: PlanKey, hears: &dyn Attendant) -> Result<Workplace, DepotError> {
+    fn begin(&self, key: PlanKey, around: &Around<'_>) -> Result<Workplace, DepotError> {
         let (partial, place) = (self.file(key, PARTIAL), self.place(key));
         if partial.as_path().exists() {
-            hears.clear(&partial);
+            (around.clear)(&partial);
         }
         for old in [&partial, &place] {
             remove_tree(old.as_path())
@@ -353,18 +353,28 @@ impl Depot {
     }
 }
 
-/// Stands by while a tool is obtained.
-pub trait Attendant {
-    /// Another process makes the tool; it is waited for.
-    fn waiting(&self) {}
+/// Callbacks and options of [`Depot::obtain`].
+#[derive(Clone, Copy)]
+pub struct Around<'a> {
+    /// Called when another process makes the tool and is waited for.
+    pub waiting: &'a dyn Fn(),
+    /// Called on the remains of a failed or killed build, before they are removed.
+    pub clear: &'a dyn Fn(&HostPath),
+    pub failures: Failures,
+}
 
-    /// Something was left here by a builder that was killed or failed, and will be removed.
-    fn clear(&self, _partial: &HostPath) {}
-
-    /// Whether the place of a failed build stays until the next one.
-    fn keeps_failures(&self) -> bool {
-        false
+impl fmt::Debug for Around<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Around").field("failures", &self.failures).finish_non_exhaustive()
     }
+}
+
+/// What happens to the place of a failed build.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Failures {
+    Removed,
+    /// Kept until the next build, for inspection.
+    Kept,
 }
 
 /// A read-only directory can be renamed, but a file system may ask for the right to write it.

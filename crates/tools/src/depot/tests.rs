@@ -5,9 +5,8 @@ use std::time::Duration;
 use super::*;
 use crate::plan::key::KeyContext;
 
-struct Quiet;
-
-impl Attendant for Quiet {}
+/// Nothing else is done.
+const ALONE: Around<'_> = Around { waiting: &|| {}, clear: &|_| {}, failures: Failures::Removed };
 
 struct World {
     _place: tempfile::TempDir,
@@ -35,7 +34,7 @@ impl World {
     }
 
     fn obtain(&self, fill: impl FnOnce(&Path)) -> Result<(ProvidedDep, Origin), DepotError> {
-        self.depot.obtain(&self.wanted(), &Quiet, |workplace| {
+        self.depot.obtain(&self.wanted(), &ALONE, |workplace| {
             fill(workplace.output.as_path());
             Ok(())
         })
@@ -135,7 +134,7 @@ fn what_is_deleted_or_half_finished_is_made_again() {
     fs::remove_file(place.join(RECEIPT).as_path()).unwrap();
     assert_eq!(world.obtain(good).unwrap().1, Origin::Made);
     let failed: Result<_, DepotError> =
-        world.depot.obtain(&Wanted { key: other_key(&world.plan), ..world.wanted() }, &Quiet, |_| {
+        world.depot.obtain(&Wanted { key: other_key(&world.plan), ..world.wanted() }, &ALONE, |_| {
             Err(DepotError::file("test", "x")(io::ErrorKind::Other.into()))
         });
     assert!(failed.is_err());
@@ -207,7 +206,7 @@ fn a_collection_keeps_what_is_needed() {
     let needed = Wanted { plan: &world.plan, key: other, needs: BTreeSet::from([world.key]), made_on: None };
     world
         .depot
-        .obtain::<DepotError>(&needed, &Quiet, |workplace| {
+        .obtain::<DepotError>(&needed, &ALONE, |workplace| {
             good(workplace.output.as_path());
             Ok(())
         })

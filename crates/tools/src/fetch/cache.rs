@@ -12,7 +12,7 @@ use sandtable_store::lock::FileLock;
 use sandtable_store::remove::remove_tree;
 use sha2::Digest as _;
 
-use super::{Came, FetchError, Hears};
+use super::{Came, FetchError};
 use crate::plan::{Download, Sha256};
 
 /// The downloads of a user.
@@ -48,7 +48,6 @@ impl Cache {
     pub(super) fn obtain(
         &self,
         download: &Download,
-        _hears: &dyn Hears,
         bring: impl FnOnce(&HostPath) -> Result<HostPath, FetchError>,
     ) -> Result<Came, FetchError> {
         let private =

@@ -21,9 +21,9 @@ pub(super) fn run(
     download: &Download,
     scratch: &HostPath,
     clients: &Clients,
-    coming: &dyn Fn(u64),
+    watch: &Watch<'_>,
 ) -> Result<HostPath, FetchError> {
-    let job = Job { download, scratch, clients, coming };
+    let job = Job { download, scratch, clients, watch };
     match download.source {
         Registry::Pypi => job.pip(),
         Registry::Npm => job.npm(),
@@ -41,7 +41,15 @@ struct Job<'a> {
     download: &'a Download,
     scratch: &'a HostPath,
     clients: &'a Clients,
-    coming: &'a dyn Fn(u64),
+    watch: &'a Watch<'a>,
+}
+
+/// Progress and cancellation of a client.
+pub(super) struct Watch<'a> {
+    /// Called with the number of bytes so far.
+    pub(super) coming: &'a dyn Fn(u64),
+    /// Whether to kill the client.
+    pub(super) cancelled: &'a dyn Fn() -> bool,
 }
 
 impl Job<'_> {
@@ -194,7 +202,11 @@ impl Job<'_> {
             let now = written(self.scratch.as_path());
             if now != last {
                 last = now;
-                (self.coming)(now.min(self.most()));
+                (self.watch.coming)(now.min(self.most()));
+            }
+            if (self.watch.cancelled)() {
+                end(&mut child);
+                return Err(FetchError::Cancelled { file: self.download.file.to_string() });
             }
             let too_much = now > self.most().saturating_add(BESIDES);
             if too_much || Instant::now() > given_up {

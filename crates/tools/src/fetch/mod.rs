@@ -21,6 +21,8 @@ use std::time::Duration;
 
 pub use self::cache::Cache;
 use super::plan::{Download, Plan, Registry, Sha256};
+use sandtable_sandbox::attention::Interruptible;
+use sandtable_sandbox::model::observe::{Came, Event, Observer};
 use sandtable_sandbox::model::path::HostPath;
 use sandtable_sandbox::process::CliError;
 use sandtable_store::workers::help;
@@ -57,6 +59,8 @@ pub enum FetchError {
     TooSlow { file: String, limit: Duration },
     #[error("`{file}` cannot be fetched: {why}")]
     Refused { file: String, why: &'static str },
+    #[error("interrupted while `{file}` was fetched; the part that arrived is kept")]
+    Cancelled { file: String },
     #[error("cannot {what} `{}`", path.display())]
     File {
         what: &'static str,
@@ -73,22 +77,6 @@ impl FetchError {
     }
 }
 
-/// What is heard while files are fetched. Called from any thread.
-pub trait Hears: Sync {
-    /// So many bytes of a file have come.
-    fn coming(&self, download: &Download, bytes: u64);
-
-    /// A file is complete and checked; `Cached` if it was there already.
-    fn here(&self, download: &Download, how: Came);
-}
-
-/// Where a file was.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Came {
-    Cached,
-    Fetched,
-}
-
 /// The programs that ask registries.
 pub const CLIENTS: [&str; 6] = ["apt-get", "cargo", "curl", "npm", "pip", "pip3"];
 
@@ -102,24 +90,30 @@ pub struct Clients {
     pub environment: BTreeMap<String, String>,
 }
 
-/// Fetches everything that `plan` and its dependencies name and that is not in the cache. The first failure ends all.
+/// Fetches everything that the plans name and that is not in the cache. The first failure ends all. The observer or a
+/// signal cancels it: clients are killed, and the parts that arrived are kept for the next attempt.
 pub fn fetch(
     plans: &[&Plan],
     cache: &Cache,
     clients: &Clients,
-    hears: &dyn Hears,
+    observer: &dyn Observer,
 ) -> Result<u64, FetchError> {
+    let observer = &Interruptible::new(observer);
     let mut seen = BTreeSet::new();
-    let all = plans.iter().flat_map(|plan| &plan.downloads);
-    let waiting: VecDeque<&Download> = all.filter(|download| seen.insert(download.sha256)).collect();
+    let all = plans.iter().flat_map(|plan| plan.downloads.iter().map(move |download| (*plan, download)));
+    let waiting: VecDeque<(&Plan, &Download)> =
+        all.filter(|(_, download)| seen.insert(download.sha256)).collect();
     let workers = waiting.len().min(AT_ONCE);
     let work = Work { waiting: Mutex::new(waiting), failed: Mutex::new(None), fetched: Mutex::new(0) };
     let go_on = || {
-        while let Some(download) = work.next() {
-            let done = cache.obtain(download, hears, |scratch| {
-                client::run(download, scratch, clients, &|bytes| hears.coming(download, bytes))
-            });
-            work.done(download, done, hears);
+        while let Some((plan, download)) = work.next() {
+            let (tool, size) = (&plan.title(), download.size);
+            let watch = client::Watch {
+                coming: &|bytes| observer.event(&Event::Fetching { tool, bytes, size }),
+                cancelled: &|| observer.cancelled(),
+            };
+            let done = cache.obtain(download, |scratch| client::run(download, scratch, clients, &watch));
+            work.done(download, done, observer);
         }
     };
     std::thread::scope(|scope| {
@@ -133,13 +127,13 @@ pub fn fetch(
 }
 
 struct Work<'a> {
-    waiting: Mutex<VecDeque<&'a Download>>,
+    waiting: Mutex<VecDeque<(&'a Plan, &'a Download)>>,
     failed: Mutex<Option<FetchError>>,
     fetched: Mutex<u64>,
 }
 
 impl<'a> Work<'a> {
-    fn next(&self) -> Option<&'a Download> {
+    fn next(&self) -> Option<(&'a Plan, &'a Download)> {
         let failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
         if failed.is_some() {
             return None;
@@ -147,13 +141,14 @@ impl<'a> Work<'a> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
     }
 
-    fn done(&self, download: &Download, done: Result<Came, FetchError>, hears: &dyn Hears) {
+    fn done(&self, download: &Download, done: Result<Came, FetchError>, observer: &dyn Observer) {
         match done {
             Ok(came) => {
                 if came == Came::Fetched {
                     *self.fetched.lock().unwrap_or_else(PoisonError::into_inner) += 1;
                 }
-                hears.here(download, came);
+                let (file, size) = (download.file.as_str(), download.size);
+                observer.event(&Event::Fetched { file, size, came });
             }
             Err(error) => {
                 self.failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);

@@ -8,17 +8,16 @@ use fs_err as fs;
 
 use super::*;
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Heard {
     cached: AtomicU64,
     fetched: AtomicU64,
 }
 
-impl Hears for Heard {
-    fn coming(&self, _: &Download, _: u64) {}
-
-    fn here(&self, _: &Download, how: Came) {
-        match how {
+impl Observer for Heard {
+    fn event(&self, event: &Event<'_>) {
+        let Event::Fetched { came, .. } = event else { return };
+        match came {
             Came::Cached => &self.cached,
             Came::Fetched => &self.fetched,
         }
@@ -58,7 +57,7 @@ impl World {
         self.fetch_heard(downloads, &Heard::default())
     }
 
-    fn fetch_heard(&self, downloads: &[Download], heard: &Heard) -> Result<u64, FetchError> {
+    fn fetch_heard(&self, downloads: &[Download], heard: &dyn Observer) -> Result<u64, FetchError> {
         let plan: Plan = serde_json::from_value(serde_json::json!({
             "format": 1, "name": "tool", "version": "1",
             "platform": {"os": "linux", "arch": "x86_64", "libc": "glibc"}, "steps": [], "provides": {},
@@ -154,6 +153,37 @@ fn hostile_answers_are_errors_that_name_the_file() {
     assert!(refused("mkdir \"$out\"").contains("is no file"));
     assert!(refused("echo 'no such host' >&2; exit 6").contains("cannot fetch"));
     assert!(refused("head -c 300000000 /dev/zero > \"$out\"; sleep 60").contains("longer than the 7 bytes"));
+}
+
+/// Cancels once a part of the file has arrived.
+#[derive(Debug, Default)]
+struct Fickle(std::sync::atomic::AtomicBool);
+
+impl Observer for Fickle {
+    fn event(&self, event: &Event<'_>) {
+        if let Event::Fetching { .. } = event {
+            self.0.store(true, Ordering::SeqCst);
+        }
+    }
+
+    fn cancelled(&self) -> bool {
+        self.0.load(Ordering::SeqCst)
+    }
+}
+
+#[test]
+fn a_cancelled_download_kills_its_client_and_can_be_resumed() {
+    let world = World::new();
+    world.client("curl", "printf con > \"$out\"; echo $$ > \"$out.pid\"; exec sleep 600");
+    let ended = world.fetch_heard(&[https("content")], &Fickle::default());
+    assert!(matches!(&ended, Err(FetchError::Cancelled { file }) if file == "thing.tar.gz"), "{ended:?}");
+    let scratch = world.place.path().join("cache").join(format!("{}.partial", https("content").sha256));
+    assert_eq!(fs::read(scratch.join("thing.tar.gz")).unwrap(), b"con", "the part is kept");
+    // The client is gone, if it got as far as writing its id.
+    let pid = fs::read_to_string(scratch.join("thing.tar.gz.pid")).unwrap_or_default();
+    assert!(pid.trim().is_empty() || !Path::new("/proc").join(pid.trim()).exists(), "{pid}");
+    world.client("curl", "[ \"$(cat \"$out\")\" = con ] && printf tent >> \"$out\"");
+    assert_eq!(world.fetch(&[https("content")]).unwrap(), 1);
 }
 
 #[test]

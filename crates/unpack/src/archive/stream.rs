@@ -46,6 +46,28 @@ impl<R: Read> Read for Hashing<R> {
     }
 }
 
+/// Passes bytes on until the operation is cancelled.
+pub(crate) struct Wanted<'a, R> {
+    inner: R,
+    cancelled: &'a dyn Fn() -> bool,
+}
+
+impl<'a, R> Wanted<'a, R> {
+    pub(crate) fn new(inner: R, cancelled: &'a dyn Fn() -> bool) -> Self {
+        Self { inner, cancelled }
+    }
+
+    pub(crate) fn into_inner(self) -> R {
+        self.inner
+    }
+}
+
+impl<R: Read> Read for Wanted<'_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if (self.cancelled)() { Err(io::Error::other("cancelled")) } else { self.inner.read(buffer) }
+    }
+}
+
 /// The hash of some bytes.
 pub(crate) fn sha256(bytes: &[u8]) -> String {
     hex::encode(&Sha256::digest(bytes))

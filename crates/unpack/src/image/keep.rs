@@ -5,6 +5,7 @@
 //! the next one removes what a killed builder left. `images/known/<stamp>` says which digest a file was found to
 //! have, by device, inode, size and times, so that an archive is read once and not at every start.
 
+use std::fmt;
 use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -20,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use super::oci::Layout;
 use super::{Error, Limits};
 use crate::archive::plant::{Tree, Whiteouts};
-use crate::archive::stream::{Hashing, Stream};
+use crate::archive::stream::{Hashing, Stream, Wanted};
 use crate::archive::{Error as ArchiveError, Reader};
 
 const ROOT: &str = "root";
@@ -86,20 +87,38 @@ pub fn known_name(path: &Path) -> std::io::Result<String> {
 }
 
 /// The unpacked images of a user.
-#[derive(Clone, Debug)]
-pub struct Images {
+#[derive(Clone)]
+pub struct Images<'a> {
     root: PathBuf,
     limits: Limits,
+    cancelled: &'a dyn Fn() -> bool,
 }
 
-impl Images {
+impl fmt::Debug for Images<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Images").field("root", &self.root).finish_non_exhaustive()
+    }
+}
+
+impl<'a> Images<'a> {
     /// Images below the directory `root`, which is made when it is needed.
     pub fn new(root: impl Into<PathBuf>, limits: Limits) -> Self {
-        Self { root: root.into(), limits }
+        Self { root: root.into(), limits, cancelled: &|| false }
+    }
+
+    /// The same with cancellation: once `cancelled` returns `true`, unpacking ends with [`Error::Cancelled`].
+    #[must_use]
+    pub fn unless(self, cancelled: &'a dyn Fn() -> bool) -> Self {
+        Self { cancelled, ..self }
     }
 
     /// The unpacked form of the archive or layout at `path`; unpacks it if that was not done before.
     pub fn unpacked(&self, path: &Path) -> Result<Kept, Error> {
+        // The failure of a read that was cancelled has that reason.
+        self.whole(path).map_err(|error| if (self.cancelled)() { Error::Cancelled } else { error })
+    }
+
+    fn whole(&self, path: &Path) -> Result<Kept, Error> {
         let private =
             std::os::unix::fs::DirBuilderExt::mode(std::fs::DirBuilder::new().recursive(true), 0o700)
                 .create(self.root.join(KNOWN));
@@ -114,7 +133,7 @@ impl Images {
             return Ok(kept);
         }
         let kept = match form(path)? {
-            Form::Layout => self.layout(&Layout::new(opened(path)?))?,
+            Form::Layout => self.layout(&Layout::new(opened(path)?, self.cancelled))?,
             Form::Archive | Form::Directory => self.archive(path)?,
         };
         // A file that was changed meanwhile is not what was unpacked.
@@ -143,7 +162,7 @@ impl Images {
         fs::write(&path, digest).map_err(Error::file("write", &path))
     }
 
-    fn layout(&self, layout: &Layout) -> Result<Kept, Error> {
+    fn layout(&self, layout: &Layout<'_>) -> Result<Kept, Error> {
         let image = layout.image()?;
         self.build(&format!("sha256-{}", image.digest), |tree| {
             layout.unpack(&image, tree, self.limits)?;
@@ -152,12 +171,14 @@ impl Images {
     }
 
     fn archive(&self, path: &Path) -> Result<Kept, Error> {
-        let survey = Survey::of(path, self.limits)?;
+        let survey = Survey::of(path, (self.limits, self.cancelled))?;
         let digest = format!("sha256-{}", survey.hash);
         let unpack = |tree: &mut Tree| {
-            let mut archive = Reader::new(Stream::new(Hashing::new(open_file(path)?))?, self.limits);
+            let bytes = Wanted::new(Stream::new(Hashing::new(open_file(path)?))?, self.cancelled);
+            let mut archive = Reader::new(bytes, self.limits);
             tree.unpack(&mut archive, Whiteouts::AreFiles)?;
-            let (hash, _) = archive.into_inner().into_inner().finish().map_err(ArchiveError::Read)?;
+            let (hash, _) =
+                archive.into_inner().into_inner().into_inner().finish().map_err(ArchiveError::Read)?;
             let same = hash == survey.hash;
             if same { Ok(Vec::new()) } else { Err(Error::Digest { name: path.display().to_string() }) }
         };
@@ -176,7 +197,7 @@ impl Images {
         let (_held, partial) = self.begin(digest)?;
         let image = self
             .fill(&partial, unpack)
-            .and_then(|()| self.layout(&Layout::new(opened(&partial.join(ROOT))?)));
+            .and_then(|()| self.layout(&Layout::new(opened(&partial.join(ROOT))?, self.cancelled)));
         // What remains is removed by the next builder.
         let _left = remove_tree(&partial);
         image
@@ -261,8 +282,9 @@ enum Holds {
 
 impl Survey {
     /// Reads all of it once. A name or a size that would be refused is refused here, before anything is written.
-    fn of(path: &Path, limits: Limits) -> Result<Self, Error> {
-        let mut archive = Reader::new(Stream::new(Hashing::new(open_file(path)?))?, limits);
+    fn of(path: &Path, (limits, cancelled): (Limits, &dyn Fn() -> bool)) -> Result<Self, Error> {
+        let bytes = Wanted::new(Stream::new(Hashing::new(open_file(path)?))?, cancelled);
+        let mut archive = Reader::new(bytes, limits);
         let (mut layout, mut manifest, mut system) = (false, false, false);
         while let Some(entry) = archive.next_entry()? {
             match entry.path.as_bytes() {
@@ -274,7 +296,8 @@ impl Survey {
         if manifest && !layout && !system {
             return Err(Error::DockerArchive);
         }
-        let (hash, _) = archive.into_inner().into_inner().finish().map_err(ArchiveError::Read)?;
+        let (hash, _) =
+            archive.into_inner().into_inner().into_inner().finish().map_err(ArchiveError::Read)?;
         Ok(Self { hash, holds: if layout { Holds::Layout } else { Holds::Root } })
     }
 }

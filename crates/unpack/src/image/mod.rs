@@ -38,6 +38,8 @@ pub enum Error {
     NoSuchPlatform { wanted: String, found: String },
     #[error("the layout holds several images: {0}")]
     Several(String),
+    #[error("interrupted while the image was unpacked; nothing is kept of it")]
+    Cancelled,
     #[error("the archive is what `docker save` wrote before version 25")]
     DockerArchive,
 }

@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 
 use super::{Error, Limits};
 use crate::archive::plant::{Tree, Whiteouts, removals};
-use crate::archive::stream::{Hashing, Stream, sha256};
+use crate::archive::stream::{Hashing, Stream, Wanted, sha256};
 use crate::archive::{Error as ArchiveError, Reader};
 
 /// The largest index, manifest or configuration.
@@ -22,8 +22,9 @@ const DEEPEST_INDEX: usize = 4;
 const MOST_LAYERS: usize = 1000;
 
 /// A layout that was opened.
-pub(super) struct Layout {
+pub(super) struct Layout<'a> {
     root: OwnedFd,
+    cancelled: &'a dyn Fn() -> bool,
 }
 
 /// An image of a layout, with everything but its layers read and checked.
@@ -75,9 +76,9 @@ struct Defaults {
     env: Option<Vec<String>>,
 }
 
-impl Layout {
-    pub(super) fn new(root: OwnedFd) -> Self {
-        Self { root }
+impl<'a> Layout<'a> {
+    pub(super) fn new(root: OwnedFd, cancelled: &'a dyn Fn() -> bool) -> Self {
+        Self { root, cancelled }
     }
 
     /// The one image for this machine.
@@ -135,12 +136,13 @@ impl Layout {
         &self,
         layer: &Descriptor,
         limits: Limits,
-        each: impl FnOnce(&mut Reader<Stream<Hashing<File>>>) -> Result<T, ArchiveError>,
+        each: impl FnOnce(&mut Reader<Wanted<'a, Stream<Hashing<File>>>>) -> Result<T, ArchiveError>,
     ) -> Result<T, Error> {
         let hash = hash_of(layer)?;
-        let mut archive = Reader::new(Stream::new(Hashing::new(self.blob(hash)?))?, limits);
+        let bytes = Stream::new(Hashing::new(self.blob(hash)?))?;
+        let mut archive = Reader::new(Wanted::new(bytes, self.cancelled), limits);
         let answer = each(&mut archive)?;
-        let found = archive.into_inner().into_inner().finish().map_err(ArchiveError::Read)?;
+        let found = archive.into_inner().into_inner().into_inner().finish().map_err(ArchiveError::Read)?;
         if found != (hash.to_owned(), layer.size) {
             return Err(Error::Digest { name: layer.digest.clone() });
         }

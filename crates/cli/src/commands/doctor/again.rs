@@ -15,7 +15,7 @@ use sandtable_sandbox::model::id::SandboxName;
 use sandtable_sandbox::model::path::HostPath;
 use sandtable_sandbox::model::setting::Setting;
 use sandtable_sandbox::model::spec::{EngineChoice, Lifetime, MountAccess, MountRequest, Spec};
-use sandtable_sandbox::session::{self, Deaf, ExecRequest, Removal, Request, Sandboxes, Streams};
+use sandtable_sandbox::session::{self, ExecRequest, Removal, Request, Sandboxes, Streams};
 
 use super::attacks::Attack;
 use super::trial::{Place, read_answers};
@@ -79,7 +79,7 @@ impl<'a> Twice<'a> {
         let first = self.command("replace-mount-point", &[text(&self.point), text(&self.elsewhere)])?;
         let resolved = self.app.caller.resolve(&self.request)?;
         let streams = Streams::Caller(Terminal::Auto);
-        let request = Request { command: &first, resolve_ms: 0, streams, watcher: &Deaf };
+        let request = Request { command: &first, resolve_ms: 0, streams, observer: &() };
         session::run(&self.sandboxes, resolved, Some(&self.name), request)?;
         let done = self.answer()?;
         if done.class != Class::Works {
@@ -91,7 +91,7 @@ impl<'a> Twice<'a> {
             command: &second,
             directory: None,
             terminal: Terminal::Auto,
-            watcher: &Deaf,
+            observer: &(),
             host: &host,
         };
         match session::exec(&self.sandboxes, &self.name, request) {

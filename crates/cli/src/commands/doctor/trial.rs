@@ -11,7 +11,7 @@ use sandtable_protocol::invocation::Terminal;
 use sandtable_protocol::probe::Line;
 use sandtable_sandbox::model::setting::Setting;
 use sandtable_sandbox::model::spec::{EngineChoice, Lifetime, MountAccess, MountRequest, Spec, Strictness};
-use sandtable_sandbox::session::{self, Deaf, Request, Streams};
+use sandtable_sandbox::session::{self, Request, Streams};
 
 pub(super) use super::attacks::Attack;
 use super::attacks::{self, Stage};
@@ -37,7 +37,7 @@ pub(super) fn launch(app: &App, engine: EngineChoice, depth: Depth) -> Result<Tr
     place.write_cases(&cases).map_err(failed)?;
     let command = place.command();
     let streams = Streams::Caller(Terminal::Auto);
-    let request = Request { command: &command, resolve_ms: app.elapsed_ms(), streams, watcher: &Deaf };
+    let request = Request { command: &command, resolve_ms: app.elapsed_ms(), streams, observer: &() };
     let outcome = session::run(&app.sandboxes()?, resolved, None, request)?;
     if outcome.exit.code != 0 {
         return Err(CliError::TrialCommand { code: outcome.exit.code });

@@ -5,7 +5,6 @@
 
 use clap::Args;
 use sandtable_app::config;
-use sandtable_sandbox::engine::Preparation;
 use sandtable_sandbox::facts::MachineFacts;
 use sandtable_sandbox::model::image::{ImageRef, Pull};
 use sandtable_sandbox::model::resolved::Identity;
@@ -18,7 +17,8 @@ use sandtable_tools::plan::Libc;
 use crate::app::App;
 use crate::args::words;
 use crate::error::{CliError, ToolError};
-use crate::ui::{Ui, escape};
+use crate::ui::escape;
+use crate::ui::observer::{TerminalObserver, Verbosity};
 
 /// Engines that can make tools.
 const ENGINES: &[EngineChoice] = &[EngineChoice::Native, EngineChoice::Docker, EngineChoice::Podman];
@@ -43,7 +43,12 @@ impl EngineArgs {
         let Some(engaged) = self.engaged(app)? else { return Ok(None) };
         let host = app.environment().host()?;
         let identity = Identity { uid: host.uid, gid: host.gid };
-        let found = build_image(&app.sandboxes()?, engaged, identity, &Fetching(app.ui));
+        let found = build_image(
+            &app.sandboxes()?,
+            engaged,
+            identity,
+            &TerminalObserver::new(app.ui, Verbosity::Normal),
+        );
         Ok(Some(found.map_err(|error| match error {
             // What keeps a sandbox from being made is said as `run` says it.
             ImageError::Sandbox(error) => CliError::from(error),
@@ -85,17 +90,17 @@ impl EngineArgs {
     }
 }
 
+/// Prints the progress of tools that are made on `root`; an image is named.
+pub(super) fn observer(app: &App, root: &BuildRoot) -> TerminalObserver {
+    let observer = TerminalObserver::new(app.ui, Verbosity::Normal);
+    match root {
+        BuildRoot::Image(image) => observer.on(&image.made_on.to_string()),
+        BuildRoot::Machine | BuildRoot::WholeMachine | BuildRoot::Tree { .. } => observer,
+    }
+}
+
 /// The root that an image is, and the C library that a tool for it needs.
 pub(super) fn root(image: Option<BuildImage>) -> (Option<BuildRoot>, Option<Libc>) {
     let libc = image.as_ref().and_then(BuildImage::libc);
     (image.map(|image| BuildRoot::Image(Box::new(image))), libc)
-}
-
-/// Says that an image is fetched.
-struct Fetching(Ui);
-
-impl Preparation for Fetching {
-    fn fetching(&self, image: &str, line: &str) {
-        self.0.say(&format!("fetching {}: {}", escape::name(image), escape::name(line)));
-    }
 }

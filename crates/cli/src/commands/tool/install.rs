@@ -13,8 +13,7 @@ use sandtable_tools::plan::{Plan, ToolName, ToolVersion};
 use serde::Serialize;
 
 use super::ask::{self, Answer};
-use super::engine::{self, EngineArgs};
-use super::watch::Told;
+use super::engine::{self, EngineArgs, observer};
 use super::which::WhichArgs;
 use crate::app::App;
 use crate::args::words;
@@ -140,10 +139,10 @@ pub(super) fn run(app: &App, args: &InstallArgs) -> Result<ExitCode, CliError> {
 /// Makes a tool and says what became of it.
 pub(super) fn make(app: &App, plan: &Plan, manner: Manner) -> Result<(Provided, Installed), CliError> {
     let (failures, deps) = (manner.failures, manner.deps);
-    let told = Told::new(app.ui, plan).on(&manner.root);
+    let observer = observer(app, &manner.root);
     let workshop = workshop(app.environment(), manner)?;
-    let provided = tools::provide(&workshop, plan, &told);
-    told.over();
+    let provided = tools::provide(&workshop, plan, &observer);
+    observer.clear();
     if provided.is_err() && failures == Failures::Kept {
         let place = workshop.depot.join("store");
         app.ui.say(&format!(

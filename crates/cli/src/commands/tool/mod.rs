@@ -9,7 +9,6 @@ mod plan;
 mod prepare;
 mod shell;
 mod test;
-mod watch;
 mod which;
 
 use std::process::ExitCode;

@@ -4,9 +4,9 @@ use sandtable_app::config::Loaded;
 use sandtable_app::workshop::{missing, workshop_of};
 use sandtable_tools::build::provide;
 
-use super::watch::Told;
 use crate::app::App;
 use crate::error::{CliError, ToolError};
+use crate::ui::observer::{TerminalObserver, Verbosity};
 
 /// Makes the tools that a sandbox asks for and that are not there yet.
 pub(crate) fn prepared(app: &App, loaded: &Loaded) -> Result<(), CliError> {
@@ -14,9 +14,8 @@ pub(crate) fn prepared(app: &App, loaded: &Loaded) -> Result<(), CliError> {
         return Ok(());
     }
     for plan in missing(app.environment(), &loaded.spec)? {
-        let told = Told::new(app.ui, &plan);
-        provide(&workshop_of(app.environment(), &loaded.spec)?, &plan, &told).map_err(ToolError::from)?;
-        told.over();
+        let observer = TerminalObserver::new(app.ui, Verbosity::Normal);
+        provide(&workshop_of(app.environment(), &loaded.spec)?, &plan, &observer).map_err(ToolError::from)?;
     }
     Ok(())
 }

@@ -16,14 +16,13 @@ use sandtable_sandbox::model::setting::Setting;
 use sandtable_sandbox::model::spec::{Lifetime, Spec};
 use sandtable_sandbox::model::tool::ProvidedDep;
 use sandtable_sandbox::resolve;
-use sandtable_sandbox::session::{self, Deaf, Request, Streams};
+use sandtable_sandbox::session::{self, Request, Streams};
 use sandtable_tools::build::{self as tools, Left};
 use sandtable_tools::plan::Plan;
 
 use super::ask;
-use super::engine::{self, EngineArgs};
+use super::engine::{self, EngineArgs, observer};
 use super::install::{MannerArgs, make};
-use super::watch::Told;
 use super::which::WhichArgs;
 use crate::app::{self, App};
 use crate::error::{CliError, ToolError};
@@ -79,10 +78,10 @@ pub(super) fn run(app: &App, args: &ShellArgs) -> Result<ExitCode, CliError> {
 
 /// What a failed build left, said aloud.
 fn left(app: &App, manner: Manner, plan: &Plan) -> Result<Option<Left>, CliError> {
-    let told = Told::new(app.ui, plan).on(&manner.root);
+    let observer = observer(app, &manner.root);
     let workshop = workshop(app.environment(), manner)?;
-    let found = tools::left(&workshop, plan, &told).map_err(ToolError::from)?;
-    told.over();
+    let found = tools::left(&workshop, plan, &observer).map_err(ToolError::from)?;
+    observer.clear();
     if let Some(left) = &found {
         let title = escape::line(&plan.title());
         app.ui
@@ -96,7 +95,7 @@ fn entered(app: &App, args: &ShellArgs, resolved: ResolvedSpec) -> Result<ExitCo
     let shell = [OsString::from("/bin/sh")];
     let command = if args.command.is_empty() { &shell[..] } else { &args.command };
     let streams = Streams::Caller(Terminal::Auto);
-    let request = Request { command, resolve_ms: app.elapsed_ms(), streams, watcher: &Deaf };
+    let request = Request { command, resolve_ms: app.elapsed_ms(), streams, observer: &() };
     let outcome = session::run(&app.sandboxes()?, resolved, None, request)?;
     Ok(ExitCode::from(outcome.exit.code))
 }

@@ -7,9 +7,9 @@ use std::path::PathBuf;
 
 use super::launch::ContainerError;
 use super::plan::ContainerPlan;
-use crate::engine::Preparation;
 use crate::model::container::{Container, Recipe};
 use crate::model::image::{ImageRef, Pull, ResolvedImage};
+use crate::model::observe::{Event, Observer};
 use crate::model::path::HostPath;
 use crate::model::resolved::Variable;
 use crate::process::{Cli, CliError};
@@ -46,12 +46,12 @@ pub fn present(container: &Container, image: &ImageRef) -> Result<Option<String>
 pub fn ensure(
     container: &Container,
     image: &mut ResolvedImage,
-    hears: &dyn Preparation,
+    observer: &dyn Observer,
 ) -> Result<(), ContainerError> {
     let ResolvedImage::Named { name, pull, id, .. } = image else { return Ok(()) };
     let call = Call { container, image: name.as_str() };
     if let Some(recipe) = &container.build {
-        call.build(recipe, hears)?;
+        call.build(recipe, observer)?;
     }
     let present = call.id()?;
     *id = Some(match (present, *pull) {
@@ -59,7 +59,7 @@ pub fn ensure(
         (Some(id), Pull::Missing | Pull::Never) => id,
         (None, Pull::Never) => return Err(call.failed(Cause::NotHere, String::new())),
         (_, Pull::Always) | (None, Pull::Missing) => {
-            call.pull(hears)?;
+            call.pull(observer)?;
             call.id()?.ok_or_else(|| call.failed(Cause::Unknown, "it is not there after all".to_owned()))?
         }
     });
@@ -192,9 +192,9 @@ impl Call<'_> {
         Err(self.failed(Cause::Platform, said))
     }
 
-    fn pull(&self, hears: &dyn Preparation) -> Result<(), ContainerError> {
+    fn pull(&self, observer: &dyn Observer) -> Result<(), ContainerError> {
         let call = engine(self.container).args(["pull", self.image]);
-        match call.lines(&mut |line| hears.fetching(self.image, line)) {
+        match self.watched(&call, observer) {
             Ok(()) => Ok(()),
             Err(CliError::Failed { stderr, .. }) => {
                 let said = stderr.lines().last().unwrap_or_default().to_owned();
@@ -205,10 +205,10 @@ impl Call<'_> {
     }
 
     /// Builds the image from the project's recipe. What that runs is not in our sandbox but in the engine's own.
-    fn build(&self, recipe: &Recipe, hears: &dyn Preparation) -> Result<(), ContainerError> {
+    fn build(&self, recipe: &Recipe, observer: &dyn Observer) -> Result<(), ContainerError> {
         let (file, context) = (recipe.file.to_string(), recipe.context.to_string());
         let call = engine(self.container).args(["build", "--tag", self.image, "--file", &file, &context]);
-        match call.lines(&mut |line| hears.fetching(self.image, line)) {
+        match self.watched(&call, observer) {
             Ok(()) => Ok(()),
             Err(CliError::Failed { stderr, .. }) => {
                 let said = stderr.lines().last().unwrap_or_default().to_owned();
@@ -217,6 +217,12 @@ impl Call<'_> {
             }
             Err(error) => Err(ContainerError::Call(error)),
         }
+    }
+
+    /// Runs a call that takes long, as far as the caller wants it.
+    fn watched(&self, call: &Cli, observer: &dyn Observer) -> Result<(), CliError> {
+        let mut pulling = |line: &str| observer.event(&Event::Pulling { image: self.image, line });
+        call.lines(&mut pulling, &|| observer.cancelled())
     }
 
     fn failed(&self, cause: Cause, said: String) -> ContainerError {

@@ -13,16 +13,15 @@ use super::launch::ContainerError;
 use super::plan::ContainerPlan;
 use super::{Dialect, ground, own};
 use crate::model::container::EngineRights;
+use crate::model::layout;
 use crate::model::path::HostPath;
 use crate::model::resolved::Variable;
 use crate::process::Cli;
 
-/// The file in the sandbox's directory.
-const FILE: &str = "container.json";
 /// More than is ever in it.
 const LARGEST: u64 = 64 << 20;
 /// Directories in it that are there only while the container is.
-const PASSING: &[&str] = &["inside", "door", "proxy"];
+const PASSING: &[&str] = &["inside", "door", layout::PROXY];
 /// The hidden subcommand that empties directories.
 pub const SWEEP: &str = "__sweep";
 
@@ -69,7 +68,7 @@ impl Journal {
 
     /// Writes it down; from here on [`reap`] can do the rest.
     pub(super) fn write(&self, directory: &Path) -> Result<(), ContainerError> {
-        let path = directory.join(FILE);
+        let path = directory.join(layout::CONTAINER);
         let text = serde_json::to_vec(self).expect("plain data");
         fs::write(&path, text).map_err(|source| ContainerError::File { path, source })
     }
@@ -95,7 +94,7 @@ impl Journal {
             let _never_made = fs::remove_dir_all(directory.join(name));
         }
         if all {
-            let _already_gone = fs::remove_file(directory.join(FILE));
+            let _already_gone = fs::remove_file(directory.join(layout::CONTAINER));
         }
     }
 
@@ -138,7 +137,7 @@ impl Journal {
 /// Removes what a launch for the sandbox in `directory` left.
 pub(in crate::engine) fn reap(directory: &HostPath) {
     let directory = directory.as_path();
-    let Ok(text) = regular::read(&directory.join(FILE), LARGEST) else { return };
+    let Ok(text) = regular::read(&directory.join(layout::CONTAINER), LARGEST) else { return };
     if let Ok(journal) = serde_json::from_slice::<Journal>(&text) {
         journal.clear(directory);
     }
@@ -146,7 +145,7 @@ pub(in crate::engine) fn reap(directory: &HostPath) {
 
 /// Whether there is anything to remove.
 pub(in crate::engine) fn has_left(directory: &HostPath) -> bool {
-    directory.join(FILE).as_path().exists()
+    directory.join(layout::CONTAINER).as_path().exists()
 }
 
 fn is_gone(stderr: &[u8]) -> bool {

@@ -29,8 +29,9 @@ pub use own::INIT;
 pub use plan::ContainerPlan;
 
 use super::ssh_agent::Setup;
-use super::{Engine, Handles, LaunchError, Place, Plan, Preparation, Running, ssh_agent};
-use crate::model::resolved::{EngineName, ResolvedSpec};
+use super::{Engine, Handles, LaunchError, Place, Running, ssh_agent};
+use crate::model::observe::Observer;
+use crate::model::resolved::ResolvedSpec;
 use crate::model::shell;
 
 /// Which engine is spoken to.
@@ -48,26 +49,20 @@ pub struct Oci {
 }
 
 impl Engine for Oci {
-    fn name(&self) -> EngineName {
-        match self.dialect {
-            Dialect::Docker => EngineName::Docker,
-            Dialect::Podman => EngineName::Podman,
-        }
-    }
+    type Plan = ContainerPlan;
 
-    fn prepare(&self, spec: &mut ResolvedSpec, hears: &dyn Preparation) -> Result<(), LaunchError> {
+    fn prepare(&self, spec: &mut ResolvedSpec, observer: &dyn Observer) -> Result<(), LaunchError> {
         if let (Some(container), Some(image)) = (&spec.container, &mut spec.image) {
-            image::ensure(container, image, hears)?;
+            image::ensure(container, image, observer)?;
         }
         Ok(ssh_agent::check(spec)?)
     }
 
-    fn plan(&self, spec: &ResolvedSpec, place: &Place) -> Plan {
-        Plan::Container(Box::new(lower::lower(self.dialect, spec, place)))
+    fn plan(&self, spec: &ResolvedSpec, place: &Place) -> ContainerPlan {
+        lower::lower(self.dialect, spec, place)
     }
 
-    fn launch(&self, plan: &Plan, handles: &Handles<'_>) -> Result<Box<dyn Running>, LaunchError> {
-        let Plan::Container(plan) = plan else { unreachable!("an engine launches its own plans") };
+    fn launch(&self, plan: &ContainerPlan, handles: &Handles<'_>) -> Result<Box<dyn Running>, LaunchError> {
         let agent = ssh_agent::set_up(&plan.agent)?;
         Ok(Box::new(launch::launch(plan, handles, agent)?))
     }

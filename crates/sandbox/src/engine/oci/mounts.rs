@@ -8,6 +8,8 @@ use super::plan::{Ground, OwnFile, Part, Volume};
 use crate::engine::Place;
 use crate::engine::ssh_agent::{self, Setup};
 use crate::model::container::EngineRights;
+use crate::model::layer::LayerName;
+use crate::model::layout::{LayerPart, Layout};
 use crate::model::mount::{Content, HostAccess, Mount, Pins};
 use crate::model::resolved::ResolvedSpec;
 
@@ -89,7 +91,7 @@ fn one(mount: &Mount, dialect: Dialect, spec: &ResolvedSpec, place: &Place) -> M
             overlay(&layers, dialect, spec, place)
         }
         Content::Copy { layer, .. } => {
-            bound(place.directory.join("copies").join(layer).to_string(), Write::Yes)
+            bound(Layout::of(&place.directory).copy(layer).to_string(), Write::Yes)
         }
         Content::Private { area } => bound(place.directory.join(area).to_string(), Write::Yes),
         Content::Scratch { size } => memory(scratch(*size, dialect, spec)),
@@ -122,7 +124,7 @@ fn scratch(size: u64, dialect: Dialect, spec: &ResolvedSpec) -> String {
 
 struct Layers<'a> {
     source: String,
-    layer: &'a str,
+    layer: &'a LayerName,
     pins: Pins,
     target: &'a str,
 }
@@ -131,12 +133,12 @@ struct Layers<'a> {
 /// it is a volume of type `overlay`, because only that takes the attributes of users.
 fn overlay(layers: &Layers<'_>, dialect: Dialect, spec: &ResolvedSpec, place: &Place) -> Made {
     let container = spec.container.as_ref().expect("resolve has found the engine");
-    let part = |ending: &str| place.directory.join(format!("{}.{ending}", layers.layer));
-    let (upper, work, pins) = (part("upper"), part("work"), part("pins"));
+    let part = |part| Layout::of(&place.directory).layer(layers.layer, part);
+    let (upper, work, pins) = (part(LayerPart::Upper), part(LayerPart::Work), part(LayerPart::Pins));
     let Layers { source, target, .. } = layers;
     if (dialect, container.rights) == (Dialect::Podman, EngineRights::Rootless) {
         let ground = (layers.pins == Pins::Present).then(|| Ground {
-            place: part("ground").into(),
+            place: part(LayerPart::Ground).into(),
             above: pins.into(),
             below: source.into(),
         });

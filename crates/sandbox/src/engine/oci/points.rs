@@ -20,6 +20,7 @@ use sandtable_store::dir::{Kind, attribute_value, open_named, stat_at};
 use super::launch::ContainerError;
 use super::plan::{Missing, Point, PointKind};
 use crate::engine::Place;
+use crate::model::layout::{LayerPart, Layout};
 use crate::model::mount::{Content, HostAccess, Mount, Pins};
 use crate::model::resolved::ResolvedSpec;
 use crate::os;
@@ -47,13 +48,13 @@ pub(super) fn lower(spec: &ResolvedSpec, place: &Place) -> Vec<Point> {
 
 /// What of the host a mount shows.
 fn layers(content: &Content, place: &Place) -> Option<(Vec<PathBuf>, Missing)> {
-    let own = |name: &str| PathBuf::from(place.directory.join(name));
+    let layout = Layout::of(&place.directory);
     match content {
-        Content::Private { area } => Some((vec![own(area)], Missing::Make)),
-        Content::Copy { layer, .. } => Some((vec![own("copies").join(layer)], Missing::Make)),
+        Content::Private { area } => Some((vec![place.directory.join(area).into()], Missing::Make)),
+        Content::Copy { layer, .. } => Some((vec![layout.copy(layer).into()], Missing::Make)),
         Content::Cow { source, layer, pins, .. } => {
-            let pins = (*pins == Pins::Present).then(|| own(&format!("{layer}.pins")));
-            let upper = own(&format!("{layer}.upper"));
+            let pins = (*pins == Pins::Present).then(|| layout.layer(layer, LayerPart::Pins).into());
+            let upper = layout.layer(layer, LayerPart::Upper).into();
             let all = [upper].into_iter().chain(pins).chain([source.as_path().to_owned()]);
             Some((all.collect(), Missing::Make))
         }

@@ -27,6 +27,7 @@ use super::plan::{ContainerPlan, Part, Proxy};
 use crate::engine::Place;
 use crate::model::container::PROXY_PORT;
 use crate::model::image::ResolvedImage;
+use crate::model::layout;
 use crate::model::resolved::ResolvedSpec;
 use crate::os;
 
@@ -36,8 +37,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const PATIENCE_AT_THE_END: Duration = Duration::from_secs(10);
 /// How often the engine's program is looked at.
 const TICK: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
-/// The directory of the sandbox in which the two meet, and the socket in it.
-const DIRECTORY: &str = "proxy";
+/// The socket in the directory in which the two meet.
 const OUT: &str = "out";
 
 /// The words for the container, if there is a proxy.
@@ -45,7 +45,7 @@ pub(super) fn lower(dialect: Dialect, spec: &ResolvedSpec, place: &Place) -> Opt
     let container = spec.container.as_ref()?;
     let command = container.proxy.as_ref()?;
     let name = format!("{}-proxy", container_name(place));
-    let directory = place.directory.join(DIRECTORY);
+    let directory = place.directory.join(layout::PROXY);
     let mut words = Words::new();
     words.add(["run", "--rm", "--pull=never", "--sig-proxy=false", "--log-driver=none"]);
     words.add(["--name", &name, "--hostname", "proxy"]);

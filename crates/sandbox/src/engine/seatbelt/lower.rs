@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use super::{Lasts, Link, Moved, OwnFile, Parameter, Place, SeatbeltPlan};
+use crate::model::layout::Layout;
 use crate::model::mount::{Content, HostAccess, Mount, MountTable};
 use crate::model::path::{BoxPath, HostPath};
 use crate::model::resolved::{ResolvedSpec, Variable};
@@ -149,9 +150,7 @@ impl<'a> Lowering<'a> {
                 self.rule(&at, Rule::Nothing, &mount.reason)
             }
             Content::Private { area } => self.elsewhere(mount, own.join(area), Lasts::Sandbox),
-            Content::Copy { layer, .. } => {
-                self.elsewhere(mount, own.join("copies").join(layer), Lasts::Sandbox)
-            }
+            Content::Copy { layer, .. } => self.elsewhere(mount, Layout::of(own).copy(layer), Lasts::Sandbox),
             Content::Scratch { .. } => {
                 let name = format!("scratch-{}", self.moved.len());
                 self.elsewhere(mount, own.join(name), Lasts::Processes)

@@ -17,7 +17,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::oci::plan::OwnFile;
-use super::{Engine, Handles, LaunchError, Place, Plan, Running};
+use super::{Engine, Handles, LaunchError, Place, Running};
 use crate::model::path::{BoxPath, HostPath};
 use crate::model::resolved::{EngineName, ResolvedSpec, Secrecy, Variable};
 use crate::model::seatbelt::SeatbeltProfile;
@@ -115,15 +115,13 @@ impl SeatbeltPlan {
 pub struct Seatbelt;
 
 impl Engine for Seatbelt {
-    fn name(&self) -> EngineName {
-        EngineName::Seatbelt
+    type Plan = SeatbeltPlan;
+
+    fn plan(&self, spec: &ResolvedSpec, place: &Place) -> SeatbeltPlan {
+        lower(spec, place).expect("resolve refuses what Seatbelt cannot do")
     }
 
-    fn plan(&self, spec: &ResolvedSpec, place: &Place) -> Plan {
-        Plan::Seatbelt(lower(spec, place).expect("resolve refuses what Seatbelt cannot do"))
-    }
-
-    fn launch(&self, _plan: &Plan, _handles: &Handles<'_>) -> Result<Box<dyn Running>, LaunchError> {
+    fn launch(&self, _plan: &SeatbeltPlan, _handles: &Handles<'_>) -> Result<Box<dyn Running>, LaunchError> {
         Err(LaunchError::Elsewhere { engine: EngineName::Seatbelt, system: "macOS" })
     }
 }

@@ -20,11 +20,9 @@ use super::Place;
 use super::oci::Dialect;
 use super::oci::plan::{Arg, Part};
 use crate::model::agent::{Forwarding, SOCKET};
+use crate::model::layout;
 use crate::model::resolved::{ResolvedSpec, Secrecy, Warning};
 use crate::model::spec::SshAgent;
-
-/// The file of a sandbox that is a socket for its ssh-agent while it runs.
-pub(super) const RELAY: &str = "agent";
 
 /// What a container engine is told, and what has to be set up first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -114,7 +112,7 @@ pub fn lower(spec: &ResolvedSpec, dialect: Dialect, place: &Place) -> Lowered {
         None => return Lowered::default(),
         Some(Forwarding::Direct { socket, .. }) => (format!("{socket}:{SOCKET}{label}"), Setup::Nothing),
         Some(Forwarding::Relayed { socket }) => {
-            let at = place.directory.join(RELAY);
+            let at = place.directory.join(layout::SSH_AGENT);
             let volume = format!("{at}:{SOCKET}{label}");
             let to = socket.as_path().to_owned();
             (volume, Setup::Relay(op::Relay { at: at.into(), to, owner: op::Owner::Everybody }))

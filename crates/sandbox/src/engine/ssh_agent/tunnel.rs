@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::engine::{Place, fingerprint};
 use crate::model::agent::Connection;
+use crate::model::layout;
 use crate::model::path::HostPath;
 use crate::process::{Cli, CliError, Finished};
 
@@ -81,14 +82,14 @@ impl TunnelError {
 pub(super) fn plan(ssh: &HostPath, connection: &Connection, agent: &HostPath, place: &Place) -> Tunnel {
     let far_directory = format!("/tmp/sandtable-{:016x}", fingerprint(place.directory.as_path()));
     let file = |name: &str| PathBuf::from(place.directory.join(name));
-    let known_hosts = file("tunnel.hosts");
+    let known_hosts = file(layout::TUNNEL_HOSTS);
     Tunnel {
         ssh: ssh.as_path().to_owned(),
         login: login(connection, &known_hosts),
         near: agent.as_path().to_owned(),
         far: format!("{far_directory}/agent"),
         far_directory,
-        log: file("tunnel.log"),
+        log: file(layout::TUNNEL_LOG),
         known_hosts,
         patience_ms: u64::try_from(PATIENCE.as_millis()).expect("seconds"),
     }

@@ -13,6 +13,7 @@ use crate::facts::{Facts, Failure, Kind};
 use crate::host::Host;
 use crate::model::agent::{Agent, Distance, Forwarding, VARIABLE};
 use crate::model::container::Container;
+use crate::model::engine::Maker;
 use crate::model::mount::{Content, FileIdentity, HostAccess, Mount, Ownership};
 use crate::model::path::{BoxPath, HostPath};
 use crate::model::platform::Os;
@@ -145,7 +146,8 @@ pub(super) fn socket_mount(agent: &Agent, engine: EngineName) -> Option<Mount> {
 /// The socket of the caller, on the sandbox's own kernel. In a container root has lost what lets it use the
 /// socket of somebody else.
 fn direct(around: &Surroundings<'_>, socket: HostPath) -> Result<Forwarding, Obstacle> {
-    if around.container.is_some() && socket.to_string().contains(':') {
+    let contained = around.engine.traits().mounts == Maker::Engine;
+    if contained && socket.to_string().contains(':') {
         return Err(Obstacle::Unavailable(unusable(
             &socket,
             "a container engine takes no path with a colon",
@@ -153,7 +155,7 @@ fn direct(around: &Surroundings<'_>, socket: HostPath) -> Result<Forwarding, Obs
     }
     let entry = around.facts.kind(&socket).map_err(|why| unusable(&socket, &why.to_string()))?;
     let everybody = entry.mode & 0o002 != 0;
-    if around.container.is_some() && entry.uid != around.host.uid && !everybody {
+    if contained && entry.uid != around.host.uid && !everybody {
         return Ok(Forwarding::Relayed { socket });
     }
     let identity = Some(FileIdentity { device: entry.device, inode: entry.inode });

@@ -23,11 +23,10 @@ use sandtable_launch::outside::supervisor::leaves_out;
 use sandtable_protocol::report::{Control, Observed, Report};
 use sandtable_store::usage::{Count, Usage};
 
-use super::directory::{Part, SandboxDirectory};
-use super::furnish::PLACE;
-use super::logs::{STDERR, STDOUT};
+use super::directory::SandboxDirectory;
 use super::task::First;
 use crate::engine::Running;
+use crate::model::layout::{LayerPart, STDERR, STDOUT};
 use crate::model::limits::{Disk, Limits};
 use crate::model::mount::{Content, HostAccess};
 use crate::model::resolved::{ResolvedSpec, Warning};
@@ -160,10 +159,10 @@ fn parts(directory: &SandboxDirectory, resolved: &ResolvedSpec) -> Vec<PathBuf> 
     for mount in resolved.mounts.iter() {
         match &mount.content {
             Content::Cow { layer, .. } => {
-                parts.extend([Part::Upper, Part::Work].map(|part| directory.layer(layer, part)));
+                parts.extend([LayerPart::Upper, LayerPart::Work].map(|part| directory.layer(layer, part)));
             }
             Content::Private { area } => drop(parts.insert(directory.path().join(area))),
-            Content::Copy { layer, .. } => drop(parts.insert(directory.path().join(PLACE).join(layer))),
+            Content::Copy { layer, .. } => drop(parts.insert(directory.layout().copy(layer))),
             _ => {}
         }
     }

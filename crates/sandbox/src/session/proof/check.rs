@@ -1,11 +1,12 @@
 //! Whether a proof was made here, and is as it was made.
 
 use sandtable_store::hex;
+use sandtable_store::meta::OperationKind;
 use sandtable_store::meta::{Filter, Operation};
 use sandtable_store::store::Store;
 
 use super::super::error::SessionError;
-use super::{Link, OPERATION, Proof, ProofError};
+use super::{Link, Proof, ProofError};
 use crate::board::{self, Board, Found};
 
 /// A proof that was made here, and the snapshot it is of.
@@ -37,7 +38,7 @@ pub fn check(board: &Board, text: &[u8]) -> Result<Checked, SessionError> {
 
 fn tells_of(operation: &Operation, digest: &str) -> bool {
     let details = || serde_json::from_str::<serde_json::Value>(&operation.details).ok();
-    operation.kind == OPERATION && details().is_some_and(|details| details["proof"] == digest)
+    operation.kind == OperationKind::Verify && details().is_some_and(|details| details["proof"] == digest)
 }
 
 pub(super) fn link(operation: &Operation) -> Link {

@@ -8,22 +8,23 @@ use fs_err as fs;
 use sandtable_protocol::log::Stream;
 use sandtable_store::hex;
 use sandtable_store::lock::FileLock;
+use sandtable_store::meta::OperationKind;
 use sandtable_store::meta::{HeadChange, OperationDraft};
 use sha2::Digest as _;
 
 use super::super::create::{Created, Wanted, create};
 use super::super::directory::{SandboxDirectory, Sandboxes};
 use super::super::error::SessionError;
-use super::super::logs::{STDERR, STDOUT};
 use super::super::record::{Outcome, Record};
 use super::super::run::{Request, Streams};
 use super::super::supervise::supervise;
 use super::super::task::{First, Task, millis};
 use super::check::newest;
 use super::difference::Difference;
-use super::{After, Machine, OPERATION, Policy, Proof, ProofError, SCHEMA};
+use super::{After, Machine, Policy, Proof, ProofError, SCHEMA};
 use crate::board::{self, Board, Found};
 use crate::model::id::SandboxName;
+use crate::model::layout::{STDERR, STDOUT};
 use crate::model::resolved::ResolvedSpec;
 use crate::model::setting::Setting;
 use crate::model::spec::{Base, Lifetime, WorkspaceMode};
@@ -191,7 +192,7 @@ fn note(from: &Found, proof: &Proof, against: Option<&str>) -> Result<Proof, Ses
         }
         let draft = OperationDraft {
             subject: from.snapshot.subject.clone(),
-            kind: OPERATION.to_owned(),
+            kind: OperationKind::Verify,
             at: SystemTime::now(),
             head: HeadChange::Keep,
             details: details.to_string(),

@@ -34,8 +34,6 @@ use crate::model::versioned::{self, Unreadable};
 
 /// The version of a proof.
 pub const SCHEMA: u32 = 1;
-/// The kind of the operation that tells of a proof.
-const OPERATION: &str = "verify";
 
 /// What a command did on a state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 use super::super::record::Record;
 use super::{canonical, sha256};
 use crate::facts::{Facts, MachineFacts};
+use crate::model::layer::LayerName;
 use crate::model::mount::{Content, HostAccess, Mount};
 use crate::model::resolved::{EngineName, ResolvedSpec, Secrecy, Variable};
 use crate::model::setting::Setting;
 use crate::model::spec::{Network, Secrets};
-use crate::resolve::WORKSPACE;
 
 /// What holds for a command.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -133,7 +133,7 @@ fn shown(mount: &Mount) -> String {
         Content::Host { source, access: HostAccess::Read, .. } => format!("read {source}"),
         Content::Host { source, access: HostAccess::Write, .. } => format!("write {source}"),
         // Each sandbox has it at another place.
-        Content::Cow { layer, .. } if layer == WORKSPACE => "the state".to_owned(),
+        Content::Cow { layer, .. } if *layer == LayerName::Workspace => "the state".to_owned(),
         Content::Cow { source, .. } => format!("copy-on-write {source}"),
         Content::Copy { source, .. } => format!("copy {source}"),
         Content::Private { area } => format!("private {area}"),

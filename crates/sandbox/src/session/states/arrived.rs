@@ -8,20 +8,21 @@
 use std::os::fd::AsFd as _;
 
 use sandtable_store::id::ObjectId;
+use sandtable_store::meta::OperationKind;
 use sandtable_store::snapshot::{Ignored, SnapshotOutcome};
 use sandtable_store::state::{LeftOut, State};
 use sandtable_store::store::{Batch, Store};
 use serde::{Deserialize, Serialize};
 
-use super::super::directory::{Part, SandboxDirectory};
+use super::super::directory::SandboxDirectory;
 use super::super::error::SessionError;
-use super::super::files::ARRIVED;
 use super::super::record::{Record, SCHEMA};
 use super::keep::{Stillness, read_layer};
 use super::{open, plain};
-use crate::board::{self, Silent, Taking};
+use crate::board::{self, Taking};
+use crate::model::layer::LayerName;
+use crate::model::layout::{ARRIVED, LayerPart};
 use crate::model::spec::WorkspaceMode;
-use crate::resolve::WORKSPACE;
 
 /// A workspace that was brought to a state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -95,8 +96,8 @@ impl SandboxDirectory {
             self.seen_plainly(record, &batch)?
         } else {
             let base = super::state(store, &self.standing(record)?.0.snapshot)?;
-            let upper = open(self.layer(WORKSPACE, Part::Upper).as_path())?;
-            read_layer(record, upper.as_fd(), (&batch, &base), Stillness::Stopped)?
+            let upper = open(self.layer(&LayerName::Workspace, LayerPart::Upper).as_path())?;
+            read_layer(record, upper.as_fd(), (&batch, &base), (Stillness::Stopped, &()))?
         };
         // In the source itself it may be the user's work that makes the difference.
         let is_users = record.resolved.mode.value == WorkspaceMode::Live && seen.state.hash() != to.hash();
@@ -104,8 +105,7 @@ impl SandboxDirectory {
     }
 
     fn seen_plainly(&self, record: &Record, batch: &Batch<'_>) -> Result<SnapshotOutcome, SessionError> {
-        let hearing = Silent::default();
-        let taking = Taking::of(Ignored::All, "snapshot", &hearing);
+        let taking = Taking::of(Ignored::All, &OperationKind::Snapshot, &());
         Ok(plain::look(self, record, batch, &taking)?)
     }
 }

@@ -1,11 +1,12 @@
 //! What a sandbox stands on, recorded beside its first command.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::SystemTime;
 
 use sandtable_store::id::ObjectId;
+use sandtable_store::meta::OperationKind;
 use sandtable_store::meta::{HeadChange, OperationDraft};
 use sandtable_store::source::{Sightings, Stamp};
 use serde::{Deserialize, Serialize};
@@ -14,11 +15,12 @@ use super::super::capture::Look;
 use super::super::directory::SandboxDirectory;
 use super::super::error::SessionError;
 use super::super::record::{DriftEntry, Record, SCHEMA};
-use super::super::watcher::Watcher;
 use super::git::held_head;
 use super::subject;
 use crate::board::take::Began;
-use crate::board::{self, Board, Counts, Hearing, Ignored, Taking};
+use crate::board::{self, Board, Ignored, Taking};
+use crate::model::layout;
+use crate::model::observe::{Event, Observer};
 use crate::model::spec::{Lifetime, WorkspaceMode};
 use crate::repository::{BaseHead, base_head};
 
@@ -63,17 +65,21 @@ pub(in crate::session) struct Seen {
 /// How far it is.
 #[derive(Debug, Default)]
 struct Progress {
-    cancel: AtomicBool,
-    counts: std::sync::Mutex<Counts>,
+    cancelled: AtomicBool,
+    entries: AtomicU64,
+    bytes: AtomicU64,
 }
 
-impl Hearing for Progress {
-    fn counted(&self, counts: &Counts) {
-        *self.counts.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = *counts;
+impl Observer for Progress {
+    fn event(&self, event: &Event<'_>) {
+        if let Event::Recording { entries, bytes } = *event {
+            self.entries.store(entries, Ordering::Relaxed);
+            self.bytes.store(bytes, Ordering::Relaxed);
+        }
     }
 
-    fn cancel(&self) -> &AtomicBool {
-        &self.cancel
+    fn cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::Relaxed)
     }
 }
 
@@ -90,34 +96,38 @@ impl Beginning {
             return None;
         }
         let progress = Arc::new(Progress::default());
-        let hearing = Arc::clone(&progress);
+        let observer = Arc::clone(&progress);
         let (directory, record) = (directory.clone(), record.clone());
         let thread = std::thread::Builder::new().spawn(move || {
             let source = &record.resolved.source.root;
             let head = held_head(&directory, &record).or_else(|| base_head(source));
             // What another tree looks like says nothing of what the command stood on.
             let seen = if record.sees_source() { seen } else { Seen { sightings: Arc::default(), ..seen } };
-            let snapshot = record_source(&directory.board(), source.as_path(), hearing.as_ref(), &seen)?;
+            let snapshot = record_source(&directory.board(), source.as_path(), observer.as_ref(), &seen)?;
             // From here on others can record the state of the sandbox too, while its command runs.
             directory.stand_on(&record, snapshot, head)
         });
         Some(Self { progress, thread })
     }
 
-    /// Waits until the sandbox stands on a recorded state.
+    /// Waits until the base is recorded. The observer can cancel the recording.
     pub(in crate::session) fn finish(
         self,
         record: &Record,
-        watcher: &dyn Watcher,
+        observer: &dyn Observer,
     ) -> Result<(), SessionError> {
         let failed = SessionError::state("start a thread to record", record.resolved.source.root.as_path());
         let thread = self.thread.map_err(failed)?;
         while !thread.is_finished() {
-            let counts = *self.progress.counts.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-            watcher.recording(counts.entries, counts.bytes_read);
+            let load = |count: &AtomicU64| count.load(Ordering::Relaxed);
+            let (entries, bytes) = (load(&self.progress.entries), load(&self.progress.bytes));
+            observer.event(&Event::Recording { entries, bytes });
+            if observer.cancelled() {
+                self.progress.cancelled.store(true, Ordering::Relaxed);
+            }
             std::thread::sleep(std::time::Duration::from_millis(2));
         }
-        watcher.recorded();
+        observer.event(&Event::Recorded);
         thread.join().map_err(|_| SessionError::NoBase(record.name.clone()))?
     }
 }
@@ -126,13 +136,13 @@ impl Beginning {
 fn record_source(
     board: &Board,
     source: &std::path::Path,
-    hearing: &dyn Hearing,
+    observer: &dyn Observer,
     seen: &Seen,
 ) -> Result<ObjectId, board::BoardError> {
     let taking = Taking {
         message: Some("the source"),
         sightings: Some(&seen.sightings),
-        ..Taking::of(Ignored::None, "onboard", hearing)
+        ..Taking::of(Ignored::None, &OperationKind::Onboard, observer)
     };
     let began = Began { moment: seen.moment, listing: &|| seen.look.wait() };
     Ok(board.onboard_since(source, &taking, Some(began))?.id)
@@ -143,7 +153,7 @@ impl SandboxDirectory {
     pub(in crate::session) fn let_go(&self, record: &Record) {
         let removed = OperationDraft {
             subject: subject(record).to_string(),
-            kind: "rm".to_owned(),
+            kind: OperationKind::Remove,
             at: SystemTime::now(),
             head: HeadChange::Remove,
             details: serde_json::json!({ "name": record.name }).to_string(),
@@ -173,12 +183,12 @@ impl SandboxDirectory {
         store.hold(&stands_on.snapshot).map_err(board::BoardError::from)?;
         let created = OperationDraft {
             subject: subject(record).to_string(),
-            kind: "create".to_owned(),
+            kind: OperationKind::Create,
             at: SystemTime::now(),
             head: HeadChange::Set(stands_on.snapshot),
             details: serde_json::json!({ "name": record.name }).to_string(),
         };
         store.meta().append(&created).map_err(board::BoardError::from)?;
-        self.write(super::super::files::BASE, stands_on)
+        self.write(layout::BASE, stands_on)
     }
 }

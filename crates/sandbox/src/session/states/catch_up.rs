@@ -7,6 +7,7 @@ use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use sandtable_store::meta::Operation;
+use sandtable_store::meta::OperationKind;
 use sandtable_store::store::Store;
 use serde::{Deserialize, Serialize};
 
@@ -16,7 +17,7 @@ use super::super::record::Record;
 use super::base::StandsOn;
 use super::head;
 use super::keep::{Kept, Stillness, keep};
-use crate::board::{Ignored, Silent, Taking};
+use crate::board::{Ignored, Taking};
 use crate::model::spec::Lifetime;
 
 /// What the newest recorded state of a sandbox leaves out.
@@ -118,9 +119,9 @@ fn settled(directory: &SandboxDirectory, record: &Record) -> Result<Option<(Stan
 
 /// Whatever the layer holds that was not recorded is recorded now. The lock must be held.
 pub(super) fn keep_first(directory: &SandboxDirectory, record: &Record) -> Result<Kept, SessionError> {
-    let hearing = Silent::default();
     let details = details(directory);
-    let taking = Taking::of(Ignored::Changed, operation(directory, record), &hearing);
+    let operation = operation(directory, record);
+    let taking = Taking::of(Ignored::Changed, &operation, &());
     let taking = Taking { details: &details, ..taking };
     keep(directory, record, &taking, Stillness::Stopped)
 }
@@ -134,14 +135,14 @@ fn details(directory: &SandboxDirectory) -> String {
 }
 
 /// What the log calls it: the command whose work it is, if one was not recorded.
-fn operation(directory: &SandboxDirectory, record: &Record) -> &'static str {
+fn operation(directory: &SandboxDirectory, record: &Record) -> OperationKind {
     if !directory.is_unrecorded() {
-        return "snapshot";
+        return OperationKind::Snapshot;
     }
     let is_at = |(stands_on, store): (StandsOn, Store)| {
         Ok(head(&store, record)?.is_some_and(|head| head.id != stands_on.snapshot))
     };
     let went_on =
         directory.last_outcome().is_some() || directory.standing(record).and_then(is_at).unwrap_or(false);
-    if went_on { "exec" } else { "run" }
+    if went_on { OperationKind::Exec } else { OperationKind::Run }
 }

@@ -1,16 +1,17 @@
 //! A new sandbox from any state.
 
+use sandtable_store::meta::OperationKind;
 use sandtable_store::rollback::RollbackOutcome;
 
 use super::super::create::{Created, Wanted, prepare};
 use super::super::directory::Sandboxes;
 use super::super::error::SessionError;
-use super::super::files::RECORD;
 use super::super::run::Request;
 use super::plain::{self, Trust};
 use super::{git, settle, state, subject, turn};
 use crate::board::{Entry, Found};
 use crate::model::id::SandboxName;
+use crate::model::layout::RECORD;
 use crate::model::resolved::ResolvedSpec;
 use crate::model::spec::WorkspaceMode;
 
@@ -41,14 +42,14 @@ pub fn fork(
             let (copied, _) = directory.standing(&record)?;
             let copied = state(&from.store, &copied.snapshot)?;
             directory.stand_on(&record, base, None)?;
-            let entry = Entry::set(&subject(&record), "fork", from.snapshot.id);
+            let entry = Entry::set(&subject(&record), OperationKind::Fork, from.snapshot.id);
             let turning = ((&copied, &from.state()?), &entry);
             plain::turn(&directory, &record, (&from.store, Trust::Fresh), turning)?
         } else {
             let base = state(&from.store, &base)?;
             let going = turn::Going { base: &base, to: (from.snapshot.id, &from.state()?), along: &[] };
             let outcome = turn::replace(&directory, &record, &from.store, going)?;
-            turn::note(&from.store, &record, "fork", from.snapshot.id)?;
+            turn::note(&from.store, &record, OperationKind::Fork, from.snapshot.id)?;
             outcome
         };
         directory.write(RECORD, &record)?;

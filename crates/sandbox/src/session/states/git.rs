@@ -20,25 +20,26 @@ use sandtable_store::remove::remove_at;
 use sandtable_store::source::repository::Repository;
 
 use super::super::create::make;
-use super::super::directory::{Part, SandboxDirectory, Sandboxes};
+use super::super::directory::{SandboxDirectory, Sandboxes};
 use super::super::error::SessionError;
 use super::super::record::Record;
-use super::ground::GIT;
 use super::objects::{LENDER, lend, take_back};
 use super::{StandsOn, open};
 use crate::model::causes::chained;
+use crate::model::layer::LayerName;
+use crate::model::layout::LayerPart;
 use crate::model::path::HostPath;
 use crate::model::resolved::{RepositoryConfig, ResolvedSpec, SourceKind, Warning};
 use crate::model::spec::WorkspaceMode;
 use crate::repository::{BaseHead, head_in};
-use crate::resolve::{WORKSPACE, without_passwords};
+use crate::resolve::without_passwords;
 
 /// More than any configuration has.
 const LARGEST: u64 = 16 << 20;
 
 /// Which git directory a sandbox sees, and in which of its layers.
 struct Place {
-    layer: &'static str,
+    layer: LayerName,
     lower: HostPath,
     /// The git directory in the layer, the common one of a linked worktree.
     at: RelPath,
@@ -57,13 +58,13 @@ impl Place {
             SourceKind::Plain => None,
             SourceKind::Git => {
                 let at = within(root.as_path())?;
-                Some(Self { layer: WORKSPACE, lower: root.clone(), at, worktree: None })
+                Some(Self { layer: LayerName::Workspace, lower: root.clone(), at, worktree: None })
             }
             SourceKind::LinkedWorktree { common } => {
                 let own = Repository::find(root.as_path()).ok()??.git_dir;
                 let worktree = own.file_name()?.as_bytes().to_vec();
                 Some(Self {
-                    layer: GIT,
+                    layer: LayerName::GitDirectory,
                     lower: common.clone(),
                     at: RelPath::root(),
                     worktree: Some(worktree),
@@ -73,7 +74,7 @@ impl Place {
     }
 
     fn pins(&self, directory: &SandboxDirectory) -> HostPath {
-        directory.layer(self.layer, Part::Pins)
+        directory.layer(&self.layer, LayerPart::Pins)
     }
 
     /// Puts what `lower` has into the layer, and shows the source's objects beside it.
@@ -86,7 +87,7 @@ impl Place {
         let lends = lend(&mut resolved.mounts, (&self.lower, &self.at), &self.git());
         let held = self.pin(directory, lower, (resolved.repository_config, lends));
         match &held {
-            Ok(()) => resolved.mounts.cover(self.layer),
+            Ok(()) => resolved.mounts.cover(&self.layer),
             Err(_) => take_back(&mut resolved.mounts),
         }
         held
@@ -203,14 +204,14 @@ pub(super) fn let_go(directory: &SandboxDirectory, record: &mut Record) -> Resul
     take_back(&mut record.resolved.mounts);
     let layer = match record.resolved.source.kind {
         SourceKind::Plain => return Ok(()),
-        SourceKind::Git => WORKSPACE,
-        SourceKind::LinkedWorktree { .. } => GIT,
+        SourceKind::Git => LayerName::Workspace,
+        SourceKind::LinkedWorktree { .. } => LayerName::GitDirectory,
     };
-    let pins = directory.layer(layer, Part::Pins);
+    let pins = directory.layer(&layer, LayerPart::Pins);
     let Ok(held) = open(pins.as_path()) else { return Ok(()) };
     let cleared = (|| {
         for entry in names(held.as_fd())? {
-            let is_git = layer == GIT || entry.bytes == b".git";
+            let is_git = layer == LayerName::GitDirectory || entry.bytes == b".git";
             // A git directory that was hidden stays hidden.
             if is_git && !stat_at(held.as_fd(), &entry.bytes)?.is_null_device() {
                 remove_at(held.as_fd(), &entry.bytes)?;

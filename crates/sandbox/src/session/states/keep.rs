@@ -1,18 +1,17 @@
 //! Recording the state of a sandbox: from its layer where it has one.
 
 use std::os::fd::{AsFd as _, BorrowedFd};
-use std::sync::atomic::AtomicBool;
 
 use sandtable_store::id::ObjectId;
 use sandtable_store::ignore::Rules;
 use sandtable_store::layer::{CaptureOptions, Captured, Run, Watch, capture};
 use sandtable_store::meta::Snapshot;
 use sandtable_store::object::commit::Consistency;
-use sandtable_store::snapshot::{FILE_LIMIT, Ignored, SnapshotOutcome, Store as Objects};
+use sandtable_store::snapshot::{FILE_LIMIT, Ignored, SnapshotError, SnapshotOutcome, Store as Objects};
 use sandtable_store::state::{LeftOut, State};
 use sandtable_store::store::{Batch, Store};
 
-use super::super::directory::{Part, SandboxDirectory};
+use super::super::directory::SandboxDirectory;
 use super::super::error::SessionError;
 use super::super::record::Record;
 use super::arrived::Arrived;
@@ -20,7 +19,9 @@ use super::regain::regain;
 use super::{head, open, plain, state, subject};
 use crate::board::take::{Words, commit};
 use crate::board::{self, Taking};
-use crate::resolve::WORKSPACE;
+use crate::model::layer::LayerName;
+use crate::model::layout::LayerPart;
+use crate::model::observe::Observer;
 
 /// What a sandbox was recorded as.
 #[derive(Debug)]
@@ -67,12 +68,15 @@ pub(in crate::session) fn keep(
     let (ignored, outcome) = if plain::root(directory, record).is_some() {
         (Ignored::All, plain::look(directory, record, &batch, taking)?)
     } else {
-        let upper = open(directory.layer(WORKSPACE, Part::Upper).as_path())?;
+        let upper = open(directory.layer(&LayerName::Workspace, LayerPart::Upper).as_path())?;
         // The layer has all that was changed, ignored or not: the state speaks of whatever its base speaks of.
         let LeftOut { ignored, exclude, .. } = left_out(&store, &base).unwrap_or_default();
         (
             ignored,
-            SnapshotOutcome { exclude, ..read_layer(record, upper.as_fd(), (&batch, &base), stillness)? },
+            SnapshotOutcome {
+                exclude,
+                ..read_layer(record, upper.as_fd(), (&batch, &base), (stillness, taking.observer))?
+            },
         )
     };
     let arrived = directory.read_arrived();
@@ -101,22 +105,24 @@ pub(super) fn read_layer(
     record: &Record,
     layer: BorrowedFd<'_>,
     (batch, base): (&Batch<'_>, &State),
-    stillness: Stillness,
+    (stillness, observer): (Stillness, &dyn Observer),
 ) -> Result<SnapshotOutcome, SessionError> {
-    let (rules, never) = (Rules::default(), AtomicBool::new(false));
+    let rules = Rules::default();
     let watch = if stillness == Stillness::Running { Watch::Live } else { Watch::Still };
     let options = CaptureOptions {
         ignored: Ignored::Changed,
         rules: &rules,
         file_limit: FILE_LIMIT,
-        cancel: &never,
+        cancelled: &|| observer.cancelled(),
         watch,
         cache: None,
     };
     let ends = Objects { objects: batch, sink: batch };
     let captured = capture(layer, base, ends, Run { options: &options, cache: None });
-    let Captured { outcome, .. } =
-        captured.map_err(|source| SessionError::Snapshot { name: record.name.clone(), source })?;
+    let Captured { outcome, .. } = captured.map_err(|source| match source {
+        SnapshotError::Cancelled => SessionError::Interrupted,
+        source => SessionError::Snapshot { name: record.name.clone(), source },
+    })?;
     Ok(outcome)
 }
 

@@ -8,16 +8,15 @@ use sandtable_store::path::RelPath;
 use sandtable_store::source::repository::Repository;
 use sandtable_store::source::{Drift, DriftKind};
 
-use super::super::directory::{Part, SandboxDirectory};
+use super::super::directory::SandboxDirectory;
 use super::super::record::Record;
 use super::keep::Kept;
 use super::{open, state};
+use crate::model::layer::LayerName;
+use crate::model::layout::{COMMITS, LayerPart};
 use crate::model::resolved::Warning;
 use crate::repository::{Ended, Mixed, note_mixed};
-use crate::resolve::WORKSPACE;
 
-/// Where objects are unpacked meanwhile.
-const PLACE: &str = "commits.tmp";
 /// How many commits and paths a warning names.
 const NAMED: usize = 5;
 
@@ -42,14 +41,14 @@ pub(in crate::session) fn mixed(
         let (stands_on, store) = directory.standing(record).ok()?;
         let base = state(&store, &stands_on.snapshot).ok()?;
         let repository = Repository::find(record.resolved.source.root.as_path()).ok()??;
-        let upper = open(directory.layer(WORKSPACE, Part::Upper).as_path()).ok()?;
+        let upper = open(directory.layer(&LayerName::Workspace, LayerPart::Upper).as_path()).ok()?;
         let ended = Ended {
             store: &store,
             base: (stands_on.snapshot, &base),
             layer,
             head: &stands_on.head.unwrap_or_default(),
             theirs: &repository.objects(),
-            place: directory.path().join(PLACE).as_path().to_owned(),
+            place: directory.path().join(COMMITS).as_path().to_owned(),
             is_theirs: &|path| has_moved(&moved, path) && !covers(upper.as_fd(), path),
         };
         let found = ended.mixed()?;

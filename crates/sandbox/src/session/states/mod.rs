@@ -32,7 +32,7 @@ pub(super) use base::{Beginning, Seen, StandsOn};
 pub use catch_up::{Lacking, Unrecorded, done_at, record_all};
 pub use fork::fork;
 pub(super) use git::{clean, hold};
-pub(super) use ground::{GIT, lay};
+pub(super) use ground::lay;
 pub use keep::Kept;
 pub(super) use keep::{Stillness, keep};
 pub(super) use mixed::mixed;
@@ -157,7 +157,7 @@ fn keep_stopped(
     }
     let work = catch_up::keep_first(directory, record)?;
     // Where the command did something, the snapshot is told apart from it although it is the same state.
-    let words = taking.message.or((!work.unchanged).then_some(taking.operation));
+    let words = taking.message.or((!work.unchanged).then_some(taking.operation.as_str()));
     keep(directory, record, &Taking { message: words, ..*taking }, Stillness::Stopped)
 }
 

@@ -7,6 +7,7 @@
 use std::path::PathBuf;
 
 use sandtable_store::id::ObjectId;
+use sandtable_store::meta::OperationKind;
 use sandtable_store::remove::remove_tree;
 use sandtable_store::rollback::{RollbackOutcome, Verify};
 use sandtable_store::snapshot;
@@ -15,52 +16,57 @@ use sandtable_store::store::{Batch, Store};
 
 use super::super::directory::SandboxDirectory;
 use super::super::error::SessionError;
-use super::super::furnish::{PLACE, copy_workspace};
+use super::super::furnish::copy_workspace;
 use super::super::record::Record;
-use super::super::watcher::Watcher;
 use super::arrived::Arrival;
-use super::ground::Heard;
 use super::subject;
 use crate::board::take::{Words, commit, hash_kind, look_alone};
-use crate::board::{self, Consistency, Entry, Ignored, Silent, Subject, Taking};
+use crate::board::{self, Consistency, Entry, Ignored, Subject, Taking};
 use crate::model::causes::chained;
+use crate::model::layer::LayerName;
+use crate::model::observe::{Event, Observer};
 use crate::model::resolved::Warning;
 use crate::model::spec::{Lifetime, WorkspaceMode};
 use crate::repository::base_head;
-use crate::resolve::WORKSPACE;
-
-/// Where below a sandbox's directory the source is copied to once more, while that is recorded.
-const AGAIN: &str = "base.new";
 
 /// Where the files of such a workspace are; `None` for one that has a layer.
 pub(super) fn root(directory: &SandboxDirectory, record: &Record) -> Option<PathBuf> {
     match record.resolved.mode.value {
-        WorkspaceMode::Copy => Some(directory.path().join(PLACE).join(WORKSPACE).into()),
+        WorkspaceMode::Copy => Some(directory.layout().copy(&LayerName::Workspace).into()),
         WorkspaceMode::Live => Some(record.resolved.source.root.as_path().to_owned()),
         WorkspaceMode::Auto | WorkspaceMode::Overlay => None,
     }
 }
 
 /// Records the base of such a sandbox before anything runs in it. Where that is not possible the sandbox has no
-/// states, and a warning says why.
-pub(in crate::session) fn begin(directory: &SandboxDirectory, record: &mut Record, watcher: &dyn Watcher) {
+/// states, and a warning says why; if the observer cancels it, no sandbox is made.
+pub(in crate::session) fn begin(
+    directory: &SandboxDirectory,
+    record: &mut Record,
+    observer: &dyn Observer,
+) -> Result<(), SessionError> {
     if record.resolved.lifetime.value == Lifetime::Discard {
-        return;
+        return Ok(());
     }
-    let Some(root) = root(directory, record) else { return };
-    let hearing = Heard::new(watcher);
-    let taking = Taking { message: Some("the source"), ..Taking::of(Ignored::All, "onboard", &hearing) };
+    let Some(root) = root(directory, record) else { return Ok(()) };
+    let taking =
+        Taking { message: Some("the source"), ..Taking::of(Ignored::All, &OperationKind::Onboard, observer) };
     let head = base_head(&record.resolved.source.root);
     let recorded = match record.resolved.mode.value {
         WorkspaceMode::Live => directory.board().onboard_changed(&root, &taking).map(|snapshot| snapshot.id),
         _ => record_copy(directory, record, &taking),
     };
-    watcher.recorded();
+    observer.event(&Event::Recorded);
     let begun = recorded.map_err(SessionError::from).and_then(|base| directory.stand_on(record, base, head));
-    if let Err(error) = begun {
-        let text = format!("the sandbox has no states: {}", chained(&error));
-        record.resolved.warnings.push(Warning::new("not-recorded", text));
+    match begun {
+        Err(SessionError::Interrupted) => return Err(SessionError::Interrupted),
+        Err(error) => {
+            let text = format!("the sandbox has no states: {}", chained(&error));
+            record.resolved.warnings.push(Warning::new("not-recorded", text));
+        }
+        Ok(()) => {}
     }
+    Ok(())
 }
 
 /// Records a copy as the state of its source: that is what the source was when it was copied.
@@ -74,14 +80,14 @@ fn record_copy(
 
 /// Copies the source once more and records that, for a sandbox whose base is lost.
 pub(super) fn record_again(directory: &SandboxDirectory, record: &Record) -> Result<ObjectId, SessionError> {
-    let place = directory.path().join(AGAIN);
+    let place = directory.layout().base_again();
     let clear = || {
         remove_tree(place.as_path())
             .map_err(|error| SessionError::state("remove", place.as_path())(error.source))
     };
     clear()?;
-    let hearing = Silent::default();
-    let taking = Taking { message: Some("the source"), ..Taking::of(Ignored::All, "onboard", &hearing) };
+    let taking =
+        Taking { message: Some("the source"), ..Taking::of(Ignored::All, &OperationKind::Onboard, &()) };
     let recorded = copy_workspace(&record.resolved, &place).and_then(|()| {
         let looked = |batch: &Batch<'_>| look_alone(batch, &subject(record), place.as_path(), &taking);
         Ok(record_files(directory, record, &taking, &looked)?)

@@ -6,15 +6,15 @@
 //! unknown, and a merge treats it as a conflict.
 
 use std::os::fd::AsFd as _;
-use std::sync::atomic::AtomicBool;
 use std::time::{Duration, UNIX_EPOCH};
 
 use fs_err as fs;
 use sandtable_store::id::ObjectId;
+use sandtable_store::meta::OperationKind;
 use sandtable_store::source::{self, SourceOptions, Stamp};
 
 use super::super::capture::drift_entry;
-use super::super::directory::{Part, SandboxDirectory};
+use super::super::directory::SandboxDirectory;
 use super::super::error::{SessionError, Work};
 use super::super::record::{DriftEntry, Record};
 use super::base::StandsOn;
@@ -24,10 +24,11 @@ use super::keep::{Stillness, read_layer};
 use super::settle::take_back_half;
 use super::{open, plain};
 use crate::board::take::{Words, commit, hash_kind, look, look_alone};
-use crate::board::{self, Consistency, Ignored, Silent, Subject, Taking};
+use crate::board::{self, Consistency, Ignored, Subject, Taking};
+use crate::model::layer::LayerName;
+use crate::model::layout::LayerPart;
 use crate::model::spec::WorkspaceMode;
 use crate::repository::base_head;
-use crate::resolve::WORKSPACE;
 
 /// Records a base for the sandbox as it is now. The lock must be held.
 pub(super) fn regain(directory: &SandboxDirectory, record: &Record) -> Result<(), SessionError> {
@@ -36,7 +37,9 @@ pub(super) fn regain(directory: &SandboxDirectory, record: &Record) -> Result<()
     if !is_known || (record.sees_source() && !is_there(record)) {
         let work = match plain::root(directory, record) {
             Some(files) => Work::Files(files),
-            None => Work::Layer(directory.layer(WORKSPACE, Part::Upper).as_path().to_owned()),
+            None => {
+                Work::Layer(directory.layer(&LayerName::Workspace, LayerPart::Upper).as_path().to_owned())
+            }
         };
         return Err(SessionError::Groundless { name: record.name.clone(), work });
     }
@@ -55,21 +58,21 @@ fn record_ground(directory: &SandboxDirectory, record: &Record) -> Result<Object
     let source = record.resolved.source.root.as_path();
     let kind = if record.sees_source() { hash_kind(source)? } else { hash_kind(record.ground().as_path())? };
     let store = directory.board().open(source, kind)?;
-    let hearing = Silent::default();
     let subject = Subject::directory(source);
     let batch = store.begin().map_err(board::BoardError::from)?;
     let (message, rules) = (Some("the source"), directory.board().users_rules(source));
-    let taking = Taking { message, rules: &rules, ..Taking::of(Ignored::None, "onboard", &hearing) };
+    let taking = Taking { message, rules: &rules, ..Taking::of(Ignored::None, &OperationKind::Onboard, &()) };
     let (ignored, mut seen) = if record.sees_source() {
         (Ignored::None, look(&batch, &subject, source, &taking)?)
     } else {
         (Ignored::All, look_alone(&batch, &super::subject(record), record.ground().as_path(), &taking)?)
     };
-    let pins = directory.layer(WORKSPACE, Part::Pins);
+    let pins = directory.layer(&LayerName::Workspace, LayerPart::Pins);
     if pins.as_path().is_dir() {
         take_back_half(directory, record)?;
         let pins = open(pins.as_path())?;
-        seen.state = read_layer(record, pins.as_fd(), (&batch, &seen.state), Stillness::Stopped)?.state;
+        seen.state =
+            read_layer(record, pins.as_fd(), (&batch, &seen.state), (Stillness::Stopped, &()))?.state;
         // What they hold of git is no part of a state of the source.
         seen.state.layer = None;
     }
@@ -82,9 +85,8 @@ fn record_ground(directory: &SandboxDirectory, record: &Record) -> Result<Object
 
 /// What changed in the source since the sandbox was made.
 fn moved(directory: &SandboxDirectory, record: &Record) -> Result<Vec<DriftEntry>, SessionError> {
-    let never = AtomicBool::new(false);
     let source = record.resolved.source.root.as_path();
-    let found = source::drift(None, source, made_at(directory, record), &SourceOptions::new(&never));
+    let found = source::drift(None, source, made_at(directory, record), &SourceOptions::new(&|| false));
     let found = found.map_err(|source| SessionError::Capture {
         name: record.name.clone(),
         source: sandtable_store::layer::LayerError::Open(std::io::Error::other(source)),

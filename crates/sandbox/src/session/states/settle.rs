@@ -6,21 +6,22 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 
 use sandtable_store::diff::{self, Renames};
 use sandtable_store::layer::write::{LayerWriteOptions, pin, unpin, unpinned};
+use sandtable_store::meta::OperationKind;
 use sandtable_store::path::RelPath;
 use sandtable_store::state::LeftOut;
 use serde::{Deserialize, Serialize};
 
 use super::super::create::make;
-use super::super::directory::{Part, SandboxDirectory};
+use super::super::directory::SandboxDirectory;
 use super::super::error::SessionError;
-use super::super::files::{PINNING, RECORD};
 use super::super::record::{Record, SCHEMA};
 use super::ground::{is_there, replace_source};
 use super::keep::left_out;
 use super::{open, plain, state};
-use crate::board::{self, Ignored, Silent, Subject, Taking};
+use crate::board::{self, Ignored, Subject, Taking};
+use crate::model::layer::LayerName;
+use crate::model::layout::{LayerPart, PINNING, RECORD};
 use crate::model::spec::WorkspaceMode;
-use crate::resolve::WORKSPACE;
 
 /// What is made in the layer of pins, on disk while that is done.
 #[derive(Debug, Deserialize, Serialize)]
@@ -80,10 +81,9 @@ pub(in crate::session) fn settle(
     }
     let base = state(&store, &stands_on.snapshot)?;
     let source = record.resolved.source.root.as_path().to_owned();
-    let hearing = Silent::default();
     // By the rules of then: whatever they ignored is no part of the state it stands on, and has not come since.
     let LeftOut { exclude, .. } = left_out(&store, &base).unwrap_or_default();
-    let taking = Taking { rules: &exclude, ..Taking::of(Ignored::None, "onboard", &hearing) };
+    let taking = Taking { rules: &exclude, ..Taking::of(Ignored::None, &OperationKind::Onboard, &()) };
     let batch = store.begin().map_err(board::BoardError::from)?;
     let now = board::take::look(&batch, &Subject::directory(&source), &source, &taking)?;
     // All of it, or the sandbox would see part of another state.
@@ -95,7 +95,7 @@ pub(in crate::session) fn settle(
         return Ok(Settled::Pinned(0));
     }
     let paths: Vec<RelPath> = moved.changes.into_iter().map(|change| change.path).collect();
-    let pins = directory.layer(WORKSPACE, Part::Pins);
+    let pins = directory.layer(&LayerName::Workspace, LayerPart::Pins);
     if !pins.as_path().exists() {
         make(&pins)?;
     }
@@ -109,9 +109,9 @@ pub(in crate::session) fn settle(
     }
     directory.drop_pinning()?;
     // What is on disk has neither the values of variables nor what only holds for this call.
-    record.resolved.mounts.cover(WORKSPACE);
+    record.resolved.mounts.cover(&LayerName::Workspace);
     if let Some(mut stored) = stored(directory)? {
-        stored.resolved.mounts.cover(WORKSPACE);
+        stored.resolved.mounts.cover(&LayerName::Workspace);
         directory.write(RECORD, &stored)?;
     }
     Ok(Settled::Pinned(paths.len()))
@@ -121,7 +121,7 @@ pub(in crate::session) fn settle(
 /// what is there counts as pinned. With the lock held.
 pub(super) fn take_back_half(directory: &SandboxDirectory, record: &Record) -> Result<(), SessionError> {
     let Some(pinning) = directory.read_pinning()? else { return Ok(()) };
-    let layer = open(directory.layer(WORKSPACE, Part::Pins).as_path())?;
+    let layer = open(directory.layer(&LayerName::Workspace, LayerPart::Pins).as_path())?;
     unpin(layer.as_fd(), &pinning.made())
         .map_err(|source| SessionError::Layer { name: record.name.clone(), source })?;
     directory.drop_pinning()

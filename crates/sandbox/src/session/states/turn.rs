@@ -8,6 +8,7 @@ use sandtable_store::id::ObjectId;
 use sandtable_store::layer::write::{
     self as layer, LayerWriteOptions, Layers, carry, exchange_upper, write_git, write_upper,
 };
+use sandtable_store::meta::OperationKind;
 use sandtable_store::meta::{Direction, HeadChange, MetaError, Move, OperationDraft};
 use sandtable_store::path::RelPath;
 use sandtable_store::rollback::RollbackOutcome;
@@ -15,7 +16,7 @@ use sandtable_store::snapshot;
 use sandtable_store::state::{LeftOut, State, StateError, What};
 use sandtable_store::store::Store;
 
-use super::super::directory::{Part, SandboxDirectory, Sandboxes};
+use super::super::directory::{SandboxDirectory, Sandboxes};
 use super::super::error::SessionError;
 use super::super::manage::existing;
 use super::super::record::Record;
@@ -25,7 +26,8 @@ use super::plain::{self, Trust, whole};
 use super::{open, state, subject};
 use crate::board::{self, Entry, Found};
 use crate::model::id::SandboxName;
-use crate::resolve::WORKSPACE;
+use crate::model::layer::LayerName;
+use crate::model::layout::LayerPart;
 
 /// A sandbox that was brought to another state.
 #[derive(Debug)]
@@ -51,14 +53,14 @@ pub fn rollback(sandboxes: &Sandboxes, name: &SandboxName, to: &Found) -> Result
     }
     let outcome = if plain::root(&directory, &record).is_some() {
         let there = state(&store, &from)?;
-        let entry = Entry::set(&subject(&record), "rollback", to.snapshot.id);
+        let entry = Entry::set(&subject(&record), OperationKind::Rollback, to.snapshot.id);
         plain::turn(&directory, &record, (&store, Trust::Fresh), ((&there, &to.state()?), &entry))?
     } else {
         let base = state(&store, &stands_on.snapshot)?;
         let along = unheld(&record, &kept.outcome)?;
         let going = Going { base: &base, to: (to.snapshot.id, &to.state()?), along: &along };
         let outcome = replace(&directory, &record, &store, going)?;
-        note(&store, &record, "rollback", to.snapshot.id)?;
+        note(&store, &record, OperationKind::Rollback, to.snapshot.id)?;
         outcome
     };
     let left_out = lacking(&directory, &store, &to.snapshot.id)?;
@@ -121,12 +123,12 @@ fn nothing(name: &SandboxName, error: MetaError) -> board::BoardError {
 pub(super) fn note(
     store: &Store,
     record: &Record,
-    kind: &str,
+    kind: OperationKind,
     snapshot: ObjectId,
 ) -> Result<(), SessionError> {
     let done = OperationDraft {
         subject: subject(record).to_string(),
-        kind: kind.to_owned(),
+        kind,
         at: SystemTime::now(),
         head: HeadChange::Set(snapshot),
         details: "{}".to_owned(),
@@ -198,7 +200,7 @@ pub(super) fn replace(
     }
     let lower = open(record.ground().as_path())?;
     let options = LayerWriteOptions { lower: Some(lower.as_fd()), ..LayerWriteOptions::default() };
-    let upper = directory.layer(WORKSPACE, Part::Upper);
+    let upper = directory.layer(&LayerName::Workspace, LayerPart::Upper);
     let name =
         upper.as_path().file_name().and_then(std::ffi::OsStr::to_str).expect("a layer has a plain name");
     let replaced = exchange_upper(directory.path().as_path(), name, |new| {

@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 use sandtable_sandbox::engine::seatbelt::lower;
+use sandtable_sandbox::model::layer::LayerName;
 use sandtable_sandbox::model::mount::{Content, HostAccess, Mount, MountTable};
 use sandtable_sandbox::model::path::HostPath;
 use sandtable_sandbox::model::seatbelt::SeatbeltProfile;
@@ -41,7 +42,7 @@ fn content(kind: u8, path: &str, index: usize) -> Content {
         5 => Content::Private { area: format!("area-{index}") },
         6 => Content::Copy {
             source: HostPath::new(path).unwrap(),
-            layer: format!("layer-{index}"),
+            layer: LayerName::Mount(index),
             identity: None,
         },
         _ => Content::Text { contents: "text".to_owned() },

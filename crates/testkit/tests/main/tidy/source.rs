@@ -101,6 +101,23 @@ fn no_code_outside_the_engines_names_one() {
     assert_none("an engine is named outside of engine/ and model/", &found);
 }
 
+/// What depends on the engine asks for a property of it: `EngineTraits`.
+#[test]
+fn no_code_outside_the_engines_asks_whether_there_is_a_container() {
+    let words =
+        ["container.is_some()", "container.is_none()", "is_container(", "makes_views(", "makes_groups("];
+    let is_engine = |file: &Source| file.is_below("crates/sandbox/src/engine");
+    let found: Vec<String> = product()
+        .iter()
+        .filter(|file| {
+            file.is_below("crates/sandbox") || file.is_below("crates/tools") || file.is_below("crates/app")
+        })
+        .filter(|file| !is_engine(file))
+        .flat_map(|file| file.naming(&words))
+        .collect();
+    assert_none("the kind of the engine decides; ask its traits", &found);
+}
+
 /// The executable is type-checked for macOS only where a standard library for that can be had.
 #[test]
 fn systems_differ_by_file() {
