@@ -9,6 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use sandtable_protocol::invocation::Terminal;
+use sandtable_sandbox::model::choice::choice;
 use sandtable_sandbox::model::profile::{BuiltIn, Profile};
 use sandtable_sandbox::model::resolved::Warning;
 use sandtable_sandbox::model::setting::{Origin, Setting};
@@ -69,6 +70,12 @@ pub struct Output {
     /// True forces a terminal, false refuses one.
     pub tty: Option<Setting<bool>>,
     pub detach: Setting<bool>,
+    pub summary: Setting<SummaryLength>,
+}
+
+choice! {
+    /// How much is printed when a command has ended: the short summary has no list of changes and no suggestions.
+    SummaryLength { Full = "full", Short = "short" }
 }
 
 /// Why there is no request.

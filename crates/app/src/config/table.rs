@@ -17,7 +17,6 @@ use sandtable_sandbox::model::spec::{
 };
 use sandtable_sandbox::model::tool::ToolRequest;
 
-use super::Output;
 use super::define::settings;
 use super::form::{
     Anchor, Form, Many, One, Settled as _, Whole, Written, address, choice, command, either, image, limit,
@@ -28,6 +27,7 @@ use super::key::Kind;
 use super::narrow::{LOWERED, Narrow, more_disk, ordered};
 use super::row::{Heading, InPolicy, Row, Scope, text, variable};
 use super::value::{Raw, ValueError};
+use super::{Output, SummaryLength};
 use crate::env::OWN_PREFIX;
 
 settings! {
@@ -323,6 +323,16 @@ settings! {
         Row::new("report", "--report", "FILE", Heading::Output)
             .scope(Scope::Command).policy(InPolicy::Never);
         path()
+    }
+
+    /// What is printed when a command has ended: `full` or `short`
+    ///
+    /// `short` leaves out the list of changes and the suggested next commands.
+    Summary: output.summary as One<SummaryLength> {
+        Row::new("summary", "--summary", "LENGTH", Heading::Output)
+            .scope(Scope::Command).rare().policy(InPolicy::Never)
+            .default("full", "people want to see what changed");
+        choice()
     }
 
     /// Print only errors and work that was not recorded

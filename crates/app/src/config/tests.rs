@@ -131,6 +131,7 @@ fn every_setting_can_be_set_by_file_and_by_variable() {
             Key::Timeout => ("90", "90s"),
             Key::GitConfig | Key::SshAgent => ("\"off\"", "off"),
             Key::Secrets => ("\"mask\"", "mask"),
+            Key::Summary => ("\"short\"", "short"),
             _ => ("true", "1"),
         };
         let mut from_file = user_layer_of(&format!("{} = {in_file}", key.word()));
@@ -235,6 +236,7 @@ fn what_is_not_a_projects_business_must_stay_as_it_is() {
         ("json", "false", "true"),
         ("report", "\"/a\"", "\"/b\""),
         ("quiet", "false", "true"),
+        ("summary", "\"full\"", "\"short\""),
         ("tty", "false", "true"),
         ("detach", "false", "true"),
     ];

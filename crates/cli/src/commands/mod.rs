@@ -142,7 +142,7 @@ fn finish(
             app.ui.warning(&warning.code, &warning.text);
         }
     } else {
-        app.ui.write(&summary::render(outcome, app.ui.colour));
+        app.ui.write(&summary::render(outcome, output.summary.value, app.ui.colour));
     }
     report.map(|report| report.write(outcome)).transpose()?;
     Ok(ExitCode::from(outcome.exit.code))

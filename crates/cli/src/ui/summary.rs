@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use sandtable_app::config::SummaryLength;
 use sandtable_protocol::report::Observed;
 use sandtable_sandbox::model::spec::{Base, WorkspaceMode};
 use sandtable_sandbox::session::LayerSize;
@@ -19,12 +20,15 @@ use crate::exit::Own;
 const LIMIT: usize = 50;
 
 /// The whole summary, ready for the terminal. A sandbox that kept nothing has only its warnings and losses.
-pub(crate) fn render(outcome: &Outcome, colour: Colour) -> String {
-    let mut out = Summary { text: String::new(), colour };
+pub(crate) fn render(outcome: &Outcome, length: SummaryLength, colour: Colour) -> String {
+    let full = length == SummaryLength::Full;
+    let mut out = Summary { text: String::new(), colour, full };
     if let Some(changes) = &outcome.changes {
         let lines = lines(changes);
         out.head(outcome, lines.len());
-        out.list(&lines, outcome);
+        if full {
+            out.list(&lines, outcome);
+        }
         if changes.git == GitState::Changed {
             out.detail("git: the sandbox's own .git changed");
         }
@@ -36,14 +40,14 @@ pub(crate) fn render(outcome: &Outcome, colour: Colour) -> String {
         out.say(&format!("{label}: {} [{}]", escape::line(&warning.text), escape::line(&warning.code)));
     }
     out.losses(outcome);
-    if let Some(snapshot) = &outcome.snapshot {
+    if let Some(snapshot) = outcome.snapshot.as_ref().filter(|_| full) {
         let (id, name) = (snapshot.id.short(12), &outcome.name);
         let same = if snapshot.unchanged { ", as before" } else { "" };
         out.say(&format!(
             "state {id}{same}   see it: sandtable diff {name}   take it back: sandtable undo {name}"
         ));
     }
-    if outcome.changes.is_some() {
+    if full && outcome.changes.is_some() {
         let name = &outcome.name;
         out.say(&format!("look inside: sandtable exec {name} -- …   drop it: sandtable rm {name}"));
     }
@@ -134,6 +138,8 @@ fn line(entry: &ChangeEntry) -> Line {
 struct Summary {
     text: String,
     colour: Colour,
+    /// Whether lists of changes and suggestions belong to it.
+    full: bool,
 }
 
 impl Summary {
@@ -185,7 +191,7 @@ impl Summary {
             self.detail(&drift_line(drift));
         }
         self.rest(outcome.drift.len(), outcome);
-        if outcome.mode.value == WorkspaceMode::Overlay && outcome.base == Base::Source {
+        if self.full && outcome.mode.value == WorkspaceMode::Overlay && outcome.base == Base::Source {
             self.say(
                 "for a long run beside your own work, `--base store` keeps such changes out of the sandbox",
             );

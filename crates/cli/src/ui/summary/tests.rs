@@ -45,7 +45,7 @@ fn entry(kind: ChangeKind, path: &str) -> ChangeEntry {
 }
 
 fn rendered(outcome: &Outcome) -> String {
-    render(outcome, Colour::Never)
+    render(outcome, SummaryLength::Full, Colour::Never)
 }
 
 /// The outcome of a command that changed something of every kind.
@@ -185,6 +185,21 @@ fn time_is_said_in_the_unit_that_fits() {
 #[test]
 fn colour_is_only_where_it_is_wanted() {
     let list = changes(vec![entry(ChangeKind::Added, "f")]);
-    let text = render(&Outcome { changes: Some(list), ..outcome() }, Colour::Ansi);
+    let text = render(&Outcome { changes: Some(list), ..outcome() }, SummaryLength::Full, Colour::Ansi);
     assert!(text.contains("\u{1b}[32mA\u{1b}[0m f"), "{text}");
+}
+
+#[test]
+fn a_short_summary_has_what_was_lost_and_no_lists() {
+    let text = render(&busy(), SummaryLength::Short, Colour::Never);
+    insta::assert_snapshot!(text, @"
+    sandtable: keen-otter-4f2k · exit 0 · 7 changes · 41 ms
+      git: the sandbox's own .git changed
+      skipped dev: a device
+    sandtable: the source moved while the command ran (drift):
+      M other.txt
+      M lib (entries came or went)
+    sandtable: warning: this runs inside another sandbox [nested]
+    sandtable: not enforced: network-namespace: the host's network was asked for
+    ");
 }
