@@ -11,7 +11,7 @@ use crate::commands;
 use crate::error::CliError;
 use crate::exit;
 
-mod help;
+pub(crate) mod help;
 
 /// Run a command on a private view of your repository, look at what it did, keep or drop it
 #[derive(Debug, Parser)]

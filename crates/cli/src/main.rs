@@ -18,8 +18,7 @@ mod report;
 mod ui;
 
 use app::App;
-use clap::CommandFactory as _;
-use command_line::{Cli, Command, Stop};
+use command_line::{Command, Stop};
 use error::CliError;
 use sandtable_sandbox::board::Direction;
 
@@ -81,7 +80,7 @@ fn dispatch(app: &App, command: Command) -> Result<ExitCode, CliError> {
         Command::Tool(command) => commands::tool::run(app, command),
         Command::Trust(args) => commands::trust::run(app, &args),
         Command::Doctor(args) => commands::doctor::run(app, &args),
-        Command::Completions(args) => commands::completions::run(app, &args, Cli::command()),
-        Command::Man(args) => commands::man::run(app, &args, Cli::command()),
+        Command::Completions(args) => commands::completions::run(app, &args, command_line::help::command()),
+        Command::Man(args) => commands::man::run(app, &args, command_line::help::command()),
     }
 }

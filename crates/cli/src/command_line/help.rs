@@ -4,7 +4,7 @@
 
 use std::fmt::Write as _;
 
-use clap::{Command, CommandFactory as _};
+use clap::{Arg, Command, CommandFactory as _};
 
 use super::Cli;
 
@@ -24,11 +24,59 @@ const GROUPS: [(&str, &[&str]); 6] = [
     ("Setup", &["doctor", "policy", "trust", "completions", "man"]),
 ];
 
+/// Options of commands under their headings, by the names of their fields. Settings have theirs in their table.
+const OPTIONS: [(&str, &[&str]); 12] = [
+    ("Workspace", &["directory"]),
+    ("Selection", &["only", "exclude", "choose", "all", "older_than", "max_age", "ignored", "merge"]),
+    ("Target", &["into", "branch", "patch", "bundle"]),
+    ("History", &["message", "author", "committer", "history", "parent"]),
+    ("Confirmation", &["approve", "dry_run", "yes", "force", "revoke"]),
+    ("Checks", &["deep", "against", "attack", "allow_unavailable"]),
+    ("Recipe", &["recipe", "plan"]),
+    ("Platform", &["arch", "libc", "family", "rootfs"]),
+    ("Containers", &["engine", "image", "pull"]),
+    ("Build", &["deps", "keep", "clean"]),
+    ("Limits", &["timeout", "grace"]),
+    (
+        "Output",
+        &[
+            "json",
+            "quiet",
+            "follow",
+            "tail",
+            "timestamps",
+            "stat",
+            "name_status",
+            "exit_code",
+            "graph",
+            "list",
+            "apparmor_profile",
+        ],
+    ),
+];
+
 /// The definition of the command line, with its help arranged.
 pub(crate) fn command() -> Command {
-    let command = Cli::command().max_term_width(WIDTH);
+    let command = under_headings(Cli::command().max_term_width(WIDTH));
     let template = template(&command);
     command.help_template(template)
+}
+
+/// The options of a command, and of those below it, under their headings.
+fn under_headings(command: Command) -> Command {
+    let command = command.mut_args(|argument| match heading(&argument) {
+        Some(heading) => argument.help_heading(heading),
+        None => argument,
+    });
+    command.mut_subcommands(under_headings)
+}
+
+fn heading(argument: &Arg) -> Option<&'static str> {
+    if argument.is_positional() || argument.get_help_heading().is_some() {
+        return None;
+    }
+    let named = |(_, names): &&(&str, &[&str])| names.contains(&argument.get_id().as_str());
+    OPTIONS.iter().find(named).map(|(heading, _)| *heading)
 }
 
 /// The help of the whole program: clap has headings for options, not for commands.
@@ -73,6 +121,36 @@ mod tests {
         let known: BTreeSet<&str> = command.get_subcommands().map(Command::get_name).collect();
         assert_eq!(grouped.iter().copied().collect::<BTreeSet<_>>(), known);
         assert_eq!(grouped.len(), known.len(), "one of them is listed twice");
+    }
+
+    #[test]
+    fn every_name_in_the_table_of_options_is_one() {
+        fn ids(command: &Command) -> Vec<String> {
+            let own = command.get_arguments().map(|argument| argument.get_id().to_string());
+            own.chain(command.get_subcommands().flat_map(ids)).collect()
+        }
+        let known = ids(&command());
+        let named = OPTIONS.iter().flat_map(|(_, names)| names.iter());
+        let unknown: Vec<&&str> = named.filter(|name| !known.contains(&(**name).to_owned())).collect();
+        assert!(unknown.is_empty(), "{unknown:?}");
+    }
+
+    #[test]
+    fn every_option_is_under_a_heading() {
+        fn look(command: &Command, path: &str, missing: &mut Vec<String>) {
+            for option in command.get_arguments().filter(|argument| !argument.is_positional()) {
+                let known = ["help", "version"].contains(&option.get_id().as_str());
+                if !known && option.get_help_heading().is_none() {
+                    missing.push(format!("{path} --{}", option.get_id()));
+                }
+            }
+            for below in command.get_subcommands() {
+                look(below, &format!("{path} {}", below.get_name()), missing);
+            }
+        }
+        let mut missing = Vec::new();
+        look(&command(), "", &mut missing);
+        assert_eq!(missing, Vec::<String>::new());
     }
 
     /// The heading of options that are declared before it would be taken for its own.

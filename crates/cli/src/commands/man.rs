@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Command};
+use sandtable_app::config::key::Heading;
 
 use crate::app::App;
 use crate::error::CliError;
@@ -16,7 +17,7 @@ pub(crate) struct ManArgs {
     #[arg(value_name = "COMMAND")]
     command: Vec<String>,
     /// Write every page into DIR instead
-    #[arg(long, value_name = "DIR", conflicts_with = "command")]
+    #[arg(long, value_name = "DIR", conflicts_with = "command", help_heading = Heading::Output.title())]
     directory: Option<PathBuf>,
 }
 

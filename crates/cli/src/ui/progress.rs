@@ -9,13 +9,6 @@ use super::Ui;
 /// How often the line changes. What takes less time says nothing.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// Whether anything is on the screen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Shown {
-    Nothing,
-    Line,
-}
-
 /// One line about something that takes its time.
 #[derive(Debug)]
 pub(crate) struct ProgressLine {
@@ -23,12 +16,13 @@ pub(crate) struct ProgressLine {
     what: &'static str,
     /// What is counted.
     unit: &'static str,
-    state: Mutex<(Instant, Shown)>,
+    /// When the line last changed, and how wide it is.
+    state: Mutex<(Instant, usize)>,
 }
 
 impl ProgressLine {
     pub(crate) fn new(ui: Ui, what: &'static str) -> Self {
-        Self { ui, what, unit: "files", state: Mutex::new((Instant::now(), Shown::Nothing)) }
+        Self { ui, what, unit: "files", state: Mutex::new((Instant::now(), 0)) }
     }
 
     /// One that counts something else than files.
@@ -39,21 +33,24 @@ impl ProgressLine {
     pub(crate) fn tell(&self, count: u64, bytes: u64) {
         let Ok(mut state) = self.state.lock() else { return };
         if state.0.elapsed() >= PAUSE && io::stderr().is_terminal() {
-            *state = (Instant::now(), Shown::Line);
-            self.ui.write(&format!(
-                "\r\u{1b}[Ksandtable: {}: {}",
-                self.what,
-                amount(count, bytes, self.unit)
-            ));
+            let text = format!("sandtable: {}: {}", self.what, amount(count, bytes, self.unit));
+            self.ui.write(&over(state.1, &text));
+            *state = (Instant::now(), text.chars().count());
         }
     }
 
     pub(crate) fn clear(&self) {
         let Ok(mut state) = self.state.lock() else { return };
-        if std::mem::replace(&mut state.1, Shown::Nothing) == Shown::Line {
-            self.ui.write("\r\u{1b}[K");
+        let width = std::mem::take(&mut state.1);
+        if width > 0 {
+            self.ui.write(&format!("{}\r", over(width, "")));
         }
     }
+}
+
+/// A line in the place of one that is so wide, in signs that every terminal knows.
+fn over(width: usize, text: &str) -> String {
+    format!("\r{text:width$}")
 }
 
 fn amount(count: u64, bytes: u64, unit: &str) -> String {
@@ -64,6 +61,13 @@ fn amount(count: u64, bytes: u64, unit: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nothing_of_a_wider_line_is_left() {
+        assert_eq!(over(0, "ab"), "\rab");
+        assert_eq!(over(4, "ab"), "\rab  ");
+        assert_eq!(over(2, ""), "\r  ");
+    }
 
     #[test]
     fn amounts_are_readable() {

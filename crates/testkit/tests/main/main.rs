@@ -17,6 +17,7 @@ mod containers;
 mod detach;
 mod disk;
 mod doctor;
+mod escapes;
 mod extremes;
 mod failpoints;
 mod floods;
