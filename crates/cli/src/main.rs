@@ -28,6 +28,9 @@ fn main() -> ExitCode {
     if let Some(code) = inside::main(&args) {
         return code;
     }
+    if let Some(code) = commands::complete::main(&args, env::of_process) {
+        return code;
+    }
     sandtable_launch::outside::attach::outlive_file_limits();
     // A panic drops nothing, so whatever has the terminal then must be made to let go of it.
     let report = std::panic::take_hook();

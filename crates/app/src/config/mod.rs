@@ -156,6 +156,11 @@ pub fn output(environment: &Environment, flags: Layer) -> Result<Output, ConfigE
     settled(&strong, Layer::default(), &user, &profiles).map(Layer::output)
 }
 
+/// The names of the profiles that are known without a project: ours, and those of the user's file if it can be read.
+pub fn profile_names(environment: &Environment) -> Vec<String> {
+    profiles::names(&user_settings(environment).unwrap_or_default().profiles)
+}
+
 /// Where the project's file is or would be: `given` itself if it has the name of such a file, else that of the
 /// project around `given` or around the current directory.
 pub fn project_path(given: Option<&Path>) -> Result<PathBuf, ConfigError> {

@@ -15,6 +15,7 @@ use crate::ui::progress::ProgressLine;
 use crate::ui::{Ui, escape, summary};
 
 pub(crate) mod background;
+pub(crate) mod complete;
 pub(crate) mod completions;
 pub(crate) mod diff;
 pub(crate) mod doctor;

@@ -74,6 +74,11 @@ impl Ui {
         Self { colour: colour(environment, &io::stderr()) }
     }
 
+    /// Without colour, whatever the terminal knows.
+    pub(crate) fn plain() -> Self {
+        Self { colour: Colour::Never }
+    }
+
     /// Whether an answer on standard output gets colour.
     pub(crate) fn answer_colour(environment: &Environment) -> Colour {
         colour(environment, &io::stdout())

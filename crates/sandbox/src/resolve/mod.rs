@@ -152,6 +152,11 @@ fn way_out(
     seatbelt::check(case).map(|(profile, network)| (Some(profile), network))
 }
 
+/// The names of the agents whose settings can be shown.
+pub fn agent_names() -> Vec<&'static str> {
+    agents::names()
+}
+
 /// The directory that a sandbox made by `spec` would be a view of.
 pub fn source_of(spec: &Spec, host: &Host, facts: &dyn Facts) -> Result<HostPath, ResolveError> {
     let case = Case::new(spec, host, facts, engine::check(spec.engine.value, host, facts)?)?;

@@ -51,6 +51,60 @@ fn completions_of_bash_complete() {
 }
 
 #[test]
+fn completions_of_bash_know_names() {
+    let Some(env) = TestEnv::of_the_executable() else { return };
+    if require::program("bash").is_none() {
+        return require::skip("completing needs bash");
+    }
+    let source = env.repository("r");
+    let run = env.sandtable().directory(&source).args(["run", "--name", "tidy-lark", "--", "touch", "new"]);
+    run.ended().expect_code(0).unused();
+    let file = env.root().join("completions.bash");
+    env.file(&file, env.sandtable().args(["completions", "bash"]).ended().expect_code(0).stdout);
+    // As bash does it: the function that is registered for the word, with the words before the cursor.
+    let script = r#". "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMP_LINE="$*"; COMP_POINT=${#COMP_LINE}
+        function=$(complete -p sandtable | sed 's/.*-F \([^ ]*\).*/\1/'); shopt -s progcomp
+        compopt() { :; }; "$function" sandtable "${@: -1}" "${@: -2:1}"; printf '%s\n' "${COMPREPLY[@]}""#;
+    let complete = |words: &[&str]| {
+        let run = env.run("bash").directory(&source).args(["-c", script, "bash"]).arg(&file);
+        let path = format!("{}:/usr/bin:/bin", env.binary().parent().unwrap().display());
+        let ended = run.arg("sandtable").args(words).variable("PATH", path).ended().expect_code(0);
+        assert_eq!(ended.stderr, "", "{words:?}");
+        ended.stdout.lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    for words in [&["exec", "ti"][..], &["rm", "-f", "t"], &["merge", "tidy"], &["logs", "--tail", "3", "ti"]]
+    {
+        assert_eq!(complete(words), ["tidy-lark"], "{words:?}");
+    }
+    let states = complete(&["diff", ""]);
+    assert!(states.len() == 2 && states[0] == "tidy-lark" && states[1].len() == 12, "{states:?}");
+    assert_eq!(complete(&["run", "--agent-home", "cla"]), ["claude"]);
+    assert_eq!(complete(&["run", "--agent-home", "=", "cla"]), ["claude"]);
+    assert_eq!(complete(&["shell", "--profile", "tig"]), ["tight"]);
+    assert_eq!(complete(&["exec", "--direct"]), ["--directory"]);
+    for words in
+        [&["logs", "--tail", "ti"][..], &["exec", "tidy-lark", "--", "ti"], &["run", "--name", "ti"], &["ti"]]
+    {
+        assert!(!complete(words).contains(&"tidy-lark".to_owned()), "{words:?}");
+    }
+}
+
+#[test]
+fn names_for_a_shell_come_in_silence_and_change_nothing() {
+    let Some(env) = TestEnv::of_the_executable() else { return };
+    for words in [&["sandboxes"][..], &["states"], &["nonsense"], &[], &["agents", "more"]] {
+        let ended = env.sandtable().arg("__complete").args(words).ended().expect_code(0);
+        assert_eq!((ended.stdout.as_str(), ended.stderr.as_str()), ("", ""), "{words:?}");
+    }
+    assert!(!env.home().join(".local/share/sandtable").exists());
+    let nowhere =
+        env.sandtable().variable("HOME", "relative").variable("XDG_DATA_HOME", "").arg("__complete");
+    assert_eq!(nowhere.arg("sandboxes").ended().expect_code(0).stderr, "");
+    let help = env.sandtable().arg("--help").ended().expect_code(0).stdout;
+    assert!(!help.contains("__complete"), "{help}");
+}
+
+#[test]
 fn manual_pages_render_and_none_is_missing() {
     let Some(env) = TestEnv::of_the_executable() else { return };
     let pages = env.root().join("man");
