@@ -1,5 +1,7 @@
 //! Text that looks like a secret: keys in their usual wrapping, tokens by how they begin, passwords in addresses.
 
+use std::sync::LazyLock;
+
 use super::rules::{Alphabet, RULES, Token};
 use super::text::were_there;
 
@@ -18,10 +20,29 @@ pub(super) fn has_secret(text: &str, old: impl FnOnce() -> Option<Vec<u8>>) -> b
 }
 
 fn is_secret(line: &str) -> bool {
-    RULES.token.iter().any(|token| has_token(line, token))
-        || has_web_token(line)
-        || has_password(line)
-        || has_aws_key(line)
+    has_aws_key(line)
+        || has_start(line)
+            && (RULES.token.iter().any(|token| has_token(line, token))
+                || has_web_token(line)
+                || has_password(line))
+}
+
+/// What every token, web token and password in an address has in it, by its first byte.
+static STARTS: LazyLock<[Vec<&'static [u8]>; 256]> = LazyLock::new(|| {
+    let mut starts = [const { Vec::new() }; 256];
+    let tokens = RULES.token.iter().map(|token| token.start.as_bytes());
+    for start in tokens.chain([b"eyJ".as_slice(), b"://"]) {
+        starts[usize::from(start[0])].push(start);
+    }
+    starts
+});
+
+/// Whether it is worth while to look closer: nearly all lines have nothing of it, and are gone over once for everything.
+fn has_start(line: &str) -> bool {
+    let line = line.as_bytes();
+    line.iter()
+        .enumerate()
+        .any(|(at, first)| STARTS[usize::from(*first)].iter().any(|start| line[at..].starts_with(start)))
 }
 
 fn has_token(line: &str, token: &Token) -> bool {
@@ -88,10 +109,13 @@ fn has_password(line: &str) -> bool {
 
 /// Forty characters beside the name that Amazon gives its secret keys.
 fn has_aws_key(line: &str) -> bool {
-    let plain: String = line.chars().filter(char::is_ascii_alphabetic).collect::<String>().to_lowercase();
-    let named = ["secretaccesskey", "awssecretkey", "awssecret"].iter().any(|name| plain.contains(name));
     let is_key = |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '+');
-    named && line.split(|c: char| !is_key(c)).any(|word| word.len() == 40)
+    // Seldom, so it is asked first.
+    if line.len() < 40 || !line.split(|c: char| !is_key(c)).any(|word| word.len() == 40) {
+        return false;
+    }
+    let plain: String = line.chars().filter(char::is_ascii_alphabetic).collect::<String>().to_lowercase();
+    ["secretaccesskey", "awssecretkey", "awssecret"].iter().any(|name| plain.contains(name))
 }
 
 #[cfg(test)]

@@ -66,7 +66,7 @@ fn all() -> Vec<Tree> {
         tree("attributes", attributes(size(20_000), size(5000))),
         tree("attributes that make each other", macros(size(20_000))),
         Tree { more: &DELIVERED_HISTORY, ..tree("a large index", large_index(size(500_000))) },
-        Tree { more: &DELIVERED_HISTORY, ..tree("a chain of differences", differences(size(4000))) },
+        Tree { more: &DELIVERED_HISTORY, ..tree("a chain of differences", differences(size(2700))) },
     ]
 }
 
@@ -124,7 +124,8 @@ fn large_index(entries: usize) -> String {
     )
 }
 
-/// Commits whose one file is a little different each time, packed as a difference to a difference, and so on.
+/// Commits whose one file is a little different each time, packed as a difference to a difference, and so on. Together they
+/// have nearly as much content as a history may have.
 fn differences(commits: usize) -> String {
     format!(
         "my $h=`git rev-parse HEAD`; chomp $h; my $d=join('',map {{ $_*7919 .\"\\n\" }} 1..10000); \
