@@ -65,7 +65,7 @@ pub(crate) fn bundle(env: &TestEnv, source: &Path, file: &Path) -> String {
     if !file.exists() {
         return "no such file".to_owned();
     }
-    let clone = env.root().join("of-a-bundle");
+    let clone = env.home().join("of-a-bundle");
     let [clone_text, source, file] = [&clone, source, file].map(|path| path.display().to_string());
     env.git(env.root(), &["clone", "-q", "--bare", &source, &clone_text]);
     let fetched =
