@@ -98,8 +98,12 @@ pub fn read(means: &Means, directory: &HostPath) -> Result<Result<Target, Refusa
     if let Some(odd) = kinds::odd(&found.git_dir, &found.common_dir) {
         return Ok(Err(kinds::refusal(&odd)));
     }
+    if let Some(link) = kinds::link(&found.git_dir, &found.common_dir) {
+        return Ok(Err(kinds::link_refusal(&link)));
+    }
     let settings = Settings::read(means, &found.git_dir)?;
-    if let Some(refusal) = foreign_owner(&found, &settings)? {
+    let refusal = foreign_owner(&found, &settings)?.or_else(|| foreign_worktree(&found, &settings));
+    if let Some(refusal) = refusal {
         return Ok(Err(refusal));
     }
     let head = head(&means.git, &found.git_dir, &found.common_dir)?;
@@ -200,6 +204,37 @@ fn history(common_dir: &Path, settings: &Settings) -> History {
     } else {
         History::Full
     }
+}
+
+/// A file `.git` can come with an archive and name any repository of the user's. So that repository has to name the directory
+/// too: a linked worktree was asked when it was found, and every other one says so in its own configuration, as git writes it
+/// for submodules.
+fn foreign_worktree(found: &Located, settings: &Settings) -> Option<Refusal> {
+    let root = found.root.as_ref()?;
+    let dot_git = root.as_path().join(".git");
+    if found.place == Place::Linked || found.git_dir == dot_git {
+        return None;
+    }
+    let own = [&found.git_dir, &found.common_dir].map(|dir| fs::canonicalize(dir.join("config")).ok());
+    let named = settings.last("core.worktree").filter(|value| {
+        let file = value.file.as_ref().and_then(|file| fs::canonicalize(found.git_dir.join(file)).ok());
+        file.is_some() && own.contains(&file)
+    });
+    let named = named.and_then(|value| fs::canonicalize(found.git_dir.join(&value.text)).ok());
+    if named.is_some() && named == fs::canonicalize(root.as_path()).ok() {
+        return None;
+    }
+    let (root, git_dir) = (root.as_path().display(), found.git_dir.display());
+    let text = format!(
+        "`{}` names the git directory `{git_dir}`, which does not name `{root}` as its worktree: it may belong to another project",
+        dot_git.display()
+    );
+    let next = format!(
+        "if it belongs to `{root}`, run `git config core.worktree \"$PWD\"` there; otherwise remove `{}`, or name \
+         another directory: `--into DIR`",
+        dot_git.display()
+    );
+    Some(Refusal::new(Reason::GitDirectory, text).with(next))
 }
 
 /// Git itself does not trust the configuration of a repository that is somebody else's; nor do we.

@@ -36,7 +36,7 @@ pub fn clear_tree(path: &Path, last: &str) -> std::result::Result<(), RemoveErro
     let cleared = match open_writable(CWD, path.as_os_str().as_bytes()) {
         Err(Errno::NOENT) => Ok(()),
         Err(errno) => Err(errno),
-        Ok(top) => clear_all(top.as_fd(), last.as_bytes()),
+        Ok(top) => clear_all(top.as_fd(), last.as_bytes(), usize::MAX),
     };
     cleared.map_err(|errno| RemoveError { path: path.to_owned(), source: errno.into() })
 }
@@ -48,22 +48,27 @@ pub fn remove_tree_and_last(path: &Path, last: &str) -> std::result::Result<(), 
 
 /// Removes whatever `name` in `parent` is, if it is there; a symbolic link itself.
 pub fn remove_at(parent: BorrowedFd<'_>, name: &[u8]) -> Result<()> {
+    remove_at_within(parent, name, usize::MAX)
+}
+
+/// The same where others may still add to it: gives up with `ENOTEMPTY` after so many rounds.
+pub(crate) fn remove_at_within(parent: BorrowedFd<'_>, name: &[u8], rounds: usize) -> Result<()> {
     match unlink(parent, name)? {
         Gone::Yes => Ok(()),
-        Gone::No => remove_in(parent, name, b""),
+        Gone::No => remove_in((parent, name), b"", rounds),
     }
 }
 
 fn remove(path: &Path, last: &[u8]) -> Result<()> {
-    remove_in(CWD, path.as_os_str().as_bytes(), last)
+    remove_in((CWD, path.as_os_str().as_bytes()), last, usize::MAX)
 }
 
-fn remove_in(parent: BorrowedFd<'_>, path: &[u8], last: &[u8]) -> Result<()> {
+fn remove_in((parent, path): (BorrowedFd<'_>, &[u8]), last: &[u8], rounds: usize) -> Result<()> {
     let top = match open_writable(parent, path) {
         Err(Errno::NOENT) => return Ok(()),
         opened => opened?,
     };
-    clear_all(top.as_fd(), last)?;
+    clear_all(top.as_fd(), last, rounds)?;
     if !last.is_empty() {
         unlink(top.as_fd(), last)?;
     }
@@ -71,11 +76,15 @@ fn remove_in(parent: BorrowedFd<'_>, path: &[u8], last: &[u8]) -> Result<()> {
     unlinkat(parent, path, AtFlags::REMOVEDIR)
 }
 
-fn clear_all(top: BorrowedFd<'_>, last: &[u8]) -> Result<()> {
+fn clear_all(top: BorrowedFd<'_>, last: &[u8], rounds: usize) -> Result<()> {
     let mut moved = 0;
-    // A second round finds what was moved up in the first.
-    while clear(top, last, &mut Depth { top, left: DEEPEST, moved: &mut moved })? {}
-    Ok(())
+    for _ in 0..rounds {
+        // A second round finds what was moved up in the first.
+        if !clear(top, last, &mut Depth { top, left: DEEPEST, moved: &mut moved })? {
+            return Ok(());
+        }
+    }
+    Err(Errno::NOTEMPTY)
 }
 
 /// How much deeper the walk may go, and where to put what lies below.

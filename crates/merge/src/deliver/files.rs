@@ -10,8 +10,8 @@ mod whole;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
 
-use fs_err as fs;
 use rustix::fs::{
     AtFlags, Mode as Bits, OFlags, RenameFlags, Timespec, Timestamps, UTIME_NOW, fchmod, futimens, mkdirat,
     openat, renameat_with, symlinkat, unlinkat,
@@ -20,9 +20,9 @@ use rustix::io::Errno;
 use sandtable_store::RelPath;
 use sandtable_store::dir::{self, Meta, stat_at, stat_fd};
 use sandtable_store::id::ObjectId;
+use sandtable_store::rollback;
 
 use super::journal::{Folder, Journal, Phase, Step, StepKind};
-use super::word::gone;
 use super::{Delivery, Stop};
 use crate::blobs;
 use crate::convert::Conversion;
@@ -315,7 +315,18 @@ fn rename_out(
     renameat_with(from, number.to_string(), to, name, flags)
 }
 
-/// Removes the holding directory with what is still in it.
-fn remove_holding(journal: &Journal) -> Result<(), Error> {
-    Ok(gone(&journal.holding, fs::remove_dir_all(&journal.holding))?)
+/// Removes the holding directory with what is still in it, whatever others put there. Returns the new name of what could not
+/// be removed, if it is in the worktree.
+fn remove_holding(journal: &Journal) -> Result<Option<RelPath>, Error> {
+    let Some((above, name)) = journal.holding.parent().zip(journal.holding.file_name()) else {
+        return Ok(None);
+    };
+    let above_handle = match dir::open_named(above) {
+        Err(Errno::NOENT | Errno::NOTDIR) => return Ok(None),
+        opened => opened?,
+    };
+    let kept = rollback::clear_away(above_handle.as_fd(), name.as_bytes(), &journal.id)?;
+    let below = above.strip_prefix(&journal.root).ok();
+    let below = below.and_then(|below| RelPath::new(below.as_os_str().as_bytes()).ok());
+    Ok(kept.zip(below).and_then(|(kept, below)| below.join(&kept).ok()))
 }

@@ -91,8 +91,8 @@ struct Way<'a> {
     at: Vec<Spot>,
     /// The names that follow, the next one last.
     rest: Vec<&'a [u8]>,
-    /// How many of these lead up.
-    ups: usize,
+    /// How many of these lead up, or may lead elsewhere through `/proc`.
+    turns: usize,
     hops: usize,
 }
 
@@ -108,10 +108,19 @@ impl<'a> Way<'a> {
         let before = self.rest.len();
         self.rest.extend(names);
         self.rest[before..].reverse();
-        self.ups += self.rest[before..].iter().filter(|name| **name == b"..").count();
+        self.turns += self.rest[before..].iter().filter(|name| is_turn(name)).count();
         self.hops += 1;
         self
     }
+}
+
+/// The kernel's links in `/proc` that lead to a directory of the process that reads them.
+const WORKING_DIRECTORY: &[u8] = b"cwd";
+const ROOT: &[u8] = b"root";
+
+/// Whether what follows this name is not where the names before it are.
+fn is_turn(name: &[u8]) -> bool {
+    [&b".."[..], WORKING_DIRECTORY, ROOT].contains(&name)
 }
 
 impl Links {
@@ -202,8 +211,8 @@ impl Links {
     }
 
     /// Every place to which a link may lead. The way up from a link is the way up from where it leads, so links on the way
-    /// are followed as long as a way up comes after them: with each text that they have, and not at all, for they may be
-    /// directories by now. Behind the last way up the names of the links do as well.
+    /// are followed as long as a turn comes after them: with each text that they have, and not at all, for they may be
+    /// directories by now. Behind the last turn the names of the links do as well.
     fn ways(&self, link: &RelPath, text: &[u8]) -> Ways {
         let mut found = Ways::default();
         if text.is_empty() {
@@ -213,14 +222,14 @@ impl Links {
         for name in link.components() {
             at.push(self.step(at.last().copied(), name));
         }
-        let start = Way { at, rest: Vec::new(), ups: 0, hops: 0 };
+        let start = Way { at, rest: Vec::new(), turns: 0, hops: 0 };
         let mut waiting = vec![start.through(&self.root, text)];
         while let Some(mut way) = waiting.pop() {
             self.spend(way.at.len() + way.rest.len());
             while let Some(name) = way.rest.pop() {
                 self.spend(1);
+                way.turns -= usize::from(is_turn(name));
                 if name == b".." {
-                    way.ups -= 1;
                     if way.at.len() > 1 {
                         way.at.pop();
                     }
@@ -231,7 +240,12 @@ impl Links {
                 if !way.rest.is_empty() {
                     found.passed.insert(spot);
                 }
-                if way.ups > 0 && way.hops <= LONGEST {
+                if way.hops <= LONGEST
+                    && let Some(at) = self.through_proc(&way.at, name)
+                {
+                    waiting.push(Way { at, hops: way.hops + 1, ..way.clone() });
+                }
+                if way.turns > 0 && way.hops <= LONGEST {
                     let here = way.at.last().and_then(|spot| self.by_spot.get(spot));
                     let texts = here.into_iter().flatten().filter_map(|path| self.texts.get(path)).flatten();
                     waiting.extend(texts.map(|text| way.clone().through(&self.root, text)));
@@ -246,6 +260,25 @@ impl Links {
             }
         }
         found
+    }
+
+    /// Where a link of the kernel in `/proc` leads: `cwd` to where a program was started, which is the top of the tree for most,
+    /// and `root` to the root. `/dev/fd` is a link into `/proc`.
+    fn through_proc(&self, at: &[Spot], name: &[u8]) -> Option<Vec<Spot>> {
+        let path = |names: &[&[u8]]| {
+            names.iter().fold(vec![self.top()], |mut at, name| {
+                at.push(self.step(at.last().copied(), name));
+                at
+            })
+        };
+        let is_in_proc = || at.starts_with(&path(&[b"proc"]));
+        match name {
+            b"fd" if at == path(&[b"dev", b"fd"]) => Some(path(&[b"proc", b"self", b"fd"])),
+            WORKING_DIRECTORY if is_in_proc() && self.root.is_empty() => Some(path(&[])),
+            WORKING_DIRECTORY if is_in_proc() => Some(self.root.clone()),
+            ROOT if is_in_proc() => Some(path(&[])),
+            _ => None,
+        }
     }
 
     /// The other names of a path. No link is used twice on one way, so that a link to its own directory ends.
@@ -369,6 +402,19 @@ mod tests {
             (&[("all", ".")], "f", &["all/f"]),
             (&[("x", "/etc"), ("y", "../other"), ("z", "t")], "etc/f", &[]),
             (&[("x", "tools/edit")], "tools/editor/f", &[]),
+            (&[("x", "/proc/self/cwd/c/f")], "c/f", &["x"]),
+            (&[("x", "/proc/thread-self/cwd/c/f")], "c/f", &["x"]),
+            (&[("x", "/proc/1/../self/cwd/c/f")], "c/f", &["x"]),
+            (&[("x", "/proc/self/task/1/cwd/c/f")], "c/f", &["x"]),
+            (&[("x", "../../../proc/self/cwd/c/f")], "c/f", &["x"]),
+            (&[("x", "/dev/fd/../cwd/c/f")], "c/f", &["x"]),
+            (&[("x", "/proc/self/cwd/../proj/c/f")], "c/f", &["x"]),
+            (&[("x", "/proc/self/root/home/u/proj/c/f")], "c/f", &["x"]),
+            (&[("x", "/proc/self/root/proc/self/cwd/c/f")], "c/f", &["x"]),
+            (&[("p", "/proc/self"), ("x", "p/cwd/c/f")], "c/f", &["x"]),
+            (&[("p", "/dev/fd"), ("x", "p/../cwd/c/f")], "c/f", &["x"]),
+            (&[("p", "/proc/self/cwd"), ("x", "p/c/f")], "c/f", &["p/c/f", "x"]),
+            (&[("x", "proc/self/cwd/c/f"), ("y", "/proc/self/c/f"), ("z", "cwd/c/f")], "c/f", &[]),
         ] {
             assert_eq!(names(&links(list), path), expected, "{list:?}");
         }

@@ -30,6 +30,24 @@ const READ_BY_GIT: [&str; 12] = [
 /// references.
 const LISTED: [&str; 4] = ["objects/info", "objects/info/commit-graphs", "objects/pack", "reftable"];
 
+/// Directories of a worktree below which files are written, by us or by git.
+const OF_WORKTREE: [&str; 3] = ["logs", "logs/refs", "refs"];
+
+/// The same of the directory that worktrees share.
+const SHARED: [&str; 11] = [
+    "logs",
+    "logs/refs",
+    "logs/refs/heads",
+    "objects",
+    "objects/info",
+    "objects/info/commit-graphs",
+    "objects/pack",
+    "refs",
+    "refs/heads",
+    "reftable",
+    "worktrees",
+];
+
 /// The largest file with one reference.
 const LINE: u64 = 1 << 16;
 /// As many references may name one another, as in git.
@@ -42,6 +60,21 @@ pub(super) fn odd(git_dir: &Path, common_dir: &Path) -> Option<PathBuf> {
         .find(|path| path.metadata().is_ok_and(|meta| !meta.is_file()))
         .or_else(|| LISTED.iter().find_map(|folder| odd_in(&common_dir.join(folder))))
         .or_else(|| odd_below_head(git_dir, common_dir))
+}
+
+/// A link in the place of a directory that files are written to: they would be written somewhere else. `objects` also has a
+/// directory for the first digits of each object.
+pub(super) fn link(git_dir: &Path, common_dir: &Path) -> Option<PathBuf> {
+    let own = OF_WORKTREE.map(|name| git_dir.join(name));
+    let shared = SHARED.map(|name| common_dir.join(name));
+    let objects = fs::read_dir(common_dir.join("objects")).into_iter().flatten().flatten();
+    own.into_iter().chain(shared).chain(objects.map(|entry| entry.path())).find(|path| path.is_symlink())
+}
+
+/// The same on the way to a file below one of those directories.
+fn link_above(dir: &Path, file: &Path) -> Option<PathBuf> {
+    let above = file.ancestors().skip(1).take_while(|path| *path != dir);
+    above.filter(|path| path.is_symlink()).map(Path::to_owned).last()
 }
 
 /// In a directory that may have others in it.
@@ -81,6 +114,9 @@ impl Repository {
         if is_special(&file) {
             return Some(refusal(&file));
         }
+        if let Some(link) = link_above(&self.common_dir, &file) {
+            return Some(link_refusal(&link));
+        }
         let head = (self.head.branch() == Some(name)).then_some((&self.git_dir, "HEAD"));
         [(&self.common_dir, name)].into_iter().chain(head).find_map(|(dir, name)| odd_log(dir, name))
     }
@@ -92,6 +128,9 @@ fn odd_log(dir: &Path, name: &str) -> Option<Refusal> {
     if log.symlink_metadata().is_ok_and(|meta| !meta.is_file()) {
         return Some(refusal(&log));
     }
+    if let Some(link) = link_above(dir, &log) {
+        return Some(link_refusal(&link));
+    }
     let mut above = log.ancestors().skip(1).take_while(|path| *path != dir);
     let odd = above.find(|path| path.metadata().is_ok_and(|meta| !meta.is_dir()))?;
     Some(Refusal::new(Reason::GitDirectory, format!("`{}` is no directory", odd.display())))
@@ -99,6 +138,14 @@ fn odd_log(dir: &Path, name: &str) -> Option<Refusal> {
 
 pub(super) fn refusal(odd: &Path) -> Refusal {
     Refusal::new(Reason::GitDirectory, format!("`{}` is no regular file", odd.display()))
+}
+
+pub(super) fn link_refusal(link: &Path) -> Refusal {
+    let text = format!(
+        "`{}` is a link, and writing below it would change files outside the git directory",
+        link.display()
+    );
+    Refusal::new(Reason::GitDirectory, text).with(format!("replace `{}` by a directory", link.display()))
 }
 
 #[cfg(test)]
@@ -152,6 +199,33 @@ mod tests {
         let other = dir.path().join("refs/heads/other");
         rustix::fs::mkfifoat(rustix::fs::CWD, &other, rustix::fs::Mode::RUSR).unwrap();
         assert_eq!(odd(dir.path(), dir.path()), Some(other));
+    }
+
+    #[test]
+    fn a_link_in_the_place_of_a_directory_that_is_written_to_is_found() {
+        let names = OF_WORKTREE.into_iter().chain(SHARED).chain(["objects/ab"]);
+        for name in names {
+            let dir = tempfile::tempdir().unwrap();
+            let git = dir.path().join("git");
+            let path = git.join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            assert_eq!(link(&git, &git), None, "{name}");
+            std::os::unix::fs::symlink(dir.path(), &path).unwrap();
+            assert_eq!(link(&git, &git), Some(path));
+        }
+    }
+
+    #[test]
+    fn a_link_above_a_reflog_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let git = dir.path().join("git");
+        let heads = git.join("logs/refs/heads");
+        fs::create_dir_all(&heads).unwrap();
+        std::os::unix::fs::symlink(dir.path(), heads.join("d")).unwrap();
+        for name in ["refs/heads/d/x", "refs/heads/d/e/x"] {
+            let refusal = odd_log(&git, name).unwrap();
+            assert!(refusal.text.contains("logs/refs/heads/d` is a link"), "{}", refusal.text);
+        }
     }
 
     #[test]

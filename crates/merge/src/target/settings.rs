@@ -83,7 +83,12 @@ impl Settings {
 
     /// The value that wins.
     pub fn get(&self, name: &str) -> Option<&str> {
-        self.values.get(name)?.last().map(|value| value.text.as_str())
+        self.last(name).map(|value| value.text.as_str())
+    }
+
+    /// The same, with the file that says so.
+    pub(super) fn last(&self, name: &str) -> Option<&Value> {
+        self.values.get(name)?.last()
     }
 
     pub fn is_true(&self, name: &str) -> bool {

@@ -42,15 +42,22 @@ pub struct Located {
 pub fn find(root: &HostPath) -> io::Result<Found> {
     let dot_git = root.as_path().join(".git");
     let Ok(meta) = dot_git.symlink_metadata() else {
-        return Ok(if is_git_dir(root.as_path()) { bare(root) } else { Found::Nothing });
+        return Ok(match is_git_dir(root.as_path()) {
+            true if has_other(root.as_path()) => refused(root.as_path(), OTHER),
+            true => bare(root),
+            false => Found::Nothing,
+        });
     };
     if meta.is_dir() {
         if !is_git_dir(&dot_git) {
             return Ok(refused(&dot_git, "is not a git directory"));
         }
+        if has_other(&dot_git) {
+            return Ok(refused(&dot_git, OTHER));
+        }
         return Ok(Found::Repository(Located {
             root: Some(root.clone()),
-            common_dir: common(&dot_git)?,
+            common_dir: dot_git.clone(),
             git_dir: dot_git,
             place: Place::Main,
         }));
@@ -86,8 +93,22 @@ fn named_by_file(root: &HostPath, dot_git: &Path) -> io::Result<Found> {
     if common_dir.starts_with(&inside) {
         return Ok(refused(dot_git, "leads to a git directory inside the worktree"));
     }
+    // A directory beside an unpacked archive can point back as well, and name any repository as its own.
+    if linked && git_dir.parent() != Some(common_dir.join("worktrees").as_path()) {
+        return Ok(refused(
+            dot_git,
+            "names a git directory that is not among the worktrees of its repository",
+        ));
+    }
     let place = if linked { Place::Linked } else { Place::Main };
     Ok(Found::Repository(Located { root: Some(root.clone()), git_dir, common_dir, place }))
+}
+
+/// Only git directories of linked worktrees lead to another one, and they are in that one.
+const OTHER: &str = "leads to another git directory in its file `commondir`";
+
+fn has_other(git_dir: &Path) -> bool {
+    git_dir.join("commondir").symlink_metadata().is_ok()
 }
 
 fn points_back(git_dir: &Path, dot_git: &Path) -> bool {

@@ -5,78 +5,22 @@
 //! everybody else's. An entry that is neither what was recorded nor ours is somebody's work, and gets a name in the tree.
 
 use std::io::{BufRead, BufReader, BufWriter, Read as _, Write as _};
-use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd as _, BorrowedFd};
 
 use rustix::fs::{
-    AtFlags, Mode, OFlags, RenameFlags, fchmod, linkat, mkdirat, openat, renameat, renameat_with, unlinkat,
+    AtFlags, Mode, OFlags, RenameFlags, fchmod, linkat, openat, renameat, renameat_with, unlinkat,
 };
 use rustix::io::{Errno, Result};
 
 use super::disk;
 use super::plan::{Plan, Step};
-use crate::dir::{Kind, Meta, names, open_below, open_dir, open_file, reopen, stat_at, stat_fd};
+use crate::dir::{Kind, Meta, open_dir, open_file, stat_fd};
 use crate::id::HashKind;
-use crate::path::RelPath;
 use crate::source::index::{FILE_LIMIT, Index};
-use crate::staging::STAGING;
 
-const GIT: &str = ".git";
+pub(super) const GIT: &str = ".git";
 const LIST: &str = "list";
 const HEADER: &str = "sandtable-aside 1";
-
-/// Where the directory of this id goes, seen from the root.
-pub(super) fn place(root: BorrowedFd<'_>, id: &str) -> RelPath {
-    let in_git = || -> Result<bool> {
-        let (top, git) = (stat_fd(root)?, stat_at(root, GIT.as_bytes())?);
-        Ok(git.kind == Kind::Directory && !git.is_mount && git.dev == top.dev)
-    };
-    let name = format!("{STAGING}{id}");
-    let path = if in_git().unwrap_or(false) { format!("{GIT}/{name}") } else { name };
-    RelPath::new(path).unwrap_or_default()
-}
-
-/// Whether a path is such a place.
-pub(super) fn is_place(path: &str) -> bool {
-    let name = path.strip_prefix(".git/").unwrap_or(path);
-    name.starts_with(STAGING) && !name.contains('/')
-}
-
-fn parent<'p>(root: BorrowedFd<'_>, path: &'p RelPath) -> Result<Option<(OwnedFd, &'p [u8])>> {
-    let Some(name) = path.name() else { return Ok(None) };
-    Ok(open(root, &path.parent().unwrap_or_default())?.map(|parent| (parent, name)))
-}
-
-/// Makes the directory. One that is there was left by somebody who was broken off.
-pub(super) fn make(root: BorrowedFd<'_>, path: &RelPath) -> Result<OwnedFd> {
-    let (parent, name) = parent(root, path)?.ok_or(Errno::NOENT)?;
-    match within(parent.as_fd(), || mkdirat(&parent, name, Mode::RWXU)) {
-        Err(Errno::EXIST) => {
-            remove(root, path)?;
-            within(parent.as_fd(), || mkdirat(&parent, name, Mode::RWXU))?;
-        }
-        made => made?,
-    }
-    open_dir(parent.as_fd(), name)
-}
-
-/// Opens the directory; none if it is gone.
-pub(super) fn open(root: BorrowedFd<'_>, path: &RelPath) -> Result<Option<OwnedFd>> {
-    match open_below(root, path) {
-        Ok(aside) => Ok(Some(aside)),
-        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(None),
-        Err(errno) => Err(errno),
-    }
-}
-
-/// Removes the directory with all that is in it.
-pub(super) fn remove(root: BorrowedFd<'_>, path: &RelPath) -> Result<()> {
-    let Some(aside) = open(root, path)? else { return Ok(()) };
-    for entry in names(reopen(aside.as_fd())?.as_fd())? {
-        unlinkat(&aside, entry.bytes.as_slice(), AtFlags::empty())?;
-    }
-    let Some((parent, name)) = parent(root, path)? else { return Ok(()) };
-    within(parent.as_fd(), || unlinkat(&parent, name, AtFlags::REMOVEDIR))
-}
 
 /// The name of a new file, and later of what it took the place of.
 pub(super) fn new_name(index: usize) -> String {
@@ -149,11 +93,19 @@ impl List {
         text.flush()
     }
 
-    /// The list of this plan; none if there is no such list.
+    /// The list of this plan; none if there is no such list. Others may have put anything in its place.
     pub(super) fn read(aside: BorrowedFd<'_>, plan: &Plan) -> std::io::Result<Option<Self>> {
-        let Some(meta) = disk::look(aside, LIST.as_bytes())? else { return Ok(None) };
-        let file = std::fs::File::from(open_file(aside, LIST.as_bytes(), &meta)?);
-        Self::parse(&mut BufReader::new(file), plan)
+        let Some(meta) = disk::look(aside, LIST.as_bytes())?.filter(|meta| meta.kind == Kind::File) else {
+            return Ok(None);
+        };
+        let file = match open_file(aside, LIST.as_bytes(), &meta) {
+            Err(Errno::ACCESS | Errno::STALE | Errno::NOENT | Errno::LOOP) => return Ok(None),
+            file => std::fs::File::from(file?),
+        };
+        match Self::parse(&mut BufReader::new(file), plan) {
+            Err(error) if error.kind() == std::io::ErrorKind::InvalidData => Ok(None),
+            list => list,
+        }
     }
 
     /// One line after the other: all paths together may be long.
@@ -201,13 +153,16 @@ impl Line {
 /// The next line, if it has an end.
 fn next<'l>(text: &mut dyn BufRead, line: &'l mut String) -> std::io::Result<Option<&'l str>> {
     line.clear();
-    text.read_line(line)?;
+    text.take(LONGEST_LINE).read_line(line)?;
     Ok(line.strip_suffix('\n'))
 }
 
 /// A path is taken down as a whole if a program could open it. Of a longer one it is the end: all of them together would be as
 /// much as the square of the depth.
 const LONGEST: usize = 4095;
+
+/// Every byte of a path may be escaped with four characters.
+const LONGEST_LINE: u64 = 4 * LONGEST as u64 + 1024;
 
 fn label(step: &Step) -> String {
     step.way.end(LONGEST).escape_ascii().to_string()

@@ -19,6 +19,7 @@ use super::verify::is_directory;
 use crate::checkout::{Way, write_error};
 use crate::dir::Kind;
 use crate::path::RelPath;
+use crate::remove::remove_at;
 
 /// What is known of what was done.
 pub(super) struct Back<'a, 't> {
@@ -146,7 +147,8 @@ impl Back<'_, '_> {
             };
         }
         if disk::look(aside.0, aside.1)?.is_some() {
-            unlinkat(aside.0, aside.1, AtFlags::empty())?;
+            // Others put it there.
+            remove_at(aside.0, aside.1)?;
         }
         put(place, aside)?;
         if self.is_ours(index, step, aside)? {

@@ -12,7 +12,7 @@ use rustix::fs::{AtFlags, Mode, OFlags, fsync, openat, renameat, unlinkat};
 use rustix::io::Errno;
 
 use super::Durability;
-use super::aside::is_place;
+use super::work_dir::is_place;
 use crate::checkout::Times;
 use crate::dir::{open_file, stat_at, stat_fd};
 use crate::hex;

@@ -24,6 +24,7 @@ mod plan;
 mod recover;
 mod spare;
 mod verify;
+mod work_dir;
 
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
@@ -36,6 +37,7 @@ pub(crate) use plan::{Plan, Step};
 pub use recover::{Recovered, Recovery, recover};
 pub(crate) use spare::Unknown;
 pub use verify::{Path as LazyPath, Verify};
+pub use work_dir::clear_away;
 
 use crate::checkout::{self, CheckoutSkipReason, CheckoutSkipped, Maker, Times, write_error};
 use crate::dir::stat_fd;
@@ -226,7 +228,7 @@ struct Turn<'a> {
 
 impl Turn<'_> {
     fn run(&self, plan: &Plan) -> Result<RollbackOutcome, RollbackError> {
-        let staging = aside::place(self.site.root, self.site.id);
+        let staging = work_dir::place(self.site.root, self.site.id);
         self.note(&staging, Phase::Staging)?;
         let (aside, list, skipped) = match self.stage(plan, &staging) {
             Ok(staged) => staged,
@@ -253,7 +255,7 @@ impl Turn<'_> {
         let back = Back { apply: &apply, plan, reverse: &none, list: Some(&list), taken: Vec::new() };
         let ended = back.sweep().and_then(|beside| {
             outcome.beside = beside;
-            self.settle(&staging, self.states.to)?;
+            outcome.beside.extend(self.settle(&staging, self.states.to)?);
             (self.options.done)().map_err(RollbackError::Journal)?;
             self.place().remove().map_err(RollbackError::Journal)
         });
@@ -264,7 +266,7 @@ impl Turn<'_> {
     /// Takes away what was made aside before anything was touched; what is said is why.
     fn give_up(&self, staging: &RelPath, error: RollbackError) -> RollbackError {
         match self.end(staging, self.states.from) {
-            Ok(()) => error,
+            Ok(_) => error,
             Err(_) => RollbackError::Between(Box::new(error)),
         }
     }
@@ -279,7 +281,7 @@ impl Turn<'_> {
             let unlocked = Tree::new(self.site.root).unlock(root);
             unlocked.map_err(|errno| write_error(&RelPath::root(), errno))?;
         }
-        let aside = aside::make(self.site.root, staging).map_err(write)?;
+        let aside = work_dir::make(self.site.root, staging, self.site.id).map_err(write)?;
         let skipped = self.apply(&aside).stage(plan)?;
         let list = List::take_down((self.site.root, aside.as_fd()), plan, self.states.to.tree.kind());
         let list = list.map_err(write)?;
@@ -314,8 +316,8 @@ impl Turn<'_> {
             let states = Move { from: to, to: from };
             let reverse = Plan::new(self.objects, states, Unknown::Partial, self.options.limits)?;
             let taken = list.taken_up(self.site.root, plan, to.tree.kind());
-            let left = Back { apply, plan, reverse: &reverse, list: Some(list), taken }.put_back()?;
-            self.end(staging, from)?;
+            let mut left = Back { apply, plan, reverse: &reverse, list: Some(list), taken }.put_back()?;
+            left.extend(self.end(staging, from)?);
             Ok(left)
         };
         match (back(), error) {
@@ -331,15 +333,19 @@ impl Turn<'_> {
         }
     }
 
-    fn end(&self, staging: &RelPath, now: &State) -> Result<(), RollbackError> {
+    /// Returns what could not be removed, if anything.
+    fn end(&self, staging: &RelPath, now: &State) -> Result<Option<RelPath>, RollbackError> {
         self.sync()?;
-        self.settle(staging, now)?;
-        self.place().remove().map_err(RollbackError::Journal)
+        let kept = self.settle(staging, now)?;
+        self.place().remove().map_err(RollbackError::Journal)?;
+        Ok(kept)
     }
 
-    fn settle(&self, staging: &RelPath, now: &State) -> Result<(), RollbackError> {
-        aside::remove(self.site.root, staging).map_err(|errno| write_error(staging, errno))?;
-        settle_root(self.objects, now, self.site.root, self.options.times)
+    fn settle(&self, staging: &RelPath, now: &State) -> Result<Option<RelPath>, RollbackError> {
+        let kept = work_dir::remove(self.site.root, staging, self.site.id);
+        let kept = kept.map_err(|errno| write_error(staging, errno))?;
+        settle_root(self.objects, now, self.site.root, self.options.times)?;
+        Ok(kept)
     }
 
     fn note(&self, staging: &RelPath, phase: Phase) -> Result<(), RollbackError> {

@@ -13,7 +13,7 @@ use super::disk::Tree;
 use super::journal::{Found, Phase, Place, Record, UNFINISHED, Work};
 use super::plan::Plan;
 use super::verify::Verify;
-use super::{Durability, Move, RollbackError, Unknown, settle_root};
+use super::{Durability, Move, RollbackError, Unknown, settle_root, work_dir};
 use crate::checkout::{Maker, read_error, take_away, write_error};
 use crate::dir::{names, open_named, reopen, stat_fd};
 use crate::object::ReadObjects;
@@ -145,7 +145,7 @@ fn find(record: &mut Record, place: &Place<'_>) -> Result<Option<OwnedFd>, Rollb
     let holds_ours = match &record.work {
         // A checkout puts nothing into its directory but what it writes there.
         Work::Checkout { .. } => false,
-        Work::Rollback { staging, .. } => aside::open(root.as_fd(), staging).map_err(read)?.is_some(),
+        Work::Rollback { staging, .. } => work_dir::open(root.as_fd(), staging).map_err(read)?.is_some(),
     };
     if found.1 != known.1 || !holds_ours {
         return Ok(None);
@@ -174,9 +174,9 @@ fn mend(
             Ok((Recovery::Undone, Vec::new()))
         }
         Work::Rollback { from, staging, phase: Phase::Staging, .. } => {
-            aside::remove(root, staging).map_err(|errno| write_error(staging, errno))?;
+            let kept = work_dir::remove(root, staging, id).map_err(|errno| write_error(staging, errno))?;
             settle_root(objects, from, root, record.times)?;
-            Ok((Recovery::Undone, Vec::new()))
+            Ok((Recovery::Undone, kept.into_iter().collect()))
         }
         Work::Rollback { from, to, staging, phase } => {
             let broken = Broken { objects, root, record, staging, states: Move { from, to } };
@@ -204,10 +204,7 @@ impl Broken<'_> {
         }
         let plan = |states| Plan::new(objects, states, Unknown::Partial, Limits::default());
         let (forth, reverse) = (plan(self.states)?, plan(Move { from: to, to: from })?);
-        let aside = match aside::open(root, staging).map_err(write)? {
-            Some(aside) => aside,
-            None => aside::make(root, staging).map_err(write)?,
-        };
+        let (aside, staging) = work_dir::open_or_make(root, staging, id).map_err(write)?;
         let list = List::read(aside.as_fd(), &forth).map_err(RollbackError::Journal)?;
         let taken = list.as_ref().map(|list| list.taken_up(root, &forth, to.tree.kind())).unwrap_or_default();
         let maker = Maker::new(objects, aside.as_fd(), record.times);
@@ -215,12 +212,12 @@ impl Broken<'_> {
         let (progress, cancelled): (&dyn Fn(), &dyn Fn() -> bool) = (&|| {}, &|| false);
         let apply = Apply { maker, tree, staging: staging_fd, id, verify, progress, cancelled };
         let back = Back { apply: &apply, plan: &forth, reverse: &reverse, list: list.as_ref(), taken };
-        let (left, now, became) = match phase {
+        let (mut left, now, became) = match phase {
             Phase::Done => (back.sweep()?, to, Recovery::Finished),
             Phase::Staging | Phase::Applying => (back.put_back()?, from, Recovery::Undone),
         };
         crate::os::write_out(root).map_err(write)?;
-        aside::remove(root, staging).map_err(write)?;
+        left.extend(work_dir::remove(root, &staging, id).map_err(write)?);
         settle_root(objects, now, root, record.times)?;
         Ok((became, left))
     }

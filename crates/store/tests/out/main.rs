@@ -5,6 +5,7 @@
 mod checkout;
 mod deep;
 mod diff;
+mod foreign;
 mod found_again;
 mod layer;
 mod meanwhile;

@@ -6,6 +6,7 @@ mod canaries;
 mod conflicts;
 mod crash;
 mod delivery;
+mod elsewhere;
 mod forms;
 mod hand_over;
 mod races;

@@ -12,6 +12,7 @@ use sandtable_store::RelPath;
 use sandtable_store::dir;
 use sandtable_store::id::HashKind;
 use sandtable_store::object::{Hasher, ObjectKind};
+use sandtable_store::remove::remove_at;
 use sandtable_store::rollback;
 
 use super::{name, remove_holding, rename, rename_out, whole};
@@ -35,7 +36,7 @@ pub(in crate::deliver) fn finish(journal: &Journal) -> Result<Vec<RelPath>, Erro
             }
         }
     }
-    remove_holding(journal)?;
+    beside.extend(remove_holding(journal)?);
     for step in journal.steps.iter().filter(|step| step.kind == StepKind::Remove) {
         remove_empty(&worktree, &step.path, journal)?;
     }
@@ -84,7 +85,7 @@ pub(in crate::deliver) fn put_back(journal: &Journal) -> Result<Vec<RelPath>, Er
             each(step, whose);
         }
     }
-    remove_holding(journal)?;
+    left.extend(remove_holding(journal)?);
     for folder in quiet.into_iter().chain(&journal.leaving) {
         restore_time(&worktree, folder);
     }
@@ -141,7 +142,11 @@ impl Undo<'_> {
         let place = (self.holding, self.number);
         match self.step.kind {
             // Aside again, so that a second recovery after this one was killed knows it.
-            StepKind::Add => rename(parent.as_fd(), name(self.step), place, RenameFlags::NOREPLACE)?,
+            StepKind::Add => {
+                // Its place aside is empty, unless others put something there.
+                remove_at(self.holding, self.number.to_string().as_bytes())?;
+                rename(parent.as_fd(), name(self.step), place, RenameFlags::NOREPLACE)?;
+            }
             _ if self.aside()?.is_none() => return Ok(Whose::Theirs),
             _ => {
                 rename_out(place, parent.as_fd(), name(self.step), RenameFlags::EXCHANGE)?;
