@@ -46,6 +46,24 @@ fn traceability_knows_every_item_and_names_real_tests() {
 }
 
 #[test]
+fn reports_name_real_tests() {
+    let tests = test_names();
+    for name in ["internal/mutations.md", "internal/reproductions.md"] {
+        let text = document(name);
+        let named: Vec<&str> = text.split('`').skip(1).step_by(2).filter(|word| is_test_name(word)).collect();
+        assert!(named.len() > 20, "{name} names {} tests", named.len());
+        let unknown = named.into_iter().filter(|test| !tests.contains(*test)).map(str::to_owned);
+        assert_none(&format!("{name} names what is not a test"), &unknown.collect::<Vec<_>>());
+    }
+}
+
+/// Names of tests are sentences; modules and options are shorter.
+fn is_test_name(word: &str) -> bool {
+    let is_letter = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_');
+    word.bytes().all(is_letter) && word.matches('_').count() > 2
+}
+
+#[test]
 fn users_can_read_about_every_departure() {
     assert_none("no such entry or heading", &unexplained(&document("internal/departures.md"), document));
 }
