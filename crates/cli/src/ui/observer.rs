@@ -92,6 +92,11 @@ impl Observer for TerminalObserver {
                             files that git ignores";
                 self.ui.warning("source-replaced", text);
             }
+            Event::ObjectsReplaced => {
+                let text = "the git directory of the source was replaced since the sandbox was made; its objects are not shown, so \
+                            git inside lacks those of earlier commits";
+                self.ui.warning("objects-replaced", text);
+            }
             Event::NotCompared { why } => {
                 let text = format!(
                     "what changed in the source since is seen inside, because it could not be compared: {why}"

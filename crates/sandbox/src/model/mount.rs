@@ -164,6 +164,14 @@ impl MountTable {
         })
     }
 
+    /// What the directory below the copy-on-write view `name` was when it was checked.
+    pub(crate) fn identity(&self, name: &LayerName) -> Option<FileIdentity> {
+        self.0.iter().find_map(|mount| match &mount.content {
+            Content::Cow { layer, identity, .. } if layer == name => *identity,
+            _ => None,
+        })
+    }
+
     /// The mounts, parents before children.
     pub fn iter(&self) -> impl Iterator<Item = &Mount> {
         self.0.iter()

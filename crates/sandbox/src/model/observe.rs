@@ -26,6 +26,8 @@ pub enum Event<'a> {
     Pinned { paths: usize },
     /// The source was removed or replaced. Inside is its recorded state.
     SourceReplaced,
+    /// The git directory of the source was replaced. Its objects are not visible inside.
+    ObjectsReplaced,
     /// The source could not be compared with the base: its changes are visible inside.
     NotCompared { why: &'a str },
     /// The command has ended. The sandbox waits for this number of other commands.

@@ -4,6 +4,7 @@
 use std::fmt::Write as _;
 
 use super::error::ResolveError;
+use super::lender;
 use crate::model::mount::{Content, HostAccess, Mount, MountTable, Pins};
 use crate::model::path::BoxPath;
 use crate::model::resolved::{ResolvedSpec, Variable};
@@ -62,7 +63,7 @@ fn text(resolved: &ResolvedSpec) -> String {
 }
 
 /// Kinds of places, most useful first.
-fn places(resolved: &ResolvedSpec) -> [(&'static str, Vec<String>); 9] {
+fn places(resolved: &ResolvedSpec) -> [(&'static str, Vec<String>); 10] {
     let these = |fits: &dyn Fn(&Content) -> bool| -> Vec<String> {
         resolved
             .mounts
@@ -78,6 +79,8 @@ fn places(resolved: &ResolvedSpec) -> [(&'static str, Vec<String>); 9] {
         mount.origin != Origin::Default
             && matches!(mount.content, Content::Host { access: HostAccess::Read, .. })
     };
+    let lent = resolved.mounts.iter().filter(|mount| mount.target == lender::place());
+    let lent = lent.map(|mount| quoted(&mount.target));
     [
         ("You start in", vec![quoted(&resolved.directory)]),
         (
@@ -106,6 +109,7 @@ fn places(resolved: &ResolvedSpec) -> [(&'static str, Vec<String>); 9] {
             "Read only, shown for you",
             resolved.mounts.iter().filter(own).map(|mount| quoted(&mount.target)).collect(),
         ),
+        ("Read only, every object of the repository, which git borrows", lent.collect()),
     ]
 }
 

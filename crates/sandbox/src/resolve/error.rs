@@ -88,6 +88,10 @@ pub enum ResolveError {
     AgentHome { path: HostPath, why: &'static str },
     #[error("with mode `live` nothing of the source can be hidden, and `{what}` asks for it")]
     LiveHides { what: &'static str },
+    #[error(
+        "`{pattern}` cannot hide the git directory of a linked worktree: it is shared, and would still be shown at `{common}`"
+    )]
+    HideLinkedWorktree { pattern: String, common: HostPath },
     #[error("with mode `live` the workspace is the source itself, and `base = \"store\"` asks for another")]
     LiveBase,
 
@@ -219,6 +223,7 @@ impl ResolveError {
             | Self::AgentUnknown { .. }
             | Self::AgentHome { .. }
             | Self::LiveHides { .. }
+            | Self::HideLinkedWorktree { .. }
             | Self::LiveBase
             | Self::SourceMissing { .. }
             | Self::SourceNotDirectory { .. }
@@ -273,6 +278,7 @@ impl ResolveError {
             Self::AgentUnknown { .. } => "agent-unknown",
             Self::AgentHome { .. } => "agent-home",
             Self::LiveHides { .. } => "live-hides",
+            Self::HideLinkedWorktree { .. } => "hide-linked-worktree",
             Self::LiveBase => "live-base",
             Self::SourceMissing { .. } => "source-missing",
             Self::SourceNotDirectory { .. } => "source-not-directory",

@@ -38,7 +38,7 @@ impl<'a> Hidden<'a> {
     }
 }
 
-fn fits(pattern: &HidePattern, path: &RelPath, kind: Kind) -> bool {
+pub(super) fn fits(pattern: &HidePattern, path: &RelPath, kind: Kind) -> bool {
     if pattern.only() == Only::Directories && kind != Kind::Directory {
         return false;
     }

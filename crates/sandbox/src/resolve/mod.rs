@@ -21,6 +21,7 @@ mod hide;
 mod home;
 mod homes;
 mod identity;
+mod lender;
 mod mode;
 mod network;
 mod node;
@@ -52,6 +53,8 @@ pub use gitconfig::{ignore_file, without_passwords};
 pub use groups::socket as systemd_socket;
 pub use helpers::{data_is_apart, helper, helper_environment};
 pub use hide::Hidden;
+pub use lender::LENDER;
+pub(crate) use lender::place as lender_place;
 pub use proxy::ProxyError;
 pub use renew::renew;
 pub use secrets::{says_secret, secret_names};
@@ -88,6 +91,7 @@ pub fn resolve(spec: &Spec, host: &Host, facts: &dyn Facts) -> Result<ResolvedSp
     node::check_debugger(&case, network.value, &mut warnings);
     let workspace = source::find(&case, &mut warnings)?;
     overlay::check_state(&case.state, facts)?;
+    lender::check_hidden(&case, &workspace)?;
     let mode = mode::choose(&case, &workspace, &mut warnings)?;
     let build = contained::recipe(&case, &workspace)?;
     let mut asked = Asked { mounts: user_mounts::all(&case)?, seeds: Vec::new() };
@@ -105,6 +109,7 @@ pub fn resolve(spec: &Spec, host: &Host, facts: &dyn Facts) -> Result<ResolvedSp
     let own = OwnMounts { workspace: workspace.mounts(&case, &mode)?, home, asked, agent, tools };
     let mounts =
         mounts(&case, &workspace, own, &mut Around { rootfs: rootfs.as_ref(), warnings: &mut warnings })?;
+    let mounts = lender::with_lender(&case, (&workspace, &mode), mounts)?;
     identity::check_owners(&case, &workspace.root, &mut warnings);
     let sights =
         Sights { mounts: &mounts, rootfs: rootfs.as_ref(), network: network.value, agent: &ssh_agent };

@@ -84,6 +84,9 @@ impl ResolveError {
     /// Sources, our own state, and mounts.
     fn about_directories(&self) -> Option<String> {
         Some(match self {
+            Self::HideLinkedWorktree { .. } => {
+                "run in a plain copy of the files, or in the main worktree, whose `.git` can be hidden".to_owned()
+            }
             Self::LiveHides { .. } | Self::LiveBase => "use `--mode overlay` or `--mode copy`".to_owned(),
             Self::SourceTooWide { .. } => {
                 "run in the directory of one project, or say `--dangerously-allow-source`".to_owned()

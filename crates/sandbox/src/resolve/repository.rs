@@ -39,6 +39,17 @@ pub(super) fn at(case: &Case<'_>, top: &HostPath) -> Option<Repository> {
     }
 }
 
+/// The git directory of a repository that is [`Repository::Own`], as a real path.
+pub(super) fn own(case: &Case<'_>, top: &HostPath) -> Option<HostPath> {
+    let dot_git = top.join(".git");
+    let real = match case.facts.kind(&dot_git).ok()?.kind {
+        Kind::Directory => return Some(dot_git),
+        Kind::File => target_of(case, dot_git.as_path(), top.as_path(), "gitdir: ")?,
+        _ => case.facts.real_path(&dot_git).ok()?,
+    };
+    HostPath::new(real).ok().filter(|real| real.is_within(top))
+}
+
 fn pointed_to(case: &Case<'_>, top: &HostPath, dot_git: &HostPath) -> Repository {
     let Some(git) = target_of(case, dot_git.as_path(), top.as_path(), "gitdir: ") else {
         return Repository::Elsewhere { why: "the `.git` file does not lead to it" };

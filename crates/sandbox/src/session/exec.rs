@@ -73,7 +73,9 @@ pub fn exec(
                 // A full disk or a damaged store must not keep anybody from the work in the sandbox.
                 Err(error) => observer.event(&Event::NotCompared { why: &chained(&error) }),
             }
-            without_lost(&mut record);
+            if without_lost(&mut record) {
+                observer.event(&Event::ObjectsReplaced);
+            }
             return supervise(&directory, &lock, &record, &task).map(Some);
         }
         join(&directory, &record, &task)

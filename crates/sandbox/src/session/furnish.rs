@@ -193,8 +193,8 @@ impl Drop for Over<'_> {
 }
 
 /// Opens a directory that must still be the one that was checked.
-fn opened(path: &HostPath, identity: Option<FileIdentity>) -> Result<OwnedFd, SessionError> {
-    let failed = |errno: Errno| SessionError::state("copy", path.as_path())(errno.into());
+pub(super) fn opened(path: &HostPath, identity: Option<FileIdentity>) -> Result<OwnedFd, SessionError> {
+    let failed = |errno: Errno| SessionError::state("open", path.as_path())(errno.into());
     let opened = open_named(path.as_path()).map_err(failed)?;
     let found = stat_fd(opened.as_fd()).map_err(failed)?;
     match identity {

@@ -337,6 +337,7 @@ impl Observer for Reporter {
             // Events of existing sandboxes and of tools do not occur here.
             Event::Pinned { .. }
             | Event::SourceReplaced
+            | Event::ObjectsReplaced
             | Event::NotCompared { .. }
             | Event::Fetching { .. }
             | Event::Fetched { .. }

@@ -28,6 +28,7 @@ mod git_forms;
 mod git_inside;
 mod git_meanwhile;
 mod git_mixed;
+mod git_objects;
 mod git_references;
 mod git_story;
 mod going_back;

@@ -22,6 +22,7 @@ fn view(directory: &str, machine: &Fake) -> String {
 fn a_linked_worktree_brings_its_git_directory() {
     insta::assert_snapshot!(view("/home/ann/tree", &worktree()), @"
     LinkedWorktree { common: HostPath(/home/ann/repo/.git) } /home/ann/tree
+    /.sandtable/objects: read caller from /home/ann/repo/.git/objects
     /etc/wireguard: masked
     /home/ann: private home
     /home/ann/.gitconfig: read caller

@@ -22,8 +22,9 @@ use sandtable_store::source::repository::Repository;
 use super::super::create::make;
 use super::super::directory::{SandboxDirectory, Sandboxes};
 use super::super::error::SessionError;
+use super::super::furnish::opened;
 use super::super::record::Record;
-use super::objects::{LENDER, lend, take_back};
+use super::objects::{lend, take_back};
 use super::{StandsOn, open};
 use crate::model::causes::chained;
 use crate::model::layer::LayerName;
@@ -32,7 +33,7 @@ use crate::model::path::HostPath;
 use crate::model::resolved::{RepositoryConfig, ResolvedSpec, SourceKind, Warning};
 use crate::model::spec::WorkspaceMode;
 use crate::repository::{BaseHead, head_in};
-use crate::resolve::without_passwords;
+use crate::resolve::{LENDER, without_passwords};
 
 /// More than any configuration has.
 const LARGEST: u64 = 16 << 20;
@@ -77,43 +78,33 @@ impl Place {
         directory.layer(&self.layer, LayerPart::Pins)
     }
 
-    /// Puts what `lower` has into the layer, and shows the source's objects beside it.
+    /// Puts into the layer what `twin` has of the git directory, or else what the source has, and shows the source's objects
+    /// beside it.
     fn hold(
         &self,
         directory: &SandboxDirectory,
-        lower: &HostPath,
+        twin: Option<&HostPath>,
         resolved: &mut ResolvedSpec,
-    ) -> Result<(), SessionError> {
-        let lends = lend(&mut resolved.mounts, (&self.lower, &self.at), &self.git());
-        let held = self.pin(directory, lower, (resolved.repository_config, lends));
-        match &held {
-            Ok(()) => resolved.mounts.cover(&self.layer),
-            Err(_) => take_back(&mut resolved.mounts),
-        }
-        held
-    }
-
-    fn pin(
-        &self,
-        directory: &SandboxDirectory,
-        lower: &HostPath,
-        (config, lends): (RepositoryConfig, bool),
     ) -> Result<(), SessionError> {
         let pins = self.pins(directory);
         if !pins.as_path().exists() {
             make(&pins)?;
         }
-        let (layer, lower) = (open(pins.as_path())?, open(lower.as_path())?);
+        let source = opened(&self.lower, resolved.mounts.identity(&self.layer))?;
+        let (layer, twin) = (open(pins.as_path())?, twin.map(|twin| open(twin.as_path())).transpose()?);
+        let lends = lend(&mut resolved.mounts, (source.as_fd(), &self.at), layer.as_fd());
         let git = GitDirectory {
-            lower: lower.as_fd(),
+            lower: twin.as_ref().unwrap_or(&source).as_fd(),
             at: &self.at,
             worktree: self.worktree.as_deref(),
-            reword: (config == RepositoryConfig::WithoutPasswords)
+            reword: (resolved.repository_config == RepositoryConfig::WithoutPasswords)
                 .then_some(&without_passwords as Reword<'_>),
             lender: lends.then_some(LENDER.as_bytes()),
         };
         hold_git(layer.as_fd(), &git)
-            .map_err(|errno| SessionError::state("hold", self.git().as_path())(errno.into()))
+            .map_err(|errno| SessionError::state("hold", self.git().as_path())(errno.into()))?;
+        resolved.mounts.cover(&self.layer);
+        Ok(())
     }
 
     fn git(&self) -> HostPath {
@@ -137,12 +128,16 @@ pub(in crate::session) fn hold(
     directory: &SandboxDirectory,
     record: &mut Record,
 ) -> Result<(), SessionError> {
-    let Some(place) = Place::of(record) else { return Ok(()) };
+    let Some(place) = Place::of(record) else {
+        take_back(&mut record.resolved.mounts);
+        return Ok(());
+    };
     let config = record.resolved.repository_config;
-    match place.hold(directory, &place.lower, &mut record.resolved) {
+    match place.hold(directory, None, &mut record.resolved) {
         Ok(()) => {}
         Err(error) if config == RepositoryConfig::WithoutPasswords => return Err(error),
         Err(error) => {
+            take_back(&mut record.resolved.mounts);
             let text = format!("inside, git follows the source, not its state now: {}", chained(&error));
             record.resolved.warnings.push(Warning::new("git-follows-source", text));
         }
@@ -157,10 +152,13 @@ pub(super) fn inherit(
     base: ObjectId,
     (directory, record): (&SandboxDirectory, &mut Record),
 ) -> Result<Option<BaseHead>, SessionError> {
-    let Some(place) = Place::of(record) else { return Ok(None) };
+    let Some(place) = Place::of(record) else {
+        take_back(&mut record.resolved.mounts);
+        return Ok(None);
+    };
     let twin = twin(sandboxes, base, &place, record);
     let inherited = twin.and_then(|(pins, stands_on)| {
-        let held = place.hold(directory, &pins, &mut record.resolved).ok();
+        let held = place.hold(directory, Some(&pins), &mut record.resolved).ok();
         held.and(stands_on.head)
     });
     if inherited.is_none() {
