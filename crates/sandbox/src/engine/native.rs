@@ -313,8 +313,7 @@ const CLOSED_WAY: &str = "a command of a sandbox has taken the permissions from 
 /// What a command of the sandbox has made of the way to a mount, if that is why the launch failed.
 fn spoilt_way(error: &error::LaunchError) -> Option<&'static str> {
     let error::LaunchError::Step { step, cause: Some(errno) } = error else { return None };
-    let is_made =
-        matches!(step, Tried::MakeWay(_) | Tried::MakeMountPoint(_) | Tried::MakeLink(_));
+    let is_made = matches!(step, Tried::MakeWay(_) | Tried::MakeMountPoint(_) | Tried::MakeLink(_));
     match *errno {
         Errno::NOTDIR | Errno::LOOP if is_made => Some(CHANGED_WAY),
         Errno::ACCESS if is_made || matches!(step, Tried::OpenForLandlock(_)) => Some(CLOSED_WAY),
