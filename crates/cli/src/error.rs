@@ -14,8 +14,8 @@ use sandtable_app::config::ConfigError;
 use sandtable_app::env::{self, EnvironmentError};
 use sandtable_app::workshop::ToolChoiceError;
 use sandtable_merge as merge;
-use sandtable_sandbox::model::blame::Blame;
 use sandtable_sandbox::model::causes::causes;
+use sandtable_sandbox::model::diagnosis::{Diagnose as _, Fault};
 use sandtable_sandbox::model::id::{NameError, SandboxName};
 use sandtable_sandbox::model::path::PathError;
 use sandtable_sandbox::{board, resolve, session};
@@ -240,23 +240,23 @@ impl CliError {
             | Self::ReportOpen { .. } => Own::Input,
             Self::Tool(error) => match &**error {
                 ToolError::Make(error) if error.is_interrupted() => Own::Interrupted,
-                ToolError::Make(error) if error.blame() == Blame::Input => Own::Failed,
+                ToolError::Make(error) if error.fault() == Fault::Input => Own::Failed,
                 ToolError::Make(_)
                 | ToolError::Depot(_)
                 | ToolError::Consent(_)
                 | ToolError::Image(ImageError::NoAnswer(_)) => Own::Machine,
                 _ => Own::Input,
             },
-            Self::Resolve(error) => Own::of(error.blame()),
+            Self::Resolve(error) => Own::of(error.fault()),
             Self::Board(error) => board_exit(error),
-            Self::Merge(error) => Own::of(error.blame()),
+            Self::Merge(error) => Own::of(error.fault()),
             Self::Session(error) => match &**error {
                 session::SessionError::Proof(error) if error.is_false() => Own::Failed,
                 session::SessionError::CommandNotFound { .. } => Own::NotFound,
                 session::SessionError::CommandNotExecutable { .. } => Own::NotExecutable,
                 session::SessionError::Interrupted => Own::Interrupted,
                 session::SessionError::Board(error) => board_exit(error),
-                _ => Own::of(error.blame()),
+                _ => Own::of(error.fault()),
             },
             Self::ReportWrite { .. }
             | Self::Detach(_)
@@ -393,7 +393,7 @@ fn board_exit(error: &board::BoardError) -> Own {
     match error {
         board::BoardError::Changed { .. } | board::BoardError::Collected(_) => Own::Failed,
         board::BoardError::Cancelled(_) => Own::Interrupted,
-        error => Own::of(error.blame()),
+        error => Own::of(error.fault()),
     }
 }
 
@@ -492,7 +492,7 @@ mod tests {
         sandtable: error: the command ended with 0, but its report could not be written to `/r`
           because: full
         ");
-        assert_eq!(Own::of(Blame::Machine) as u8, 125);
-        assert_eq!(Own::of(Blame::Input) as u8, 2);
+        assert_eq!(Own::of(Fault::Machine) as u8, 125);
+        assert_eq!(Own::of(Fault::Input) as u8, 2);
     }
 }

@@ -3,7 +3,7 @@
 
 use std::process::ExitCode;
 
-use sandtable_sandbox::model::blame::Blame;
+use sandtable_sandbox::model::diagnosis::Fault;
 
 /// A number of Sandtable's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -28,10 +28,10 @@ pub(crate) enum Own {
 }
 
 impl Own {
-    pub(crate) fn of(blame: Blame) -> Self {
-        match blame {
-            Blame::Input => Self::Input,
-            Blame::Machine => Self::Machine,
+    pub(crate) fn of(fault: Fault) -> Self {
+        match fault {
+            Fault::Input => Self::Input,
+            Fault::Machine => Self::Machine,
         }
     }
 

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use rustix::io::Errno;
 
+use sandtable_protocol::step::Step;
 use sandtable_protocol::wire::{Failure, WireError};
 
 /// Why a sandbox could not be launched. Nothing has run.
@@ -15,7 +16,7 @@ pub enum LaunchError {
     Namespaces(#[source] Errno),
     #[error("cannot {step}")]
     Step {
-        step: String,
+        step: Step,
         #[source]
         cause: Option<Errno>,
     },

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use sandtable_sandbox::attention::Interrupted;
-use sandtable_sandbox::model::blame::Blame;
+use sandtable_sandbox::model::diagnosis::{Diagnose, Fault};
 use sandtable_sandbox::repository;
 use sandtable_store::lock::LockError;
 use sandtable_store::path::PathError;
@@ -88,13 +88,12 @@ fn ago(seconds: u64) -> String {
     format!("{count} {unit}{} ago", if count == 1 { "" } else { "s" })
 }
 
-impl Error {
-    pub fn blame(&self) -> Blame {
-        Blame::Machine
+impl Diagnose for Error {
+    fn fault(&self) -> Fault {
+        Fault::Machine
     }
 
-    /// A stable word for scripts.
-    pub fn code(&self) -> &'static str {
+    fn code(&self) -> &'static str {
         match self {
             Self::Git(GitError::Missing { .. }) => "git-missing",
             Self::Git(GitError::TooOld { .. }) => "git-too-old",

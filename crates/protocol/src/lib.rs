@@ -18,5 +18,6 @@ pub mod log;
 pub mod op;
 pub mod probe;
 pub mod report;
+pub mod step;
 pub mod terms;
 pub mod wire;

@@ -10,6 +10,7 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use crate::report::Report;
+use crate::step::Step;
 use crate::terms::Terms;
 
 /// From a client to PID 1.
@@ -87,8 +88,7 @@ pub enum FrozenBy {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("cannot {step}")]
 pub struct Failure {
-    /// What was tried, readable after "cannot".
-    pub step: String,
+    pub step: Step,
     pub errno: i32,
 }
 

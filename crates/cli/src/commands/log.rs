@@ -9,6 +9,7 @@ use sandtable_sandbox::board::{
     Board, Descendant, Filter, ObjectId, Operation, OperationKind, Store, Subject, history,
 };
 use sandtable_sandbox::model::causes::chained;
+use sandtable_sandbox::model::diagnosis::Diagnose as _;
 use sandtable_sandbox::session::{self, states};
 use serde::Serialize;
 

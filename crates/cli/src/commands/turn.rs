@@ -11,6 +11,7 @@ use sandtable_app::caller::CallerError;
 use sandtable_app::target::Target;
 use sandtable_sandbox::board::{self, Board, Direction, ObjectId};
 use sandtable_sandbox::model::causes::chained;
+use sandtable_sandbox::model::diagnosis::Diagnose as _;
 use sandtable_sandbox::model::id::SandboxName;
 use sandtable_sandbox::session::states::{self, Unrecorded};
 

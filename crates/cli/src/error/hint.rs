@@ -10,6 +10,7 @@ use sandtable_app::config::narrow::Widening;
 use sandtable_app::config::trust::Standing;
 use sandtable_app::config::value::ValueError;
 use sandtable_app::env::{self, EnvironmentError};
+use sandtable_sandbox::model::diagnosis::Diagnose as _;
 use sandtable_sandbox::model::spec::MountAccess;
 use sandtable_sandbox::session;
 use sandtable_tools::build::ImageError;

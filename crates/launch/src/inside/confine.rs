@@ -15,6 +15,7 @@ use rustix::thread::{
 };
 use sandtable_protocol::op::Plan;
 use sandtable_protocol::report::{Control, Observed};
+use sandtable_protocol::step::Step;
 use sandtable_protocol::wire::Failure;
 
 use crate::failpoint::skips;
@@ -44,45 +45,41 @@ pub(crate) struct Confined {
 
 /// Confines this process, which is PID 1, to what `plan` leaves it. Descriptors in `keep` stay open.
 pub(crate) fn confine(plan: &Plan, keep: &[BorrowedFd<'_>]) -> Done<Confined> {
-    sethostname(plan.hostname.as_bytes()).context(|| "set the host name".to_owned())?;
+    sethostname(plan.hostname.as_bytes()).context(|| Step::SetHostName)?;
     if plan.network.is_own() {
-        loopback_up().context(|| "switch the loopback device on".to_owned())?;
+        loopback_up().context(|| Step::Loopback)?;
     }
     step(Control::Keyring, || match new_session_keyring() {
         Ok(_) | Err(rustix::io::Errno::NOSYS) => Ok(()),
-        Err(errno) => Err(errno).context(|| "join a new session keyring".to_owned()),
+        Err(errno) => Err(errno).context(|| Step::SessionKeyring),
     })?;
     let keyring = session_keyring().ok();
-    step(Control::Session, || setsid().map(drop).context(|| "start a session".to_owned()))?;
+    step(Control::Session, || setsid().map(drop).context(|| Step::StartSession))?;
     step(Control::NoCoreDumps, || {
         let none = Rlimit { current: Some(0), maximum: Some(0) };
-        setrlimit(Resource::Core, none).context(|| "switch core dumps off".to_owned())
+        setrlimit(Resource::Core, none).context(|| Step::NoCoreDumps)
     })?;
     leave_signals()?;
     step(Control::Descriptors, || close_descriptors(keep))?;
     step(Control::NoCapabilities, drop_capabilities)?;
-    step(Control::NoNewPrivileges, || {
-        set_no_new_privs(true).context(|| "give up new privileges".to_owned())
-    })?;
+    step(Control::NoNewPrivileges, || set_no_new_privs(true).context(|| Step::NoNewPrivileges))?;
     step(Control::SealedInit, || {
         forget();
         Ok(())
     })?;
     let forgotten = nothing_remembered()?;
     step(Control::SealedInit, || {
-        set_dumpable_behavior(DumpableBehavior::NotDumpable).context(|| "make PID 1 unreadable".to_owned())
+        set_dumpable_behavior(DumpableBehavior::NotDumpable).context(|| Step::SealInit)
     })?;
     if no_new_privs() != Ok(true) {
-        return Err(Failure { step: format!("enforce {}", Control::NoNewPrivileges), errno: 0 });
+        return Err(Failure { step: Step::Enforce(Control::NoNewPrivileges), errno: 0 });
     }
     let landlock = if skips(Control::Landlock) {
         Observed::Absent { why: "the step was skipped".to_owned() }
     } else {
         landlock::restrict(&plan.landlock, &plan.network)?
     };
-    step(Control::Seccomp, || {
-        seccomp::install(plan.set_ids).context(|| "install the system call filter".to_owned())
-    })?;
+    step(Control::Seccomp, || seccomp::install(plan.set_ids).context(|| Step::FilterSystemCalls))?;
     Ok(Confined { landlock, keyring, forgotten })
 }
 
@@ -92,7 +89,7 @@ pub(crate) fn leave_signals() -> Done {
     let most = own.maximum.map_or(PENDING_SIGNALS, |maximum| maximum.min(PENDING_SIGNALS));
     let least = own.current.map_or(most, |current| current.min(most));
     setrlimit(Resource::Sigpending, Rlimit { current: Some(least), maximum: Some(most) })
-        .context(|| "limit pending signals".to_owned())
+        .context(|| Step::LimitSignals)
 }
 
 /// Forgets what this process was started with.
@@ -108,7 +105,7 @@ pub(crate) fn step(control: Control, run: impl FnOnce() -> Done) -> Done {
 /// Standard streams become `/dev/null`, everything else but `keep` is closed. Owners of the closed
 /// descriptors still exist in this copy of the supervisor's memory, but PID 1 never returns to drop them.
 pub(crate) fn close_descriptors(keep: &[BorrowedFd<'_>]) -> Done {
-    let what = || "close descriptors".to_owned();
+    let what = || Step::CloseDescriptors;
     let null = open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()).context(what)?;
     // Above the standard streams, one of which it may have become.
     let null = fcntl_dupfd_cloexec(null, 3).context(what)?;
@@ -129,7 +126,7 @@ pub(crate) fn close_descriptors(keep: &[BorrowedFd<'_>]) -> Done {
 }
 
 fn drop_capabilities() -> Done {
-    let what = || "drop capabilities".to_owned();
+    let what = || Step::DropCapabilities;
     clear_ambient_capability_set().context(what)?;
     for bit in 0..64 {
         match remove_capability_from_bounding_set(CapabilitySet::from_bits_retain(1 << bit)) {
@@ -155,7 +152,7 @@ fn drop_capabilities() -> Done {
 /// Whether the kernel shows only zeros for the environment and the arguments of this process.
 pub(crate) fn nothing_remembered() -> Done<bool> {
     // The change of ids of a root sandbox has closed these files already.
-    set_dumpable_behavior(DumpableBehavior::Dumpable).context(|| "look at PID 1".to_owned())?;
+    set_dumpable_behavior(DumpableBehavior::Dumpable).context(|| Step::LookAtInit)?;
     let zero = |file: &&str| fs_err::read(file).is_ok_and(|bytes| bytes.iter().all(|byte| *byte == 0));
     Ok(["/proc/self/environ", "/proc/self/cmdline"].iter().all(zero))
 }

@@ -12,6 +12,7 @@ use landlock::{
 
 use sandtable_protocol::op::{Allow, Beneath, Network};
 use sandtable_protocol::report::Observed;
+use sandtable_protocol::step::Step;
 use sandtable_protocol::wire::Failure;
 
 /// The newest set of rights this code knows how to ask for; older kernels grant a part of it.
@@ -20,7 +21,7 @@ const KNOWN: ABI = ABI::V6;
 /// Restricts this process to `rules` and says how far the kernel went along. What it lacks may not matter,
 /// depending on the network.
 pub(crate) fn restrict(rules: &[Beneath], network: &Network) -> Result<Observed, Failure> {
-    let failed = |error: &dyn Display| Failure { step: format!("restrict with Landlock: {error}"), errno: 0 };
+    let failed = |error: &dyn Display| Failure { step: Step::Landlock(error.to_string()), errno: 0 };
     let mut ruleset = Ruleset::default()
         .handle_access(AccessFs::from_all(KNOWN))
         .and_then(|ruleset| ruleset.scope(Scope::from_all(KNOWN)))
@@ -50,7 +51,7 @@ fn unopened(target: &Path, error: &PathFdError) -> Failure {
         PathFdError::OpenCall { source, .. } => source.raw_os_error(),
         _ => None,
     };
-    Failure { step: format!("open `{}` for Landlock", target.display()), errno: errno.unwrap_or_default() }
+    Failure { step: Step::OpenForLandlock(target.into()), errno: errno.unwrap_or_default() }
 }
 
 fn rights(allow: Allow) -> BitFlags<AccessFs> {

@@ -23,6 +23,7 @@ use rustix::mount::{
 use rustix::process::{chdir, fchdir, pivot_root};
 use sandtable_protocol::op::{Access, Identity, Ids, Op, Owner, Plan, Shift};
 use sandtable_protocol::report::Control;
+use sandtable_protocol::step::Step;
 use sandtable_protocol::wire::Failure;
 
 use crate::failpoint::skips;
@@ -48,14 +49,14 @@ const HARMLESS: u64 = libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV;
 /// `shifted` are the idmapped mounts in the order of [`shifted_sources`], for a sandbox of root.
 pub(crate) fn build(plan: &Plan, shifted: Vec<OwnedFd>) -> Done {
     mount_change("/", MountPropagationFlags::REC | MountPropagationFlags::PRIVATE)
-        .context(|| "make mounts private".to_owned())?;
+        .context(|| Step::PrivateMounts)?;
     let mut builder = Builder::new(plan.ids, shifted)?;
     for op in &plan.ops {
         builder.execute(op)?;
     }
     if !skips(Control::ReadOnlySystem) {
         set_attributes(&builder.root, Attributes { set: READ_ONLY | HARMLESS, id_map: None }, Depth::One)
-            .context(|| "make the root read-only".to_owned())?;
+            .context(|| Step::ReadOnlyRoot)?;
     }
     if skips(Control::RootView) { Ok(()) } else { builder.pivot() }
 }
@@ -93,11 +94,11 @@ pub(crate) fn open_source(source: &Path, pinned: Option<Identity>, depth: Depth)
     if matches!(depth, Depth::All) {
         flags |= OpenTreeFlags::AT_RECURSIVE;
     }
-    let tree = open_tree(CWD, source, flags).context(|| format!("open `{}`", source.display()))?;
-    let found = fstat(&tree).context(|| format!("look at `{}`", source.display()))?;
+    let tree = open_tree(CWD, source, flags).context(|| Step::Open(source.into()))?;
+    let found = fstat(&tree).context(|| Step::LookAt(source.into()))?;
     match pinned {
         Some(pinned) if (pinned.device, pinned.inode) != (found.st_dev, found.st_ino) => {
-            let step = format!("mount `{}`: it was replaced after it was checked", source.display());
+            let step = Step::MountReplaced(source.into());
             Err(Failure { step, errno: Errno::STALE.raw_os_error() })
         }
         _ => Ok(tree),
@@ -117,12 +118,12 @@ struct Builder {
 
 impl Builder {
     fn new(ids: Ids, shifted: Vec<OwnedFd>) -> Done<Self> {
-        let stage = tmpfs(&[("mode", "0700")]).context(|| "make the stage".to_owned())?;
-        attach(&stage, CWD, Path::new(ANCHOR)).context(|| "attach the stage".to_owned())?;
-        mkdirat(&stage, "root", Mode::RWXU).context(|| "make the stage".to_owned())?;
-        let root = tmpfs(&[("mode", "0755"), ("size", "4m"), ("nr_inodes", "4k")])
-            .context(|| "make the root".to_owned())?;
-        attach(&root, stage.as_fd(), Path::new("root")).context(|| "attach the root".to_owned())?;
+        let stage = tmpfs(&[("mode", "0700")]).context(|| Step::MakeStage)?;
+        attach(&stage, CWD, Path::new(ANCHOR)).context(|| Step::AttachStage)?;
+        mkdirat(&stage, "root", Mode::RWXU).context(|| Step::MakeStage)?;
+        let root =
+            tmpfs(&[("mode", "0755"), ("size", "4m"), ("nr_inodes", "4k")]).context(|| Step::MakeRoot)?;
+        attach(&root, stage.as_fd(), Path::new("root")).context(|| Step::AttachRoot)?;
         let memory = Scratch::new(stage.as_fd())?;
         Ok(Self { ids, stage, root, memory, shifted: shifted.into_iter(), staged: 0 })
     }
@@ -153,9 +154,8 @@ impl Builder {
             _ => 0,
         };
         let wanted = Attributes { set: HARMLESS | read_only, id_map: None };
-        set_attributes(tree, wanted, Depth::All)
-            .context(|| format!("restrict the mount at `{}`", target.display()))?;
-        let found = fstat(tree).context(|| format!("look at the mount for `{}`", target.display()))?;
+        set_attributes(tree, wanted, Depth::All).context(|| Step::RestrictMount(target.into()))?;
+        let found = fstat(tree).context(|| Step::LookAtMount(target.into()))?;
         let place = prepare(&self.root, target, Kind::of(found.st_mode))?;
         place.attach(tree)
     }
@@ -171,7 +171,7 @@ impl Builder {
         let (below, above) = (self.stage_mount(&below)?, self.stage_mount(&above)?);
         let layer = format!("{above}/{name}");
         let lowers = if *pins { format!("{layer}.pins:{below}") } else { below };
-        let what = || format!("mount the copy-on-write view of `{}`", lower.display());
+        let what = || Step::MountView(lower.into());
         // Layers are named relative to the stage, so that no character of a path needs escaping.
         fchdir(&self.stage).context(what)?;
         let merged = mount_overlay(&lowers, &layer).context(what)?;
@@ -183,21 +183,20 @@ impl Builder {
     fn stage_mount(&mut self, tree: &OwnedFd) -> Done<String> {
         let name = format!("m{}", self.staged);
         self.staged += 1;
-        mkdirat(&self.stage, &name, Mode::RWXU).context(|| "make a place on the stage".to_owned())?;
-        attach(tree, self.stage.as_fd(), Path::new(&name))
-            .context(|| "attach a layer to the stage".to_owned())?;
+        mkdirat(&self.stage, &name, Mode::RWXU).context(|| Step::MakeStagePlace)?;
+        attach(tree, self.stage.as_fd(), Path::new(&name)).context(|| Step::AttachLayer)?;
         Ok(name)
     }
 
     fn next_shifted(&mut self, source: &Path) -> Done<OwnedFd> {
         self.shifted.next().ok_or_else(|| Failure {
-            step: format!("mount `{}`: its idmapped mount did not arrive", source.display()),
+            step: Step::MountMissing(source.into()),
             errno: Errno::BADF.raw_os_error(),
         })
     }
 
     fn file(&mut self, target: &Path, contents: &str) -> Done {
-        let what = || format!("write `{}`", target.display());
+        let what = || Step::Write(target.into());
         let name = format!("f{}", self.staged);
         self.staged += 1;
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
@@ -209,7 +208,7 @@ impl Builder {
     }
 
     fn scratch(&mut self, target: &Path, size: u64, owner: Owner) -> Done {
-        let what = || format!("mount a private `{}`", target.display());
+        let what = || Step::MountPrivate(target.into());
         let mode = match owner {
             Owner::Everybody => 0o1777,
             Owner::Workload => 0o700,
@@ -223,7 +222,7 @@ impl Builder {
 
     /// Makes the new root the root and lets go of the old one with everything on it.
     fn pivot(self) -> Done {
-        let what = || "leave the host's root".to_owned();
+        let what = || Step::LeaveRoot;
         fchdir(&self.root).context(what)?;
         pivot_root(".", ".").context(what)?;
         unmount(".", UnmountFlags::DETACH).context(what)?;
@@ -252,7 +251,7 @@ fn mount_overlay(lowers: &str, layer: &str) -> rustix::io::Result<OwnedFd> {
 /// Hides what is at `target`: a file behind a device that cannot be opened, a directory behind an empty one.
 /// What does not exist needs no hiding.
 fn mask(root: BorrowedFd<'_>, target: &Path) -> Done {
-    let what = || format!("mask `{}`", target.display());
+    let what = || Step::Mask(target.into());
     let Some(place) = target::existing(root, target)? else { return Ok(()) };
     place.attach(&cover(place.kind).context(what)?)
 }

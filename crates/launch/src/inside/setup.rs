@@ -7,6 +7,7 @@ use rustix::process::{Gid, Signal, Uid, set_parent_process_death_signal};
 use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 use sandtable_protocol::op::{Ids, Network, Plan};
 use sandtable_protocol::report::{Control, Report};
+use sandtable_protocol::step::Step;
 use sandtable_protocol::terms::HostView;
 use sandtable_protocol::wire::{Ask, Failure, Tell, WireError};
 
@@ -27,7 +28,7 @@ pub(crate) fn set_up(
     keep: &[BorrowedFd<'_>],
 ) -> Done<Report> {
     if let Some(control) = shared_namespace(plan, host) {
-        return Err(Failure { step: format!("enforce {control}: the namespace is the host's"), errno: 0 });
+        return Err(Failure { step: Step::LeaveNamespace(control), errno: 0 });
     }
     die_with_supervisor()?;
     if matches!(plan.network, Network::Nat { .. }) {
@@ -46,11 +47,11 @@ fn hand_over_namespaces(socket: &OwnedFd) -> Done {
     let open = |name: &str| {
         let path = format!("/proc/self/ns/{name}");
         rustix::fs::open(&path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
-            .context(|| format!("open `{path}`"))
+            .context(|| Step::Open(path.into()))
     };
     let (user, network) = (open("user")?, open("net")?);
     transport::send(socket, &Tell::Namespaces, &[user.as_fd(), network.as_fd()])
-        .map_err(|error| Failure { step: format!("talk to the supervisor: {error}"), errno: 0 })
+        .map_err(|error| Failure { step: Step::Talk(error.to_string()), errno: 0 })
 }
 
 /// Gets the ids of the plan: an ordinary user maps itself, root's supervisor does it and sends the mounts
@@ -64,11 +65,10 @@ fn take_ids(plan: &Plan, socket: &OwnedFd) -> Done<Vec<OwnedFd>> {
             Ok(Vec::new())
         }
         Ids::Range { .. } => {
-            let lost =
-                |error: WireError| Failure { step: format!("talk to the supervisor: {error}"), errno: 0 };
+            let lost = |error: WireError| Failure { step: Step::Talk(error.to_string()), errno: 0 };
             transport::send(socket, &Tell::NeedsIds, &[]).map_err(lost)?;
             let frame = transport::receive::<Ask>(socket.as_fd()).map_err(lost)?;
-            let what = || "become the sandbox's user".to_owned();
+            let what = || Step::BecomeUser;
             set_thread_groups(&[]).context(what)?;
             set_thread_res_gid(Gid::ROOT, Gid::ROOT, Gid::ROOT).context(what)?;
             set_thread_res_uid(Uid::ROOT, Uid::ROOT, Uid::ROOT).context(what)?;
@@ -97,8 +97,7 @@ fn leave_watches() -> Done {
 
 /// The kernel kills this process when its supervisor dies.
 fn die_with_supervisor() -> Done {
-    set_parent_process_death_signal(Some(Signal::KILL))
-        .context(|| "tie the sandbox to its supervisor".to_owned())
+    set_parent_process_death_signal(Some(Signal::KILL)).context(|| Step::TieToSupervisor)
 }
 
 /// The map of a root sandbox, as the supervisor writes it.
@@ -111,5 +110,5 @@ fn write(path: &str, text: &str) -> Done {
         .write(true)
         .open(path)
         .and_then(|mut file| std::io::Write::write_all(&mut file, text.as_bytes()))
-        .context(|| format!("write `{path}`"))
+        .context(|| Step::Write(path.into()))
 }

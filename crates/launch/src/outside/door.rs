@@ -13,6 +13,7 @@ use rustix::net::{
 use rustix::process::{Pid, getuid};
 use sandtable_protocol::op::Limits;
 use sandtable_protocol::report::{Control, Observed, Report};
+use sandtable_protocol::step::Step;
 use sandtable_protocol::terms::Terms;
 use sandtable_protocol::wire::{Ask, Failure, Tell};
 
@@ -130,7 +131,7 @@ impl Contained {
             Tell::Ready(report) => report,
             Tell::Failed(failure) => return Err(DoorError::Step(failure)),
             other => {
-                let step = format!("understand PID 1, which said {other:?}");
+                let step = Step::UnderstandInit(format!("{other:?}"));
                 return Err(DoorError::Step(Failure { step, errno: 0 }));
             }
         };

@@ -10,6 +10,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use sandtable_protocol::op::{Ids, Plan};
 use sandtable_protocol::report::{Control, Report};
+use sandtable_protocol::step::Step;
 use sandtable_protocol::terms::HostView;
 use sandtable_protocol::wire::{Ask, Failure, Tell};
 
@@ -59,9 +60,9 @@ pub fn one_thread() -> Result<(), LaunchError> {
 /// Launches PID 1 and returns when it has reported what holds.
 pub fn launch(plan: &Plan, handles: &Handles<'_>) -> Result<Sandbox, LaunchError> {
     one_thread()?;
-    let host = host::look().context(|| "look at the host".to_owned())?;
+    let host = host::look().context(|| Step::LookAtHost)?;
     let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)
-        .context(|| "make a socket".to_owned())?;
+        .context(|| Step::MakeSocket)?;
     let group = plan.limits.as_ref().map(Group::make);
     match clone_into(namespace_flags(plan)).map_err(LaunchError::Namespaces)? {
         Side::Child => {
@@ -139,7 +140,7 @@ impl Sandbox {
                 Tell::Ready(report) => return Ok(report),
                 Tell::Failed(failure) => return Err(failure.into()),
                 other => {
-                    let step = format!("understand PID 1, which said {other:?}");
+                    let step = Step::UnderstandInit(format!("{other:?}"));
                     return Err(LaunchError::Step { step, cause: None });
                 }
             }
@@ -157,17 +158,16 @@ impl Sandbox {
                 .write(true)
                 .open(&path)
                 .and_then(|mut file| std::io::Write::write_all(&mut file, map.as_bytes()))
-                .context(|| "map the private id range".to_owned())?;
+                .context(|| Step::MapIds)?;
         }
         let namespace = open(proc.join("ns/user"), OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
-            .context(|| "open the user namespace".to_owned())?;
+            .context(|| Step::OpenUserNamespace)?;
         let mut mounts = Vec::new();
         for shifted in shifted_sources(plan) {
             let tree = open_source(shifted.source, shifted.pinned, shifted.depth)?;
             let wanted = Attributes { set: 0, id_map: Some(namespace.as_fd()) };
-            set_attributes(&tree, wanted, shifted.depth).context(|| {
-                format!("shift the owners of `{}` into the private id range", shifted.source.display())
-            })?;
+            set_attributes(&tree, wanted, shifted.depth)
+                .context(|| Step::ShiftOwners(shifted.source.into()))?;
             mounts.push(tree);
         }
         let mounts: Vec<BorrowedFd<'_>> = mounts.iter().map(AsFd::as_fd).collect();

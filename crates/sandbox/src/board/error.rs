@@ -14,7 +14,7 @@ use sandtable_store::state::StateError;
 use sandtable_store::store::{FormatFault, StoreError};
 use sandtable_store::{checkout, diff, rollback};
 
-use crate::model::blame::Blame;
+use crate::model::diagnosis::{Diagnose, Fault};
 
 /// What went wrong.
 #[derive(Debug, thiserror::Error)]
@@ -120,9 +120,10 @@ impl BoardError {
             _ => None,
         }
     }
+}
 
-    /// Whose move it is.
-    pub fn blame(&self) -> Blame {
+impl Diagnose for BoardError {
+    fn fault(&self) -> Fault {
         match self {
             Self::Unknown(_)
             | Self::Ambiguous { .. }
@@ -131,13 +132,12 @@ impl BoardError {
             | Self::NothingTo { .. }
             | Self::NotDirectory(_)
             | Self::NotManaged(_)
-            | Self::IsSource(_) => Blame::Input,
-            _ => Blame::Machine,
+            | Self::IsSource(_) => Fault::Input,
+            _ => Fault::Machine,
         }
     }
 
-    /// A stable word for scripts.
-    pub fn code(&self) -> &'static str {
+    fn code(&self) -> &'static str {
         match self {
             Self::Unknown(_) => "unknown-state",
             Self::Ambiguous { .. } => "ambiguous-state",
@@ -160,8 +160,7 @@ impl BoardError {
         }
     }
 
-    /// What the user can do about it, where we know.
-    pub fn remedy(&self) -> Option<String> {
+    fn remedy(&self) -> Option<String> {
         if is_full(self) || matches!(self, Self::Store(StoreError::Write(WriteError::NoSpace { .. }))) {
             return Some(FULL.to_owned());
         }

@@ -139,6 +139,7 @@ mod tests {
     use sandtable_store::store::StoreError;
 
     use super::*;
+    use crate::model::diagnosis::Diagnose as _;
     use crate::model::path::HostPath;
 
     /// A directory whose states nobody needs any more, and another one of the same store.

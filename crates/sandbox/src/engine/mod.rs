@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 
 pub use nat::NetworkError;
 
-use crate::model::blame::Blame;
+use crate::model::diagnosis::{Diagnose, Fault};
 use crate::model::id::SandboxName;
 use crate::model::observe::Observer;
 use crate::model::path::HostPath;
@@ -89,18 +89,6 @@ pub enum LaunchError {
 }
 
 impl LaunchError {
-    /// Whose move it is.
-    pub fn blame(&self) -> Blame {
-        match self {
-            Self::Container(error) => error.blame(),
-            Self::Native(_)
-            | Self::Network(_)
-            | Self::Agent(_)
-            | Self::Elsewhere { .. }
-            | Self::NotHere { .. } => Blame::Machine,
-        }
-    }
-
     /// Whether the observer or a signal cancelled it.
     pub fn is_interrupted(&self) -> bool {
         matches!(self, Self::Container(ContainerError::Call(CliError::Cancelled { .. })))
@@ -110,9 +98,21 @@ impl LaunchError {
     pub fn is_of_the_machine(&self) -> bool {
         !matches!(self, Self::Native(error) if native::is_spoilt(error))
     }
+}
 
-    /// A stable word for scripts.
-    pub fn code(&self) -> &'static str {
+impl Diagnose for LaunchError {
+    fn fault(&self) -> Fault {
+        match self {
+            Self::Container(error) => error.fault(),
+            Self::Native(_)
+            | Self::Network(_)
+            | Self::Agent(_)
+            | Self::Elsewhere { .. }
+            | Self::NotHere { .. } => Fault::Machine,
+        }
+    }
+
+    fn code(&self) -> &'static str {
         match self {
             Self::Container(error) => error.code(),
             Self::Native(_)
@@ -123,8 +123,7 @@ impl LaunchError {
         }
     }
 
-    /// What the user can do about it, where we know.
-    pub fn remedy(&self) -> Option<String> {
+    fn remedy(&self) -> Option<String> {
         match self {
             Self::Native(error) => native::remedy(error),
             Self::Agent(error) => Some(error.remedy()),

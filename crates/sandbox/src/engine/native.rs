@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::os::fd::{BorrowedFd, OwnedFd};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use rustix::io::Errno;
@@ -15,6 +15,7 @@ use sandtable_protocol::constants::GROUP_PREFIX;
 use sandtable_protocol::invocation::{AttachError, Ending, FreezeError, Invocation};
 use sandtable_protocol::op::{self, Allow, Beneath, Ids, Op, Owner, SetIds, Shift};
 use sandtable_protocol::report::Report;
+use sandtable_protocol::step::Step as Tried;
 
 use super::ssh_agent::{self, relay};
 use super::{Engine, Handles, LaunchError, Place, Running, fingerprint, nat};
@@ -312,10 +313,10 @@ const CLOSED_WAY: &str = "a command of a sandbox has taken the permissions from 
 /// What a command of the sandbox has made of the way to a mount, if that is why the launch failed.
 fn spoilt_way(error: &error::LaunchError) -> Option<&'static str> {
     let error::LaunchError::Step { step, cause: Some(errno) } = error else { return None };
-    let is_made = step.starts_with("make the ");
+    let is_made = matches!(step, Tried::MakeWay(_) | Tried::MakeMountPoint(_) | Tried::MakeLink(_));
     match *errno {
         Errno::NOTDIR | Errno::LOOP if is_made => Some(CHANGED_WAY),
-        Errno::ACCESS if is_made || step.ends_with(" for Landlock") => Some(CLOSED_WAY),
+        Errno::ACCESS if is_made || matches!(step, Tried::OpenForLandlock(_)) => Some(CLOSED_WAY),
         _ => None,
     }
 }
@@ -343,15 +344,15 @@ pub(super) fn remedy(error: &error::LaunchError) -> Option<String> {
         (Namespaces(_), Errno::NOSPC) => {
             Some("too few namespaces are allowed: raise `sysctl user.max_user_namespaces` and its neighbours".to_owned())
         }
-        (Step { step, .. }, _) if step.starts_with("shift the owners") => Some(
+        (Step { step: Tried::ShiftOwners(_), .. }, _) => Some(
             "this file system cannot shift owners (idmapped mounts): put the directory on ext4, xfs or btrfs, or run as \
              an ordinary user"
                 .to_owned(),
         ),
-        (Step { step, .. }, Errno::PERM) if step.starts_with("map the private id range") => Some(
+        (Step { step: Tried::MapIds, .. }, Errno::PERM) => Some(
             "this root is not the machine's root (a container or user namespace): run as an ordinary user".to_owned(),
         ),
-        (Step { step, .. }, Errno::PERM) if step.contains("`/proc`") => Some(
+        (Step { step, .. }, Errno::PERM) if step.path() == Some(Path::new("/proc")) => Some(
             "part of `/proc` is covered here, as in most containers, so the kernel allows no new one: run outside the \
              container, or start it with `--security-opt systempaths=unconfined`"
                 .to_owned(),
@@ -381,4 +382,38 @@ pub(super) fn describe(plan: &op::Plan, f: &mut fmt::Formatter<'_>) -> fmt::Resu
         writeln!(f, "  {op}")?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_helps_depends_on_the_step_and_not_on_its_words() {
+        let failed = |step, cause| error::LaunchError::Step { step, cause: Some(cause) };
+        let path = || PathBuf::from("/a place/make the b");
+        for (step, errno, part) in [
+            (Tried::ShiftOwners(path()), Errno::INVAL, "idmapped mounts"),
+            (Tried::MapIds, Errno::PERM, "not the machine's root"),
+            (Tried::Mount("/proc".into()), Errno::PERM, "systempaths=unconfined"),
+            (Tried::MountReplaced(path()), Errno::STALE, "run the command again"),
+        ] {
+            let error = failed(step, errno);
+            assert!(remedy(&error).is_some_and(|text| text.contains(part)), "{error}");
+            assert!(!is_spoilt(&error), "{error}");
+        }
+        for (step, errno, expected) in [
+            (Tried::MakeMountPoint(path()), Errno::NOTDIR, Some(CHANGED_WAY)),
+            (Tried::MakeWay(path()), Errno::LOOP, Some(CHANGED_WAY)),
+            (Tried::MakeWay(path()), Errno::ACCESS, Some(CLOSED_WAY)),
+            (Tried::OpenForLandlock(path()), Errno::ACCESS, Some(CLOSED_WAY)),
+            (Tried::OpenForLandlock(path()), Errno::NOTDIR, None),
+            (Tried::MakeStage, Errno::ACCESS, None),
+            (Tried::Open(path()), Errno::ACCESS, None),
+        ] {
+            let error = failed(step, errno);
+            assert_eq!(remedy(&error).as_deref(), expected, "{error}");
+            assert_eq!(is_spoilt(&error), expected.is_some(), "{error}");
+        }
+    }
 }

@@ -2,11 +2,11 @@
 //! both are made of. Nothing in here touches the machine.
 
 pub mod agent;
-pub mod blame;
 pub mod causes;
 pub mod check;
 pub mod choice;
 pub mod container;
+pub mod diagnosis;
 pub mod engine;
 pub mod hide;
 pub mod id;

@@ -9,8 +9,8 @@ use super::remedy::listed;
 use super::ssh_agent::ConnectionError;
 use super::tools::ToolRefusal;
 use crate::facts::Failure;
-use crate::model::blame::Blame;
 use crate::model::container::Port;
+use crate::model::diagnosis::{Diagnose, Fault};
 use crate::model::image::ImageRef;
 use crate::model::mount::MountError;
 use crate::model::path::{HostPath, PathError};
@@ -180,11 +180,10 @@ impl fmt::Display for Width {
     }
 }
 
-impl ResolveError {
-    /// Whose move it is.
-    pub fn blame(&self) -> Blame {
+impl Diagnose for ResolveError {
+    fn fault(&self) -> Fault {
         match self {
-            Self::Tool(refusal) => refusal.blame(),
+            Self::Tool(refusal) => refusal.fault(),
             Self::EngineElsewhere { .. }
             | Self::EngineMissing { .. }
             | Self::EngineDown { .. }
@@ -201,7 +200,7 @@ impl ResolveError {
             | Self::SourceFileSystem { .. }
             | Self::StateUnknown { .. }
             | Self::StateReadOnly { .. }
-            | Self::StateFileSystem { .. } => Blame::Machine,
+            | Self::StateFileSystem { .. } => Fault::Machine,
             Self::Unsupported(_)
             | Self::ImageUnnamed { .. }
             | Self::ImageElsewhere { .. }
@@ -239,12 +238,11 @@ impl ResolveError {
             | Self::MountCowFile { .. }
             | Self::MountTarget { .. }
             | Self::MountPath(_)
-            | Self::Conflict(_) => Blame::Input,
+            | Self::Conflict(_) => Fault::Input,
         }
     }
 
-    /// A word for scripts that never changes.
-    pub fn code(&self) -> &'static str {
+    fn code(&self) -> &'static str {
         match self {
             Self::EngineElsewhere { .. } => "engine-elsewhere",
             Self::EngineMissing { .. } => "engine-missing",
@@ -303,5 +301,9 @@ impl ResolveError {
             Self::MountPath(_) => "mount-path",
             Self::Conflict(_) => "mount-conflict",
         }
+    }
+
+    fn remedy(&self) -> Option<String> {
+        self.way_on()
     }
 }

@@ -109,6 +109,7 @@ pub(super) fn with_command(container: Container, spec: &Spec, network: Network) 
 mod tests {
     use super::super::tests::spec;
     use super::*;
+    use crate::model::diagnosis::Diagnose as _;
 
     fn outcome(asked: Setting<Network>, command: Option<&str>, engine: EngineName) -> String {
         let mut spec = spec("/home/ann/project");

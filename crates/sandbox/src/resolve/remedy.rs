@@ -7,7 +7,7 @@ use super::{agents, expose};
 
 impl ResolveError {
     /// What to do about it.
-    pub fn remedy(&self) -> Option<String> {
+    pub(super) fn way_on(&self) -> Option<String> {
         self.about_engine().or_else(|| self.about_access()).or_else(|| self.about_directories())
     }
 

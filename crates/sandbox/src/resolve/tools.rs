@@ -11,7 +11,7 @@ use super::case::Case;
 use super::error::ResolveError;
 use super::system;
 use crate::facts::{Failure, Kind};
-use crate::model::blame::Blame;
+use crate::model::diagnosis::Fault;
 use crate::model::mount::{Content, FileIdentity, HostAccess, Mount, Ownership};
 use crate::model::path::{BoxPath, HostPath};
 use crate::model::resolved::{EngineName, Variable};
@@ -54,10 +54,10 @@ fn errno(why: &Failure) -> &'static str {
 }
 
 impl ToolRefusal {
-    pub(super) fn blame(&self) -> Blame {
+    pub(super) fn fault(&self) -> Fault {
         match self {
-            Self::Elsewhere { .. } => Blame::Input,
-            Self::Outside { .. } | Self::Path { .. } | Self::Unmountable { .. } => Blame::Machine,
+            Self::Elsewhere { .. } => Fault::Input,
+            Self::Outside { .. } | Self::Path { .. } | Self::Unmountable { .. } => Fault::Machine,
         }
     }
 

@@ -12,7 +12,7 @@ use sandtable_store::path::RelPath;
 use crate::board::{self, FULL};
 use crate::engine::LaunchError;
 use crate::engine::enforcement::Refusal;
-use crate::model::blame::Blame;
+use crate::model::diagnosis::{Diagnose, Fault};
 use crate::model::id::SandboxName;
 use crate::resolve;
 
@@ -204,9 +204,37 @@ impl SessionError {
         }
     }
 
-    pub fn blame(&self) -> Blame {
+    /// What to do about it, and what else can be said.
+    fn remedy_and(&self, more: &str) -> String {
+        self.remedy().map_or_else(|| more.to_owned(), |remedy| format!("{remedy}\n{more}"))
+    }
+
+    /// What opens again what a command of the sandbox may have closed.
+    fn opening(&self) -> Option<String> {
+        let is_closed = |source: &io::Error| source.kind() == io::ErrorKind::PermissionDenied;
         match self {
-            Self::Meaning(error) => error.blame(),
+            Self::State { what: "open", path, source } if is_closed(source) => Some(format!(
+                "if a command of the sandbox has taken the permissions from it, `chmod u+rwx {}` gives them back",
+                path.display()
+            )),
+            Self::Capture { name, source: sandtable_store::layer::LayerError::Open(source) }
+                if is_closed(source) =>
+            {
+                Some(format!(
+                    "if a command has taken the permissions from the workspace, `chmod u+rwx` gives them back to \
+                     `sandtable/sandboxes/{name}/workspace.upper` below `XDG_DATA_HOME` or `~/.local/share`; `sandtable snapshot \
+                     {name}` records the changes then"
+                ))
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Diagnose for SessionError {
+    fn fault(&self) -> Fault {
+        match self {
+            Self::Meaning(error) => error.fault(),
             Self::NameTaken(_)
             | Self::Unknown(_)
             | Self::Damaged { .. }
@@ -222,18 +250,17 @@ impl SessionError {
             | Self::OtherSource { .. }
             | Self::InTheWay { .. }
             | Self::TooManyUnheld { .. }
-            | Self::Lost(AttachError::DirectoryStream) => Blame::Input,
-            Self::Behind { cause, .. } | Self::Unkept { cause, .. } => cause.blame(),
-            Self::Launch(error) => error.blame(),
-            Self::Board(error) => error.blame(),
-            Self::Proof(error) => error.blame(),
-            Self::Image { source, .. } => image_blame(source),
-            _ => Blame::Machine,
+            | Self::Lost(AttachError::DirectoryStream) => Fault::Input,
+            Self::Behind { cause, .. } | Self::Unkept { cause, .. } => cause.fault(),
+            Self::Launch(error) => error.fault(),
+            Self::Board(error) => error.fault(),
+            Self::Proof(error) => error.fault(),
+            Self::Image { source, .. } => image_fault(source),
+            _ => Fault::Machine,
         }
     }
 
-    /// A stable word for scripts.
-    pub fn code(&self) -> &'static str {
+    fn code(&self) -> &'static str {
         match self {
             Self::NameTaken(_) => "name-taken",
             Self::Unknown(_) => "unknown-sandbox",
@@ -271,13 +298,7 @@ impl SessionError {
         }
     }
 
-    /// What to do about it, and what else can be said.
-    fn remedy_and(&self, more: &str) -> String {
-        self.remedy().map_or_else(|| more.to_owned(), |remedy| format!("{remedy}\n{more}"))
-    }
-
-    /// What to do about it.
-    pub fn remedy(&self) -> Option<String> {
+    fn remedy(&self) -> Option<String> {
         match self {
             Self::State { .. } | Self::Layer { .. } if is_full(self) => Some(FULL.to_owned()),
             Self::NameTaken(name) => Some(format!(
@@ -336,27 +357,6 @@ impl SessionError {
             _ => self.opening(),
         }
     }
-
-    /// What opens again what a command of the sandbox may have closed.
-    fn opening(&self) -> Option<String> {
-        let is_closed = |source: &io::Error| source.kind() == io::ErrorKind::PermissionDenied;
-        match self {
-            Self::State { what: "open", path, source } if is_closed(source) => Some(format!(
-                "if a command of the sandbox has taken the permissions from it, `chmod u+rwx {}` gives them back",
-                path.display()
-            )),
-            Self::Capture { name, source: sandtable_store::layer::LayerError::Open(source) }
-                if is_closed(source) =>
-            {
-                Some(format!(
-                    "if a command has taken the permissions from the workspace, `chmod u+rwx` gives them back to \
-                     `sandtable/sandboxes/{name}/workspace.upper` below `XDG_DATA_HOME` or `~/.local/share`; `sandtable snapshot \
-                     {name}` records the changes then"
-                ))
-            }
-            _ => None,
-        }
-    }
 }
 
 fn lost_remedy(error: &AttachError) -> Option<&'static str> {
@@ -382,11 +382,11 @@ fn named(paths: &[RelPath]) -> String {
 }
 
 /// An image that cannot be read or written is the machine's matter; one that is refused has to change.
-fn image_blame(error: &sandtable_unpack::image::Error) -> Blame {
+fn image_fault(error: &sandtable_unpack::image::Error) -> Fault {
     use sandtable_unpack::archive::Error::{Read, Write};
     use sandtable_unpack::image::Error::{Archive, File};
     match error {
-        File { .. } | Archive(Read(_) | Write { .. }) => Blame::Machine,
-        _ => Blame::Input,
+        File { .. } | Archive(Read(_) | Write { .. }) => Fault::Machine,
+        _ => Fault::Input,
     }
 }

@@ -25,8 +25,8 @@ use super::error::SessionError;
 use super::manage::stop_this;
 use super::record::Outcome;
 use super::run::{Request, Streams, run};
-use crate::model::blame::Blame;
 use crate::model::causes::chained;
+use crate::model::diagnosis::{Diagnose as _, Fault};
 use crate::model::id::SandboxName;
 use crate::model::observe::{Event, Observer};
 use crate::model::resolved::ResolvedSpec;
@@ -79,10 +79,10 @@ pub enum SpawnError {
 }
 
 impl SpawnError {
-    pub fn blame(&self) -> Blame {
+    pub fn fault(&self) -> Fault {
         match self {
-            Self::Start { .. } | Self::Lost(_) => Blame::Machine,
-            Self::Failed(failed) => failed.blame,
+            Self::Start { .. } | Self::Lost(_) => Fault::Machine,
+            Self::Failed(failed) => failed.fault,
         }
     }
 
@@ -99,7 +99,7 @@ impl SpawnError {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failed {
     pub code: String,
-    pub blame: Blame,
+    pub fault: Fault,
     /// What failed and why.
     pub text: String,
 }
@@ -258,7 +258,7 @@ impl Drop for Spawned {
 
 impl From<&SessionError> for Failed {
     fn from(error: &SessionError) -> Self {
-        Self { code: error.code().to_owned(), blame: error.blame(), text: chained(error) }
+        Self { code: error.code().to_owned(), fault: error.fault(), text: chained(error) }
     }
 }
 

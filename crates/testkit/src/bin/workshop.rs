@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use sandtable_sandbox::model::diagnosis::Diagnose as _;
 use sandtable_sandbox::model::observe::{Event, Observer, ToolPlace, ToolStep};
 use sandtable_sandbox::model::path::HostPath;
 use sandtable_sandbox::model::resolved::Identity;

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use sandtable_sandbox::engine::Place;
 use sandtable_sandbox::engine::seatbelt::{PROGRAM, SeatbeltPlan, lower};
 use sandtable_sandbox::model::container::ContainerRequest;
+use sandtable_sandbox::model::diagnosis::Diagnose as _;
 use sandtable_sandbox::model::hide::HidePattern;
 use sandtable_sandbox::model::limits::Limits;
 use sandtable_sandbox::model::mount::{Access, Content, HostAccess, Mount, MountTable, Ownership};

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
+use sandtable_sandbox::model::diagnosis::Diagnose as _;
 use sandtable_sandbox::model::path::HostPath;
 use sandtable_sandbox::model::resolved::ResolvedSpec;
 use sandtable_sandbox::session::spawn::{Job, JobStreams, SpawnError, Spawned, spawn};

@@ -10,6 +10,7 @@ use sandtable_sandbox::engine::ssh_agent::{Guard, Lowered, Setup, SshAgentError,
 use sandtable_sandbox::facts::MachineFacts;
 use sandtable_sandbox::host::Host;
 use sandtable_sandbox::model::agent::Agent;
+use sandtable_sandbox::model::diagnosis::Diagnose as _;
 use sandtable_sandbox::model::path::HostPath;
 use sandtable_sandbox::model::resolved::ResolvedSpec;
 use sandtable_sandbox::model::setting::Setting;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sandtable_sandbox::model::blame::Blame;
+use sandtable_sandbox::model::diagnosis::{Diagnose, Fault};
 
 use super::packages::PackagesError;
 use crate::depot::DepotError;
@@ -119,9 +119,10 @@ impl Error {
     pub fn is_interrupted(&self) -> bool {
         matches!(self, Self::Fetch(error) if matches!(**error, FetchError::Cancelled { .. }))
     }
+}
 
-    /// Whose move it is.
-    pub fn blame(&self) -> Blame {
+impl Diagnose for Error {
+    fn fault(&self) -> Fault {
         let machine = match self {
             Self::Depot(error) => matches!(**error, DepotError::File { .. }),
             Self::Fetch(error) => matches!(
@@ -133,11 +134,10 @@ impl Error {
             Self::Sandbox(_) | Self::NoAnswer { .. } | Self::Place(_) => true,
             _ => false,
         };
-        if machine { Blame::Machine } else { Blame::Input }
+        if machine { Fault::Machine } else { Fault::Input }
     }
 
-    /// A stable word for scripts.
-    pub fn code(&self) -> &'static str {
+    fn code(&self) -> &'static str {
         match self {
             Self::Platform { .. } => "tool-platform",
             Self::Fetch(error) => match **error {
@@ -163,8 +163,7 @@ impl Error {
         }
     }
 
-    /// What to do about it.
-    pub fn remedy(&self) -> Option<String> {
+    fn remedy(&self) -> Option<String> {
         match self {
             Self::Misfit { source, .. } => source.remedy().map(str::to_owned),
             Self::Platform { .. } => Some(
@@ -250,7 +249,7 @@ mod tests {
             source: Box::new(source),
         };
         let lost = SessionError::Process(rustix::io::Errno::AGAIN);
-        assert_eq!(step(StepError::Sandbox(lost)).blame(), Blame::Machine);
-        assert_eq!(step(StepError::NoMatch("*".to_owned())).blame(), Blame::Input);
+        assert_eq!(step(StepError::Sandbox(lost)).fault(), Fault::Machine);
+        assert_eq!(step(StepError::NoMatch("*".to_owned())).fault(), Fault::Input);
     }
 }

@@ -6,6 +6,7 @@ use sandtable_protocol::report::{Control, Observed};
 use sandtable_sandbox::doctor;
 use sandtable_sandbox::model::causes::chained;
 use sandtable_sandbox::model::check::{Check, Status};
+use sandtable_sandbox::model::diagnosis::Diagnose as _;
 use sandtable_sandbox::model::spec::EngineChoice;
 use serde::Serialize;
 

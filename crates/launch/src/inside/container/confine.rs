@@ -8,6 +8,7 @@ use rustix::io::Errno;
 use rustix::process::{DumpableBehavior, Resource, Rlimit, set_dumpable_behavior, setrlimit, setsid};
 use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities, set_no_new_privs};
 use sandtable_protocol::report::{Control, Observed};
+use sandtable_protocol::step::Step;
 use sandtable_protocol::terms::Terms;
 use sandtable_protocol::wire::Failure;
 
@@ -39,39 +40,35 @@ pub(super) fn confine(terms: &Terms, keep: &[BorrowedFd<'_>]) -> Result<Confined
     let filters = crate::inside::verify::filters(&status).unwrap_or(0);
     step(Control::Keyring, || match new_session_keyring() {
         Ok(_) | Err(Errno::NOSYS | Errno::PERM | Errno::ACCESS) => Ok(()),
-        Err(errno) => Err(errno).context(|| "join a new session keyring".to_owned()),
+        Err(errno) => Err(errno).context(|| Step::SessionKeyring),
     })?;
     let keyring = session_keyring().map_or(Keyring::None, Keyring::Number);
     step(Control::Session, || match setsid() {
         // The engine has made this process a leader already.
         Ok(_) | Err(Errno::PERM) => Ok(()),
-        Err(errno) => Err(errno).context(|| "start a session".to_owned()),
+        Err(errno) => Err(errno).context(|| Step::StartSession),
     })?;
     step(Control::NoCoreDumps, || {
         let none = Rlimit { current: Some(0), maximum: Some(0) };
-        setrlimit(Resource::Core, none).context(|| "switch core dumps off".to_owned())
+        setrlimit(Resource::Core, none).context(|| Step::NoCoreDumps)
     })?;
     leave_signals()?;
     step(Control::Descriptors, || close_descriptors(keep))?;
     step(Control::NoCapabilities, || {
         let none = CapabilitySet::empty();
         set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })
-            .context(|| "drop capabilities".to_owned())
+            .context(|| Step::DropCapabilities)
     })?;
-    step(Control::NoNewPrivileges, || {
-        set_no_new_privs(true).context(|| "give up new privileges".to_owned())
-    })?;
+    step(Control::NoNewPrivileges, || set_no_new_privs(true).context(|| Step::NoNewPrivileges))?;
     step(Control::SealedInit, || {
         forget();
         Ok(())
     })?;
     let forgotten = nothing_remembered()?;
     step(Control::SealedInit, || {
-        set_dumpable_behavior(DumpableBehavior::NotDumpable).context(|| "make PID 1 unreadable".to_owned())
+        set_dumpable_behavior(DumpableBehavior::NotDumpable).context(|| Step::SealInit)
     })?;
     let landlock = landlock::restrict(&terms.landlock, &terms.network)?;
-    step(Control::Seccomp, || {
-        seccomp::install(terms.set_ids).context(|| "install the system call filter".to_owned())
-    })?;
+    step(Control::Seccomp, || seccomp::install(terms.set_ids).context(|| Step::FilterSystemCalls))?;
     Ok(Confined { landlock, keyring, forgotten, filters })
 }

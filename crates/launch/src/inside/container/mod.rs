@@ -18,6 +18,7 @@ use std::path::Path;
 
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, listen, socket_with};
+use sandtable_protocol::step::Step;
 use sandtable_protocol::wire::{Ask, Failure, Tell, WireError};
 
 use crate::inside::init;
@@ -64,13 +65,13 @@ struct Begun {
 
 /// Takes the terms, confines this process by them, and reads back what holds.
 fn begin(socket: &OwnedFd) -> Result<Begun, Failure> {
-    let lost = |error: WireError| Failure { step: format!("hear the terms: {error}"), errno: 0 };
+    let lost = |error: WireError| Failure { step: Step::HearTerms(error.to_string()), errno: 0 };
     let frame = transport::receive::<Ask>(socket).map_err(lost)?;
     let mut descriptors = frame.descriptors.into_iter();
     let (Ask::Adopt(terms), Some(listener), Some(lock)) =
         (frame.message, descriptors.next(), descriptors.next())
     else {
-        return Err(Failure { step: "understand the terms".to_owned(), errno: 0 });
+        return Err(Failure { step: Step::UnderstandTerms, errno: 0 });
     };
     let port = terms.port.map(local_listener).transpose()?;
     let keep: Vec<BorrowedFd<'_>> =
@@ -91,7 +92,7 @@ fn local_listener(port: u16) -> Result<OwnedFd, Failure> {
         listen(&socket, 128)?;
         Ok(socket)
     };
-    listen().context(|| format!("listen at port {port} inside"))
+    listen().context(|| Step::Listen(port))
 }
 
 /// Puts directories before those that PATH has.

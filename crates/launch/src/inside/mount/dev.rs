@@ -6,6 +6,7 @@ use std::path::Path;
 use rustix::fs::{FileType, Mode, mkdirat, mknodat, symlinkat};
 use rustix::mount::MountAttrFlags;
 use sandtable_protocol::report::Control;
+use sandtable_protocol::step::Step;
 
 use super::scratch::Scratch;
 use super::target::{Kind, prepare};
@@ -34,7 +35,7 @@ pub(crate) const LINKS: &[(&str, &str)] = &[
 pub(crate) const DIRECTORIES: &[&str] = &["pts", "shm"];
 
 pub(super) fn mount(root: &OwnedFd, target: &Path, scratch: &mut Scratch) -> Done {
-    let what = || format!("mount `{}`", target.display());
+    let what = || Step::Mount(target.into());
     if skips(Control::MinimalDev) {
         let host = open_source(Path::new("/dev"), None, Depth::All)?;
         return prepare(root, target, Kind::Directory)?.attach(&host);

@@ -7,6 +7,7 @@ use rustix::fs::{AtFlags, statat};
 use rustix::io::Errno;
 use rustix::mount::{MountAttrFlags, OpenTreeFlags, open_tree};
 use sandtable_protocol::report::Control;
+use sandtable_protocol::step::Step;
 
 use super::target::{Kind, prepare};
 use super::{Done, HARMLESS, READ_ONLY, attach, cover, file_system};
@@ -22,7 +23,7 @@ pub(crate) const MASKED_PARTS: &[&str] =
     &["sysrq-trigger", "kcore", "keys", "timer_list", "acpi", "scsi", "asound", "kmsg", "latency_stats"];
 
 pub(super) fn mount(root: &OwnedFd, target: &Path) -> Done {
-    let what = || format!("mount `{}`", target.display());
+    let what = || Step::Mount(target.into());
     let flags = MountAttrFlags::MOUNT_ATTR_NOSUID
         | MountAttrFlags::MOUNT_ATTR_NODEV
         | MountAttrFlags::MOUNT_ATTR_NOEXEC;

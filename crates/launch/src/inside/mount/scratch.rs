@@ -6,6 +6,7 @@ use std::path::Path;
 
 use rustix::fs::{Mode, OFlags, fchmod, mkdirat, openat};
 use rustix::mount::{OpenTreeFlags, open_tree};
+use sandtable_protocol::step::Step;
 
 use super::{Done, attach, tmpfs};
 use crate::step::Context as _;
@@ -19,7 +20,7 @@ pub(super) struct Scratch {
 impl Scratch {
     /// Makes it on `stage`, where nobody sees it later: a clone of a part needs a place to be cloned from.
     pub(super) fn new(stage: BorrowedFd<'_>) -> Done<Self> {
-        let what = || "make the memory of the sandbox".to_owned();
+        let what = || Step::MakeMemory;
         let whole = tmpfs(&[("mode", "0700")]).context(what)?;
         mkdirat(stage, "memory", Mode::RWXU).context(what)?;
         attach(&whole, stage, Path::new("memory")).context(what)?;

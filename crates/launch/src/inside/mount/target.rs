@@ -9,6 +9,7 @@ use std::path::{Component, Path};
 use rustix::fs::{FileType, Mode, OFlags, fstat, mkdirat, openat, symlinkat};
 use rustix::io::Errno;
 use rustix::mount::{MoveMountFlags, move_mount};
+use sandtable_protocol::step::Step;
 use sandtable_protocol::wire::Failure;
 
 use super::Done;
@@ -39,14 +40,13 @@ impl Place<'_> {
     /// Attaches a detached mount here.
     pub(super) fn attach(&self, mount: &OwnedFd) -> Done {
         let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
-        move_mount(mount, "", &self.handle, "", flags)
-            .context(|| format!("attach the mount at `{}`", self.path.display()))
+        move_mount(mount, "", &self.handle, "", flags).context(|| Step::AttachMount(self.path.into()))
     }
 }
 
 /// Opens `target` beneath `root` and makes what is missing.
 pub(super) fn prepare<'path>(root: &OwnedFd, target: &'path Path, kind: Kind) -> Done<Place<'path>> {
-    let what = || format!("make the mount point `{}`", target.display());
+    let what = || Step::MakeMountPoint(target.into());
     let (parent, name) = parent(root.as_fd(), target)?;
     let handle = match kind {
         Kind::Directory => enter(parent.as_fd(), &name).context(what)?,
@@ -68,23 +68,23 @@ pub(super) fn existing<'path>(root: BorrowedFd<'_>, target: &'path Path) -> Done
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     match rustix::fs::openat2(root, relative, flags, Mode::empty(), resolve) {
         Ok(handle) => {
-            let what = || format!("look at `{}`", target.display());
+            let what = || Step::LookAt(target.into());
             let kind = Kind::of(fstat(&handle).context(what)?.st_mode);
             Ok(Some(Place { handle, path: target, kind }))
         }
         Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
-        Err(errno) => Err(errno).context(|| format!("look at `{}`", target.display())),
+        Err(errno) => Err(errno).context(|| Step::LookAt(target.into())),
     }
 }
 
 /// Makes a symbolic link at `target`.
 pub(super) fn link(root: &OwnedFd, target: &Path, to: &Path) -> Done {
     let (parent, name) = parent(root.as_fd(), target)?;
-    symlinkat(to, &parent, &name).context(|| format!("make the link `{}`", target.display()))
+    symlinkat(to, &parent, &name).context(|| Step::MakeLink(target.into()))
 }
 
 fn parent(root: BorrowedFd<'_>, target: &Path) -> Done<(OwnedFd, std::ffi::OsString)> {
-    let what = || format!("make the way to `{}`", target.display());
+    let what = || Step::MakeWay(target.into());
     let mut names: Vec<_> = target.components().filter(|part| matches!(part, Component::Normal(_))).collect();
     let last = names.pop().ok_or_else(|| Failure { step: what(), errno: Errno::INVAL.raw_os_error() })?;
     let mut here = rustix::io::fcntl_dupfd_cloexec(root, 0).context(what)?;

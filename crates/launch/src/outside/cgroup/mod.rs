@@ -26,6 +26,7 @@ use fs_err as fs;
 use sandtable_protocol::constants::GROUP_PREFIX;
 use sandtable_protocol::op::Limits;
 use sandtable_protocol::report::{Control, Observed};
+use sandtable_protocol::step::Step;
 use sandtable_protocol::wire::Failure;
 
 use crate::failpoint::skips;
@@ -126,7 +127,7 @@ impl Group {
         if skips(Control::CgroupNamespace) {
             return Ok(());
         }
-        unshare(libc::CLONE_NEWCGROUP as u64).context(|| "make a cgroup namespace".to_owned())
+        unshare(libc::CLONE_NEWCGROUP as u64).context(|| Step::MakeCgroupNamespace)
     }
 
     /// Which limits hold for the process `pid`, as the kernel shows them.

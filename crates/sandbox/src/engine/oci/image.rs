@@ -234,6 +234,7 @@ impl Call<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::diagnosis::Diagnose as _;
 
     #[test]
     fn every_failure_names_where_to_ask_and_nobody_else() {

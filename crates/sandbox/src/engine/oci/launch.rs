@@ -25,8 +25,8 @@ use super::{Dialect, ground, points, proxy};
 use crate::engine::native::CHANGED_WAY;
 use crate::engine::ssh_agent::Guard;
 use crate::engine::{Handles, Running};
-use crate::model::blame::Blame;
 use crate::model::container::PROXY_PORT;
+use crate::model::diagnosis::{Diagnose, Fault};
 use crate::model::path::PathError;
 use crate::model::resolved::Warning;
 use crate::os;
@@ -106,19 +106,20 @@ impl ContainerError {
         let cause = Some(Cause::of(&said)).filter(|cause| *cause == Cause::Platform);
         Self::Refused { said, cause, image }
     }
+}
 
-    pub fn blame(&self) -> Blame {
+impl Diagnose for ContainerError {
+    fn fault(&self) -> Fault {
         match self {
             Self::Image { cause: Cause::NotHere | Cause::Unknown | Cause::Platform, .. }
             | Self::Build { .. }
             | Self::PortTaken { .. }
-            | Self::Proxy { .. } => Blame::Input,
-            _ => Blame::Machine,
+            | Self::Proxy { .. } => Fault::Input,
+            _ => Fault::Machine,
         }
     }
 
-    /// A word for scripts that never changes.
-    pub fn code(&self) -> &'static str {
+    fn code(&self) -> &'static str {
         match self {
             Self::Image { cause, .. } => match cause {
                 Cause::NotHere | Cause::Unknown => "image-missing",
@@ -139,8 +140,7 @@ impl ContainerError {
         }
     }
 
-    /// What the user can do about it, where we know.
-    pub fn remedy(&self) -> Option<String> {
+    fn remedy(&self) -> Option<String> {
         match self {
             Self::Image { image, cause, support, .. } => {
                 Some(format!("{}\nvisit {support} if the issue persists", cause.remedy(image)))

@@ -20,8 +20,8 @@ use super::{ResolveError, resolve};
 use crate::facts::fake::Fake;
 use crate::facts::{Recorder, Replay};
 use crate::host::Host;
-use crate::model::blame::Blame;
 use crate::model::container::ContainerRequest;
+use crate::model::diagnosis::{Diagnose as _, Fault};
 use crate::model::limits::Limits;
 use crate::model::mount::{Content, HostAccess, Mount, Ownership};
 use crate::model::path::HostPath;
@@ -114,11 +114,11 @@ fn check(spec: &Spec, host: &Host, machine: &Fake) -> String {
 }
 
 fn refusal(error: &ResolveError) -> String {
-    let blame = match error.blame() {
-        Blame::Input => "input",
-        Blame::Machine => "machine",
+    let fault = match error.fault() {
+        Fault::Input => "input",
+        Fault::Machine => "machine",
     };
-    let mut text = format!("{blame} {}: {error}", error.code());
+    let mut text = format!("{fault} {}: {error}", error.code());
     if let Some(cause) = std::error::Error::source(error) {
         write!(text, ": {cause}").unwrap();
     }

@@ -2,7 +2,7 @@
 
 use sandtable_store::id::ObjectId;
 
-use crate::model::blame::Blame;
+use crate::model::diagnosis::{Diagnose, Fault};
 
 /// What is wrong with a proof, or with what was asked of one.
 #[derive(Debug, thiserror::Error)]
@@ -32,14 +32,14 @@ impl ProofError {
     pub fn is_false(&self) -> bool {
         matches!(self, Self::Tampered { .. } | Self::Unknown(_) | Self::Chain { .. })
     }
+}
 
-    /// Whose move it is.
-    pub fn blame(&self) -> Blame {
-        if matches!(self, Self::NoState) { Blame::Machine } else { Blame::Input }
+impl Diagnose for ProofError {
+    fn fault(&self) -> Fault {
+        if matches!(self, Self::NoState) { Fault::Machine } else { Fault::Input }
     }
 
-    /// A stable word for scripts.
-    pub fn code(&self) -> &'static str {
+    fn code(&self) -> &'static str {
         match self {
             Self::Malformed(_) | Self::Schema { .. } => "not-a-proof",
             Self::Tampered { .. } => "proof-tampered",

@@ -1,6 +1,7 @@
 use serde_json::{Value, json};
 
 use super::*;
+use crate::model::diagnosis::Diagnose as _;
 use crate::model::resolved::EngineName;
 use crate::model::spec::{Network, Secrets};
 use crate::session::record::ExitOrigin;

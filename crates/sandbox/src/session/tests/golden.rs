@@ -5,6 +5,7 @@ use crate::engine::{Place, engine};
 use crate::facts::fake::Fake;
 use crate::host::Host;
 use crate::model::container::{ContainerRequest, FlagGuard};
+use crate::model::diagnosis::Diagnose as _;
 use crate::model::path::HostPath;
 use crate::model::platform::Os;
 use crate::model::secret::Secret;
