@@ -90,8 +90,6 @@ pub fn resolve(spec: &Spec, host: &Host, facts: &dyn Facts) -> Result<ResolvedSp
     proxy::check_use(spec, network.value, &mut warnings);
     node::check_debugger(&case, network.value, &mut warnings);
     let workspace = source::find(&case, &mut warnings)?;
-    overlay::check_state(&case.state, facts)?;
-    lender::check_hidden(&case, &workspace)?;
     let mode = mode::choose(&case, &workspace, &mut warnings)?;
     let build = contained::recipe(&case, &workspace)?;
     let mut asked = Asked { mounts: user_mounts::all(&case)?, seeds: Vec::new() };

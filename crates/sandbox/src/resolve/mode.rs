@@ -4,7 +4,7 @@
 use super::case::Case;
 use super::error::ResolveError;
 use super::source::Workspace;
-use super::{overlay, seatbelt, warnings};
+use super::{lender, overlay, seatbelt, warnings};
 use crate::model::layer::LayerName;
 use crate::model::mount::{Content, HostAccess, Ownership, Pins};
 use crate::model::path::HostPath;
@@ -17,6 +17,8 @@ pub(super) fn choose(
     workspace: &Workspace,
     found: &mut Vec<Warning>,
 ) -> Result<Mode, ResolveError> {
+    overlay::check_state(&case.state, case.facts)?;
+    lender::check_hidden(case, workspace)?;
     let asked = case.spec.mode.value;
     let mode = |value, reason| Ok(Mode { value, reason });
     let wished = || format!("asked for by {}", case.spec.mode.origin);
