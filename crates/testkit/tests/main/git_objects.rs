@@ -20,6 +20,9 @@ fn keyring(env: &TestEnv) -> std::path::PathBuf {
     keyring
 }
 
+/// Puts something else in the place of a git directory.
+type Replace<'a> = &'a dyn Fn(&Path);
+
 fn kept(env: &TestEnv, source: &Path, name: &str) {
     env.run_script(source, &["-q", "--name", name], "true").expect_code(0).unused();
 }
@@ -29,7 +32,7 @@ fn a_git_directory_that_was_replaced_lends_nothing() {
     each(|env| {
         let keyring = keyring(env);
         let other = env.repository("other").join(".git");
-        let replace: [(&str, &dyn Fn(&Path)); 4] = [
+        let replace: [(&str, Replace<'_>); 4] = [
             ("link", &|source| symlink(&keyring, source.join(".git")).unwrap()),
             ("repository", &|source| symlink(&other, source.join(".git")).unwrap()),
             ("directory", &|source| drop(fs::rename(&keyring, source.join(".git")))),
