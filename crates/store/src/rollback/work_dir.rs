@@ -100,8 +100,10 @@ pub fn clear_away(parent: BorrowedFd<'_>, name: &[u8], id: &str) -> Result<Optio
     let mut removed = Ok(());
     for _ in 0..TRIES {
         removed = within(parent, || remove_at_within(parent, name, ROUNDS));
-        if removed.is_ok() {
-            return Ok(None);
+        match removed {
+            Ok(()) => return Ok(None),
+            Err(errno) if !is_of_others(errno) => return Err(errno),
+            Err(_) => {}
         }
     }
     match within(parent, || keep_beside((parent, name), (parent, name), id)) {
@@ -110,4 +112,20 @@ pub fn clear_away(parent: BorrowedFd<'_>, name: &[u8], id: &str) -> Result<Optio
         Err(Errno::NOENT) => Ok(None),
         Err(_) => removed.map(|()| None),
     }
+}
+
+/// Whether others can be the cause. A disk that fails is not: then the directory stays, and the next command removes it.
+fn is_of_others(errno: Errno) -> bool {
+    matches!(
+        errno,
+        Errno::PERM
+            | Errno::ACCESS
+            | Errno::NOTEMPTY
+            | Errno::EXIST
+            | Errno::BUSY
+            | Errno::ISDIR
+            | Errno::NOTDIR
+            | Errno::LOOP
+            | Errno::XDEV
+    )
 }
