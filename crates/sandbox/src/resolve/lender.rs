@@ -12,6 +12,7 @@ use super::hide::fits;
 use super::repository;
 use super::source::Workspace;
 use crate::facts;
+use crate::model::engine::Maker;
 use crate::model::hide::HidePattern;
 use crate::model::layer::LayerName;
 use crate::model::mount::{Content, HostAccess, Mount, MountTable, Ownership};
@@ -42,7 +43,9 @@ pub(super) fn with_lender(
 
 fn lender(case: &Case<'_>, (workspace, mode): (&Workspace, &Mode), mounts: &MountTable) -> Option<Mount> {
     // The engine of a container looks up the path itself, when a command of another sandbox may have put a link there.
-    if case.container.is_some() || mode.value != WorkspaceMode::Overlay || case.spec.base.value == Base::Store
+    if case.traits().mounts != Maker::Sandtable
+        || mode.value != WorkspaceMode::Overlay
+        || case.spec.base.value == Base::Store
     {
         return None;
     }
