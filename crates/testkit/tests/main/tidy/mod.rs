@@ -7,6 +7,7 @@ mod packages;
 mod policy;
 mod reading;
 mod source;
+mod words;
 
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
@@ -38,9 +39,13 @@ impl Source {
 
     /// The lines that are neither comments nor unit tests, with their numbers.
     fn code(&self) -> impl Iterator<Item = (usize, &str)> {
-        let is_test = |number: usize| self.reading.tests.iter().any(|lines| lines.contains(&number));
         let lines = self.text.lines().enumerate().map(|(index, line)| (index + 1, line));
-        lines.filter(move |(number, line)| !is_test(*number) && !line.trim_start().starts_with("//"))
+        lines.filter(|(number, line)| !self.is_test(*number) && !line.trim_start().starts_with("//"))
+    }
+
+    /// Whether a line belongs to unit tests.
+    fn is_test(&self, number: usize) -> bool {
+        self.reading.tests.iter().any(|lines| lines.contains(&number))
     }
 
     /// Whether the module that declares this file says that it is for tests only.
