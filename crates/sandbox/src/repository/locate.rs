@@ -107,8 +107,10 @@ fn named_by_file(root: &HostPath, dot_git: &Path) -> io::Result<Found> {
 /// Only git directories of linked worktrees lead to another one, and they are in that one.
 const OTHER: &str = "leads to another git directory in its file `commondir`";
 
+/// A pipe or a device in its place leads nowhere. It is refused with the other files that nothing may open.
 fn has_other(git_dir: &Path) -> bool {
-    git_dir.join("commondir").symlink_metadata().is_ok()
+    let kind = git_dir.join("commondir").symlink_metadata().map(|meta| meta.file_type());
+    kind.is_ok_and(|kind| kind.is_file() || kind.is_symlink() || kind.is_dir())
 }
 
 fn points_back(git_dir: &Path, dot_git: &Path) -> bool {
